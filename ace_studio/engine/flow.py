@@ -1,0 +1,119 @@
+"""What flows from stage to stage: an example call, a loaded model, a captured program, a plan bound to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.tensors import InputFinding
+
+
+@dataclass(frozen=True)
+class Example:
+    """One call of the model: ``module(*args, **kwargs)``. Leaves may be tensors or plain values, nested freely."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, value: object) -> Example:
+        """Read what users write: a tuple or list is args, a dict with text keys is kwargs, the rest is one argument."""
+        if isinstance(value, Example):
+            return value
+        if isinstance(value, tuple | list):
+            return cls(args=tuple(value))
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            return cls(kwargs=dict(value))
+        return cls(args=(value,))
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        """``function(*args, **kwargs)``."""
+        return function(*self.args, **self.kwargs)
+
+    def tensors(self) -> list[Tensor]:
+        """The tensor leaves in pytree order: args first, then kwargs in their order."""
+        return tensor_leaves((self.args, dict(self.kwargs)))
+
+    def map_tensors(self, change: Callable[[Tensor], Tensor]) -> Example:
+        """The same call with every tensor leaf replaced by ``change(leaf)``."""
+        args, kwargs = pytree.tree_map_only(Tensor, change, (self.args, dict(self.kwargs)))
+        return Example(args=args, kwargs=kwargs)
+
+
+def tensor_leaves(value: object) -> list[Tensor]:
+    """The tensors inside any nesting of containers, in pytree order."""
+    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+@dataclass
+class LoadedModel:
+    """A live module in eval mode, with the user's callables found beside it."""
+
+    module: nn.Module
+    source: Path
+    """File (or folder) it came from; an empty path for a module given from Python."""
+    sha256: str
+    """Hash over the source and the weights; empty for a module given from Python."""
+    examples: tuple[Example, ...] = ()
+    """Examples that the entry returned beside the module, if any."""
+    calibration: Callable[[], Iterable[object]] | None = None
+    tracing: Callable[[], Iterable[object]] | None = None
+    evaluate: Callable[[Callable[..., Any]], float] | None = None
+    files: tuple[Path, ...] = ()
+    """Every file that was read, for the hash check at the end."""
+
+
+@dataclass
+class CapturedModel:
+    """A whole-graph capture that matches eager."""
+
+    program: torch.export.ExportedProgram
+    table: GraphTable
+    """``table.op_id[row]`` is the name of the node in ``program.graph``; in order."""
+    inputs: tuple[InputFinding, ...]
+    """One per tensor leaf of `example`, in the order of `Example.tensors`."""
+    example: Example
+    """What was traced: every dynamic dimension is >= 2."""
+    examples: tuple[Example, ...]
+    """All that were verified, the user's own first, unseen sizes after them."""
+    unseen: tuple[Example, ...]
+    """Examples at sizes that nobody gave; they are run after every lowering and every reload."""
+    module: nn.Module
+    """The eager module the graph came from, in eval mode, on `device`."""
+    device: torch.device
+    fingerprint: str
+
+    def dynamic_dims(self) -> list[dict[int, str]]:
+        """Per tensor leaf of the example: index of each dynamic dimension -> its symbol (``s0``, or ``name_index``)."""
+        return [
+            {dim.index: dim.symbol or f"{found.name}_{dim.index}" for dim in found.dims if dim.verdict == "dynamic"}
+            for found in self.inputs
+        ]
+
+
+@dataclass(frozen=True)
+class BoundPlan:
+    """A plan bound to a captured graph: the precision of every op that can have one on its own."""
+
+    plan: Plan
+    precision: Mapping[str, Precision]
+    """Op id -> planned precision, for every op row."""
+    reason: Mapping[str, str]
+    """Op id -> why (which rule, or why it was left as it is)."""
+
+    def ops_at(self, precision: Precision) -> frozenset[str]:
+        """Ids of the ops planned at ``precision``."""
+        return frozenset(op_id for op_id, planned in self.precision.items() if planned is precision)
+
+    @property
+    def precisions(self) -> frozenset[Precision]:
+        """Every precision that occurs."""
+        return frozenset(self.precision.values())

@@ -1,0 +1,103 @@
+"""What every target is: a row of the registry that can lower a captured graph, run it, and say what it really runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.plan import Precision
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a target works here; if not, why, and the line that would install it."""
+
+    ok: bool
+    reason: str = ""
+    install: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class OpActual:
+    """What a runtime says it does with one op of the captured graph."""
+
+    op_id: str
+    actual: str
+    """A `Precision` word, or ``fused``, ``folded`` or ``unknown``."""
+    device: str = "cpu"
+    latency_ms: float | None = None
+    reason: str = ""
+    """Into what it was fused, why it stayed high, ..."""
+
+
+@dataclass
+class LoweringJob:
+    """Everything a target needs to build one candidate."""
+
+    captured: CapturedModel
+    plan: BoundPlan
+    calibration: Callable[[], Sequence[Example]]
+    """The calibration examples; called only if the plan needs them. Raises AceError(NO_DATA) if there are none."""
+    threads: int
+    device: torch.device
+    folder: Path
+    """Scratch and artifact folder of this candidate; exists."""
+    reporter: Reporter = field(default_factory=Reporter)
+    shared: dict[str, Any] = field(default_factory=dict)
+    """Things that several targets need and one of them made (the fp32 ONNX model, ...), for one job."""
+
+
+class Lowered(ABC):
+    """A built candidate: callable like the module it came from."""
+
+    @abstractmethod
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it. Takes what forward takes, gives what forward gives (same nesting, torch tensors)."""
+
+    @abstractmethod
+    def read_back(self) -> list[OpActual]:
+        """What the runtime really does with every op of the captured graph, as it says itself."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> Path:
+        """Write the artifact into ``folder`` and return its path. `Target.load` can run it in another process."""
+
+
+class Target(ABC):
+    """One row of the registry."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    is_timed_by_events: ClassVar[bool] = False
+    """Whether latency must be taken with CUDA events instead of the wall clock."""
+
+    @abstractmethod
+    def available(self) -> Availability:
+        """Whether it can be used here, honestly: what it needs is imported or probed."""
+
+    @abstractmethod
+    def precision_problem(self, precision: Precision) -> str:
+        """Empty if the target can do this precision here, else why not, in one sentence."""
+
+    @abstractmethod
+    def op_problem(self, op: str, precision: Precision) -> str:
+        """Empty if the target can do this operator (``aten.conv2d.default``) at this precision, else why not."""
+
+    @abstractmethod
+    def lower(self, job: LoweringJob) -> Lowered:
+        """Build the candidate. Raises AceError(UNSUPPORTED or NOT_INSTALLED) with the op and the reason."""
+
+    @abstractmethod
+    def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
+        """Open an artifact that `Lowered.save` wrote, in a process that has never seen the model.
+
+        The result is called with the flat tensor inputs of the model, in order, and gives the flat tensor outputs.
+        """

@@ -1,0 +1,1 @@
+"""Views: everything that needs Qt. No torch, no engine."""

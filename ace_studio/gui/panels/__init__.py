@@ -1,0 +1,1 @@
+"""Panels: each shows one aspect of the document. Panels never talk to each other."""

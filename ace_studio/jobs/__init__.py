@@ -1,0 +1,1 @@
+"""Border: the engine process, its client, and the messages between them."""

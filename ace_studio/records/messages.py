@@ -1,0 +1,300 @@
+"""What the window (or the command line) and the engine process say to each other.
+
+Length-prefixed msgpack over a private channel, tagged unions, one protocol version. No pickle: a pickled
+``torch.__version__`` imports torch into the window. Tensors travel as files, graphs as columns.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from ace_studio.records.errors import Problem
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
+
+PROTOCOL_VERSION = 1
+
+
+class Phase(StrEnum):
+    """What the engine is busy with; the word a progress bar shows."""
+
+    START = "Starting the engine"
+    LOAD = "Loading the model"
+    EAGER = "Running the model once"
+    CAPTURE = "Capturing the graph"
+    VERIFY = "Comparing with eager"
+    CALIBRATE = "Calibrating"
+    COMPRESS = "Compressing"
+    LOWER = "Building"
+    MEASURE = "Measuring latency"
+    EVALUATE = "Measuring accuracy"
+    EXPORT = "Saving and verifying"
+    REPORT = "Writing the report"
+
+
+# --- requests: parent -> worker ---
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Base of all requests; ``job`` names the job in every event that answers it."""
+
+    job: str
+
+
+class InspectRequest(Request, frozen=True, kw_only=True):
+    """Say what a file is without running any code in it."""
+
+    path: str
+
+
+class TraceRequest(Request, frozen=True, kw_only=True):
+    """Load and capture."""
+
+    recipe: Recipe
+    folder: str
+    """Folder that the recipe's paths are relative to."""
+    trusted_sha256: tuple[str, ...] = ()
+    """Hashes of files that the user said may run."""
+    trust_all: bool = False
+    """The command line's ``--trust``."""
+
+
+class RunRequest(TraceRequest, frozen=True, kw_only=True):
+    """Everything: capture, compress, lower, measure, evaluate, export."""
+
+    output: str
+    """Folder for ``result.json`` and the artifacts; made if missing."""
+
+
+class DoctorRequest(Request, frozen=True, kw_only=True):
+    """Say what this interpreter has: versions, devices, targets and why some are missing."""
+
+
+class CancelRequest(Request, frozen=True, kw_only=True):
+    """Stop the named job at the next safe point."""
+
+
+class ShutdownRequest(Request, frozen=True, kw_only=True):
+    """End the process."""
+
+
+AnyRequest = InspectRequest | TraceRequest | RunRequest | DoctorRequest | CancelRequest | ShutdownRequest
+
+
+# --- facts that only messages carry ---
+
+
+class EntryPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A callable of a ``.py`` file, read from its syntax tree."""
+
+    name: str
+    line: int
+    kind: str
+    """``function`` or ``class`` (a class is a factory of itself)."""
+    signature: str
+    summary: str = ""
+    """First line of its docstring."""
+    required_arguments: int = 0
+    is_module: bool = False
+    """A class whose bases look like ``nn.Module``."""
+
+
+class StoredTensor(msgspec.Struct, frozen=True, kw_only=True):
+    """One tensor of a weights file, read from its header."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class FileReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file is, found without running any code in it."""
+
+    path: str
+    kind: str
+    """Row name of the loader registry: python, safetensors, state-dict, pickle-module, torchscript, pt2, onnx, ..."""
+    label: str
+    """The kind in words."""
+    sha256: str
+    size_bytes: int
+    trust: str
+    """``inspect``, ``data`` or ``code``: the level of trust that opening it needs."""
+    would_run: tuple[str, ...] = ()
+    """What opening it would run, in words."""
+    entries: tuple[EntryPoint, ...] = ()
+    tensors: tuple[StoredTensor, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the target registry on this machine."""
+
+    name: str
+    label: str
+    available: bool
+    reason: str = ""
+    """Why it is not available."""
+    install: str = ""
+    """The line that would install it."""
+    version: str = ""
+    precisions: dict[str, str] = {}
+    """Precision -> empty if it can, else why it cannot."""
+
+
+class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A device that models can run on."""
+
+    name: str
+    """``cpu`` or ``cuda:0``."""
+    label: str
+    available: bool
+    reason: str = ""
+    memory_bytes: int = 0
+
+
+class EnvironmentReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The interpreter that the engine runs in."""
+
+    python: str
+    executable: str
+    platform: str
+    cpu: str
+    cores: int
+    memory_bytes: int
+    versions: dict[str, str]
+    """Package -> version, of those that matter and are installed."""
+    devices: tuple[DeviceReport, ...] = ()
+    targets: tuple[TargetReport, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Known traps of this environment, each with its remedy."""
+
+
+# --- events: worker -> parent ---
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Base of all events; ``job`` is empty for those that answer no request."""
+
+    job: str = ""
+
+
+class WorkerReady(Event, frozen=True, kw_only=True):
+    """The engine process is up and has imported what it needs."""
+
+    protocol: int
+    pid: int
+    python: str
+    torch: str
+    seconds: float
+
+
+class Progress(Event, frozen=True, kw_only=True):
+    """Where the job is. ``fraction`` of this phase in 0..1, or None if nobody can tell."""
+
+    phase: Phase
+    detail: str = ""
+    fraction: float | None = None
+
+
+class LogLine(Event, frozen=True, kw_only=True):
+    """A line that the user's code, torch or we printed."""
+
+    text: str
+    stream: str = "log"
+    """``log``, ``stdout`` or ``stderr``."""
+
+
+class FileInspected(Event, frozen=True, kw_only=True):
+    """Answer to InspectRequest."""
+
+    report: FileReport
+
+
+class EnvironmentFound(Event, frozen=True, kw_only=True):
+    """Answer to DoctorRequest."""
+
+    report: EnvironmentReport
+
+
+class RungTried(Event, frozen=True, kw_only=True):
+    """One rung of the ladder ended."""
+
+    outcome: RungOutcome
+
+
+class ModelCaptured(Event, frozen=True, kw_only=True):
+    """The graph is there."""
+
+    fingerprint: str
+    capture: CaptureReport
+    graph: GraphTable
+    sources: dict[str, str] = {}
+    """Path -> text of the user's files that ops point to, so that the window need not read them."""
+
+
+class BaselineMeasured(Event, frozen=True, kw_only=True):
+    """Eager has been measured (again)."""
+
+    fingerprint: str
+    baseline: Baseline
+
+
+class TargetFinished(Event, frozen=True, kw_only=True):
+    """One candidate has been built, or measured, or evaluated; a later one for the same index replaces it."""
+
+    fingerprint: str
+    index: int
+    run: TargetRun
+
+
+class JobFinished(Event, frozen=True, kw_only=True):
+    """The job is done. ``result`` is None for a trace."""
+
+    result: Result | None = None
+    output: str = ""
+
+
+class JobFailed(Event, frozen=True, kw_only=True):
+    """The job ended with a problem; the worker lives."""
+
+    problems: tuple[Problem, ...]
+
+
+class JobCancelled(Event, frozen=True, kw_only=True):
+    """The job stopped because somebody asked."""
+
+
+class WorkerLost(Event, frozen=True, kw_only=True):
+    """The process died. Made by the client, never sent by a worker."""
+
+    problem: Problem
+    exit_code: int | None = None
+
+
+AnyEvent = (
+    WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | RungTried | ModelCaptured
+    | BaselineMeasured | TargetFinished | JobFinished | JobFailed | JobCancelled | WorkerLost
+)  # fmt: skip
+
+_encoder = msgspec.msgpack.Encoder()
+_request_decoder = msgspec.msgpack.Decoder(AnyRequest)
+_event_decoder: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)
+
+
+def encode_message(message: AnyRequest | AnyEvent) -> bytes:
+    """One message as msgpack, without its length."""
+    return _encoder.encode(message)
+
+
+def decode_request(payload: bytes) -> AnyRequest:
+    """Read a request. Raises msgspec.ValidationError if it is none."""
+    request: AnyRequest = _request_decoder.decode(payload)
+    return request
+
+
+def decode_event(payload: bytes) -> AnyEvent:
+    """Read an event. Raises msgspec.ValidationError if it is none."""
+    return _event_decoder.decode(payload)

@@ -1,0 +1,126 @@
+"""The plan: which precision every op should have, by rules, resolved without running anything."""
+
+from __future__ import annotations
+
+import fnmatch
+from enum import StrEnum
+
+import msgspec
+
+from ace_studio.records.graph import GraphTable
+
+
+class Precision(StrEnum):
+    """How an op computes and what its weights are stored as."""
+
+    FP32 = "fp32"
+    """IEEE single: the reference."""
+    FP16 = "fp16"
+    """IEEE half: 10 bits of mantissa, overflows at 65504."""
+    BF16 = "bf16"
+    """bfloat16: the range of fp32 with 7 bits of mantissa."""
+    INT8_STATIC = "int8-static"
+    """8-bit weights per channel and 8-bit activations with ranges found by calibration."""
+    INT8_DYNAMIC = "int8-dynamic"
+    """8-bit weights per channel; activation ranges found anew at every call."""
+    INT8_WEIGHT = "int8-weight"
+    """8-bit weights, float arithmetic."""
+    INT4_WEIGHT = "int4-weight"
+    """4-bit weights in groups, float arithmetic."""
+    FP8 = "fp8"
+    """8-bit floats, on devices that have them."""
+
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether example activations must be seen before this precision can be applied."""
+        return self is Precision.INT8_STATIC
+
+
+WEIGHTED_OPS = frozenset(
+    f"aten.{name}.default"
+    for name in ("conv1d", "conv2d", "conv3d", "conv_transpose2d", "linear", "addmm", "mm", "bmm", "matmul")
+) | frozenset(
+    {
+        "aten.conv1d.padding",
+        "aten.conv2d.padding",
+        "aten.conv3d.padding",
+        "aten.convolution.default",
+        "aten.conv_transpose2d.input",
+        "aten.conv_transpose1d.default",
+        "aten.lstm_cell.default",
+        "aten.lstm.input",
+        "aten.gru.input",
+        "aten.gru_cell.default",
+        "aten.scaled_dot_product_attention.default",
+    }
+)
+"""Ops that hold the arithmetic of a network; the ones whose precision decides size and speed."""
+
+
+class PlanRule(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule: ops that match get this precision. Later rules win over earlier ones.
+
+    ``match`` is ``module:GLOB`` (dotted path, ``layer1.*`` also matches ``layer1`` itself), ``op:GLOB`` (operator name),
+    ``type:GLOB`` (class of the innermost module) or ``id:GLOB`` (op id).
+    """
+
+    match: str
+    precision: Precision
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The precisions asked for. Ops that no rule matches get the default."""
+
+    default: Precision = Precision.FP32
+    rules: tuple[PlanRule, ...] = ()
+
+
+class OpPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The plan of one op and the rule that decided it."""
+
+    op_id: str
+    precision: Precision
+    reason: str
+
+
+MATCH_KINDS = ("module", "op", "type", "id")
+
+
+def rule_problem(match: str) -> str | None:
+    """Say what is wrong with the text of a rule, or None if it is well formed."""
+    kind, colon, pattern = match.partition(":")
+    if not colon or kind not in MATCH_KINDS:
+        return f"'{match}' does not start with one of " + ", ".join(f"'{known}:'" for known in MATCH_KINDS)
+    if not pattern.strip():
+        return f"'{match}' has nothing after the colon"
+    return None
+
+
+def rule_matches(match: str, *, op_id: str, op: str, module: str, module_type: str) -> bool:
+    """Whether the rule's text selects this op."""
+    kind, _, pattern = match.partition(":")
+    if kind == "module":
+        path = ".".join(part.partition("@")[0] for part in module.split("."))
+        inside = fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"{pattern}.*")
+        return inside or (pattern.endswith(".*") and fnmatch.fnmatchcase(path, pattern[:-2]))
+    subject = {"op": op, "type": module_type, "id": op_id}.get(kind, "")
+    return fnmatch.fnmatchcase(subject, pattern)
+
+
+def resolve_plan(plan: Plan, table: GraphTable) -> tuple[OpPlan, ...]:
+    """The planned precision of every op (not of inputs and outputs), in row order, with the deciding rule."""
+    types = dict(zip(table.module_paths, table.module_types, strict=True))
+    resolved = []
+    for row in table.op_rows():
+        precision, reason = plan.default, "default of the plan"
+        for rule in plan.rules:
+            if rule_matches(
+                rule.match,
+                op_id=table.op_id[row],
+                op=table.op[row],
+                module=table.module[row],
+                module_type=types.get(table.module[row], table.name if not table.module[row] else ""),
+            ):
+                precision, reason = rule.precision, f"rule {rule.match}"
+        resolved.append(OpPlan(op_id=table.op_id[row], precision=precision, reason=reason))
+    return tuple(resolved)

@@ -1,0 +1,210 @@
+"""What a job found: the content of ``result.json`` (``format = 1``), a contract that others read.
+
+Latencies are milliseconds, sizes bytes, metric drops fractions, fidelity dB. ``None`` is written as ``null`` and
+means that the value was not measured, never that it is zero.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from ace_studio.records.errors import Problem
+from ace_studio.records.tensors import InputFinding
+
+RESULT_FORMAT = 1
+
+
+class RungStatus(StrEnum):
+    """How one rung of the capture ladder ended."""
+
+    OK = "ok"
+    """Captured, and equal to eager on every example and on unseen sizes."""
+    FAILED = "failed"
+    """The tracer gave up."""
+    WRONG = "wrong"
+    """Captured, but not equal to eager, or not dynamic where it should be."""
+    TIMEOUT = "timeout"
+    """Took longer than its limit."""
+    SKIPPED = "skipped"
+    """Not tried: an earlier rung was accepted, or this one does not apply."""
+
+
+class RungOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One rung's outcome."""
+
+    name: str
+    status: RungStatus
+    seconds: float = 0.0
+    ops: int = 0
+    error: Problem | None = None
+
+
+class GraphBreak(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where capture had to stop and start again, one per line of the user's code."""
+
+    file: str
+    line: int
+    reason: str
+    code: str = ""
+    count: int = 1
+    ops_left_eager: int = 0
+    hint: str = ""
+
+
+class Warning(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not an error but that a person should know."""
+
+    code: str
+    what: str
+    where: str = ""
+
+
+class CaptureReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How the model was captured."""
+
+    rung: str
+    ops: int
+    seconds: float
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    rungs: tuple[RungOutcome, ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    inputs: tuple[InputFinding, ...] = ()
+    cached: bool = False
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """A latency in milliseconds over ``n`` rounds, with its spread and the process time behind it."""
+
+    p10: float
+    p50: float
+    p90: float
+    n: int
+    p99: float | None = None
+    cpu_p50: float | None = None
+    """Median CPU time of the process per call, ms; far from p50 x threads means that the machine was busy."""
+    samples: tuple[float, ...] = ()
+    """Every round, ms, in order."""
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """Eager fp32, measured in the same rounds as every target."""
+
+    latency_ms: Latency | None = None
+    metric: float | None = None
+    size_bytes: int = 0
+
+
+class OpReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One op of one run: what was planned, what the runtime really did, and why."""
+
+    id: str
+    op: str
+    module: str
+    shape: str
+    device: str
+    planned: str
+    actual: str
+    """A precision, or ``fused`` / ``folded`` / ``unknown`` with the reason saying more."""
+    sensitivity_db: float | None = None
+    latency_ms: float | None = None
+    reason: str = ""
+
+
+class RunStatus(StrEnum):
+    """How one target ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    UNAVAILABLE = "unavailable"
+
+
+class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One target with one plan."""
+
+    target: str
+    status: RunStatus
+    precision: str = ""
+    """Default precision of the plan that was lowered."""
+    latency_ms: Latency | None = None
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    """Ratio of baseline to target latency: median, and the 95 % bootstrap interval of the median."""
+    metric: float | None = None
+    metric_drop: float | None = None
+    """(baseline - metric) / |baseline| if higher is better, negated if not; negative is a gain."""
+    sqnr_db: float | None = None
+    """Fidelity of the outputs to eager fp32."""
+    max_abs_error: float | None = None
+    size_bytes: int | None = None
+    artifact: str | None = None
+    """Path of the saved artifact, relative to the result's folder."""
+    verified: bool = False
+    """Reloaded in a fresh process and compared, an unseen size included."""
+    ops: tuple[OpReport, ...] = ()
+    error: Problem | None = None
+    build_seconds: float | None = None
+    peak_memory_bytes: int | None = None
+    warnings: tuple[Warning, ...] = ()
+
+
+class OpSensitivity(msgspec.Struct, frozen=True, kw_only=True):
+    """How much one op at one precision disturbs the outputs."""
+
+    id: str
+    precision: str
+    sqnr_db: float
+
+
+class ParetoPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One run as a point of the trade-off; ``run`` indexes `Result.runs`."""
+
+    run: int
+    latency_ms: float
+    size_bytes: int
+    metric: float | None = None
+    on_front: bool = False
+
+
+class ResultStatus(StrEnum):
+    """How the whole job ended."""
+
+    OK = "ok"
+    GOAL_NOT_MET = "goal-not-met"
+    FAILED = "failed"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole answer."""
+
+    format: int = RESULT_FORMAT
+    status: ResultStatus
+    fingerprint: str
+    environment: dict[str, str | int | float | bool | None]
+    capture: CaptureReport | None = None
+    baseline: Baseline | None = None
+    runs: tuple[TargetRun, ...] = ()
+    chosen: int | None = None
+    """Index into `runs` of the best one that meets the goal, or of the best found if none does."""
+    goal_met: bool | None = None
+    """None if no goal was set."""
+    sensitivity: tuple[OpSensitivity, ...] = ()
+    pareto: tuple[ParetoPoint, ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    error: Problem | None = None
+    seconds: float = 0.0
+
+
+def encode_result(result: Result) -> bytes:
+    """The result as indented UTF-8 JSON with a final newline."""
+    return msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
+
+
+def decode_result(text: bytes) -> Result:
+    """Read ``result.json`` back.
+
+    Raises: msgspec.ValidationError if it is not a result of a format we know.
+    """
+    return msgspec.json.decode(text, type=Result)

@@ -1,0 +1,1 @@
+"""State: the document, its only owner, history and settings. No Qt, no torch."""
