@@ -1,0 +1,64 @@
+"""What every test runs in: no screen, no network chatter, one thread, and user folders that are thrown away.
+
+The environment is set when this file is imported, before any test module can import torch or Qt. torch itself is
+not imported here, because the window's tests must be able to prove that nothing imports it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_user_folders = Path(tempfile.mkdtemp(prefix="ace-tests-"))
+
+
+def _isolate_user_folders() -> None:
+    """Point every folder that platformdirs knows into a temporary one; the real home is never read or written."""
+    for name in ("CONFIG", "DATA", "STATE", "CACHE"):
+        folder = _user_folders / name.lower()
+        folder.mkdir(exist_ok=True)
+        os.environ[f"XDG_{name}_HOME"] = str(folder)
+    runtime = _user_folders / "runtime"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    os.environ["XDG_RUNTIME_DIR"] = str(runtime)
+
+
+_isolate_user_folders()
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+os.environ["OMP_NUM_THREADS"] = "1"  # torch, OpenMP kernels and the processes that tests start
+os.environ["NNCF_CI"] = "1"  # no telemetry
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
+
+
+def pytest_unconfigure() -> None:
+    """Throw the user folders away."""
+    shutil.rmtree(_user_folders, ignore_errors=True)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests marked ``gpu`` where there is no CUDA device, and say so."""
+    if item.get_closest_marker("gpu") is None:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device, and torch sees none here")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The folder of the checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def digits_folder() -> Path:
+    """The folder of the shipped example."""
+    return ROOT / "resources" / "examples" / "digits"
