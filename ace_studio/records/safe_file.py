@@ -1,0 +1,71 @@
+"""Saving a file so that a crash, a full disk or a pulled plug leaves either the old content or the new one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: bytes, *, keep_backup: bool = False) -> None:
+    """Replace the file's content as one step: temp file beside it, write, fsync, rename, fsync the folder.
+
+    With ``keep_backup`` the content before this call is kept as ``NAME.bak`` (one generation); saving what is there
+    already changes nothing, so that it does not push the last different version out. A link is followed, and the
+    permissions of the file that was there are kept.
+
+    Raises: OSError; then ``path`` still has its old content.
+    """
+    target = path.resolve()
+    old = target.read_bytes() if target.is_file() else None
+    if old == content:
+        return
+    mode = stat.S_IMODE(target.stat().st_mode) if old is not None else 0o666 & ~_umask()
+    if keep_backup and old is not None:
+        _replace(target.with_name(target.name + ".bak"), old, mode=mode)
+    _replace(target, content, mode=mode)
+
+
+def _replace(target: Path, content: bytes, *, mode: int) -> None:
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        try:
+            _write_all(descriptor, content)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.chmod(mode)
+        os.replace(temporary, target)  # noqa: PTH105 - one call that the tests can make fail
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    """``os.write`` may write less than it was given."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable. Windows has no descriptor for a folder and needs none."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _umask() -> int:
+    """The permission bits that new files do not get. There is no way to read it without setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
