@@ -1,0 +1,203 @@
+"""What the window shows: one frozen record of the user's choices and of what the engine found.
+
+Only `Session` makes new ones. Choices (the recipe) can be undone; findings are facts and stay, each with the recipe
+that it was found with, so that everybody can see when choices have moved on.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from ace_studio.records.errors import Problem
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.messages import EnvironmentReport, FileReport, Phase
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
+
+
+class Part(StrEnum):
+    """A part of the document that panels can follow."""
+
+    RECIPE = "recipe"
+    """The choices, whether they are saved, and what undo and redo would do."""
+    FILE = "file"
+    """The opened file: report, recipe path, folder."""
+    TRUST = "trust"
+    """Whether the opened file may run, and whether the engine was refused for it."""
+    GRAPH = "graph"
+    """The captured graph, the capture report, the rungs tried and the user's sources."""
+    RUNS = "runs"
+    """Baseline, target runs and the whole result."""
+    ACTIVITY = "activity"
+    """What the engine is doing."""
+    SELECTION = "selection"
+    """The selected ops and the selected run."""
+    LOG = "log"
+    """Lines that user code, torch or we printed."""
+    PROBLEMS = "problems"
+    """Problems that nobody dismissed yet."""
+    ENVIRONMENT = "environment"
+    """The engine's interpreter: versions, devices, targets."""
+    SETTINGS = "settings"
+    """Recent files and everything kept in the settings."""
+
+
+class EngineState(StrEnum):
+    """What the engine process is doing."""
+
+    STARTING = "starting"
+    """Being started; verbs are accepted and wait."""
+    IDLE = "idle"
+    """Ready."""
+    BUSY = "busy"
+    """Working on a job."""
+    CANCELLING = "cancelling"
+    """Asked to stop; idle again within five seconds."""
+    LOST = "lost"
+    """Died, and could not be started again."""
+
+
+class Verb(StrEnum):
+    """The kind of job that the engine works on."""
+
+    NONE = ""
+    INSPECT = "inspect"
+    ENVIRONMENT = "environment"
+    TRACE = "trace"
+    RUN = "run"
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine is doing, in the words of a progress bar."""
+
+    state: EngineState = EngineState.STARTING
+    job: str = ""
+    verb: Verb = Verb.NONE
+    phase: Phase = Phase.START
+    detail: str = ""
+    fraction: float | None = None
+    """Progress of the phase in 0..1, or None if nobody can tell."""
+    started_s: float = 0.0
+    """When the job began, on the session's clock (`time.monotonic`)."""
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a trace or a run is going on (a quick inspection does not count)."""
+        return self.verb in {Verb.TRACE, Verb.RUN}
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """What is selected, everywhere at once."""
+
+    op_ids: tuple[str, ...] = ()
+    """Ops of the captured graph, in the order of selection."""
+    run: int | None = None
+    """Index into `Document.runs`."""
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the window shows."""
+
+    recipe: Recipe = Recipe()
+    recipe_path: str = ""
+    """Absolute path of the recipe file; empty if it was never saved."""
+    folder: str = ""
+    """Absolute folder that the recipe's paths are relative to."""
+    is_dirty: bool = False
+    """Whether choices differ from what was last opened or saved."""
+    undo_label: str = ""
+    """What undo would take back, in words; empty if nothing."""
+    redo_label: str = ""
+
+    file: FileReport | None = None
+    is_trusted: bool = False
+    """Whether the user said that this very file (by its hash) may run."""
+    needs_trust: bool = False
+    """Whether opening the file would run code that nobody vouched for: show the Trust bar."""
+
+    fingerprint: str = ""
+    """Of model, recipe and environment at the capture."""
+    graph: GraphTable | None = None
+    capture: CaptureReport | None = None
+    sources: dict[str, str] = {}
+    """Path -> text of the user's files that ops point to."""
+    rungs: tuple[RungOutcome, ...] = ()
+    """Outcomes of the current or last trace, as they came in."""
+    captured_with: Recipe | None = None
+    """The choices that `graph` was found with."""
+
+    baseline: Baseline | None = None
+    runs: tuple[TargetRun, ...] = ()
+    result: Result | None = None
+    output: str = ""
+    """Folder with the artifacts of `runs`."""
+    ran_with: Recipe | None = None
+    """The choices that `runs` were found with."""
+
+    activity: Activity = Activity()
+    selection: Selection = Selection()
+    problems: tuple[Problem, ...] = ()
+    """Newest last."""
+    log: tuple[str, ...] = ()
+    """Newest last, bounded."""
+    environment: EnvironmentReport | None = None
+    recent_files: tuple[str, ...] = ()
+    """Newest first."""
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a choice to take back."""
+        return bool(self.undo_label)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether there is a choice to put back."""
+        return bool(self.redo_label)
+
+    @property
+    def is_capture_stale(self) -> bool:
+        """Whether choices that decide the graph changed since it was captured."""
+        found = self.captured_with
+        if found is None:
+            return False
+        now = self.recipe
+        return (found.model, found.inputs, found.capture) != (now.model, now.inputs, now.capture)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether any choice changed since the runs (or, without runs, since the capture)."""
+        if self.ran_with is not None:
+            return self.ran_with != self.recipe
+        return self.is_capture_stale
+
+    @property
+    def title(self) -> str:
+        """Name of what is open: the recipe's file name, else the model's; empty if nothing is."""
+        path = self.recipe_path or self.recipe.model.source
+        return path.replace("\\", "/").rpartition("/")[2]
+
+
+PART_OF_FIELD: dict[str, Part] = {
+    "recipe": Part.RECIPE, "is_dirty": Part.RECIPE, "undo_label": Part.RECIPE, "redo_label": Part.RECIPE,
+    "recipe_path": Part.FILE, "folder": Part.FILE, "file": Part.FILE,
+    "is_trusted": Part.TRUST, "needs_trust": Part.TRUST,
+    "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH, "rungs": Part.GRAPH,
+    "captured_with": Part.GRAPH,
+    "baseline": Part.RUNS, "runs": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS, "ran_with": Part.RUNS,
+    "activity": Part.ACTIVITY, "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,
+    "environment": Part.ENVIRONMENT, "recent_files": Part.SETTINGS,
+}  # fmt: skip
+"""One row per field of `Document`: the part that its change belongs to."""
+
+
+def changed_parts(before: Document, after: Document) -> frozenset[Part]:
+    """The parts in which two documents differ. Records are compared by identity, so it takes microseconds."""
+    return frozenset(
+        part for field, part in PART_OF_FIELD.items() if _differ(getattr(before, field), getattr(after, field))
+    )
+
+
+def _differ(before: object, after: object) -> bool:
+    return before is not after and not (isinstance(before, str) and before == after)
