@@ -73,6 +73,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     default: Precision = Precision.FP32
     rules: tuple[PlanRule, ...] = ()
+    from_goal: bool = False
+    """No plan was given (a recipe without ``[plan]``): the goal chooses the precisions. Without a goal: fp32."""
 
 
 class OpPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -143,7 +143,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     capture: CaptureChoice = CaptureChoice()
     calibration: CalibrationChoice = CalibrationChoice()
     evaluate: EvaluateChoice = EvaluateChoice()
-    plan: Plan = Plan()
+    plan: Plan = Plan(from_goal=True)
     goal: Goal = Goal()
     measure: MeasureChoice = MeasureChoice()
     targets: TargetsChoice = TargetsChoice()

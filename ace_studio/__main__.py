@@ -1,0 +1,34 @@
+"""Where a process begins: ``python -m ace_studio`` and the ``ace-studio`` command."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Open the window if no command was given, else do what the command says; return the exit code."""
+    words = sys.argv[1:]
+    if not words or words[0] == "open":
+        return _open_window(words[1:])
+    from ace_studio.cli import run_command  # noqa: PLC0415 - the window starts without the command line
+
+    return run_command(words)
+
+
+def _open_window(words: list[str]) -> int:
+    try:
+        from ace_studio.gui.app import run_window  # noqa: PLC0415 - the command line starts without Qt
+    except ImportError as error:
+        print(  # noqa: T201 - there is no window to say it in
+            f"The window cannot open: {error}\n"
+            "  why: Qt or one of its libraries is missing\n"
+            "  remedy: pip install 'ace-studio[window]'; on Debian and Ubuntu also: apt-get install libgl1 libegl1 "
+            "libxkbcommon0 libfontconfig1 libdbus-1-3 libglib2.0-0; or use the command line: ace-studio --help",
+            file=sys.stderr,
+        )
+        return 2
+    return run_window(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

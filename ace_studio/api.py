@@ -1,0 +1,256 @@
+"""The Python door: ``ace_studio.compile`` runs the engine in this process on a module that is already alive."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+
+from ace_studio.engine import pipeline
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.report import write_report
+from ace_studio.engine.targets.base import Lowered
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Event
+from ace_studio.records.plan import Plan, PlanRule, Precision
+from ace_studio.records.recipe import (
+    CalibrationChoice,
+    CaptureChoice,
+    EvaluateChoice,
+    Goal,
+    InputsChoice,
+    MeasureChoice,
+    Objective,
+    Recipe,
+    TargetsChoice,
+)
+from ace_studio.records.results import Result, RunStatus
+from ace_studio.records.tensors import DimChoice
+
+
+class CompiledModule(nn.Module):
+    """A drop-in for the original module: same arguments, same nesting of outputs, inference only."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        super().__init__()
+        self._lowered = lowered
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the compiled model."""
+        with torch.no_grad():
+            return self._lowered(*args, **kwargs)
+
+
+class CompileResult:
+    """What `compile` gives: the drop-in module, the report, and the artifacts on disk.
+
+    Attributes:
+        report: Everything that was found, per run and per op; see `ace_studio.records.results.Result`.
+        folder: Folder with ``result.json``, ``report.html``, ``comparison.svg`` and the artifacts.
+    """
+
+    def __init__(self, report: Result, folder: Path, lowered: Lowered | None) -> None:
+        self.report = report
+        self.folder = folder
+        self._lowered = lowered
+
+    @property
+    def module(self) -> nn.Module:
+        """The chosen run as a module.
+
+        Raises: AceError(UNSUPPORTED) if no target gave a verified artifact; the report says why for each.
+        """
+        if self._lowered is None:
+            raise AceError(*([self.report.error] if self.report.error else []))
+        return CompiledModule(self._lowered)
+
+    def export(self, path: str | Path) -> Path:
+        """Copy the verified artifact of the kind that ``path``'s suffix names to ``path``, and return it.
+
+        ``.onnx`` comes from ONNX Runtime, ``.xml`` (with ``.bin``) from OpenVINO, ``.pt2`` from Inductor or eager. The
+        chosen run is preferred; else the fastest run that has such an artifact.
+
+        Raises: AceError(NOT_FOUND) if no run has an artifact of that kind.
+        """
+        destination = Path(path)
+        source = self._artifact_with(destination.suffix)
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, destination)
+        for suffix in (".bin", ".onnx.data"):
+            beside = source.with_suffix(suffix)
+            if beside.is_file() and beside != source:
+                shutil.copyfile(beside, destination.with_suffix(suffix))
+        return destination
+
+    def _artifact_with(self, suffix: str) -> Path:
+        runs = list(self.report.runs)
+        if self.report.chosen is not None:
+            runs.insert(0, runs[self.report.chosen])
+        usable = [run for run in runs if run.status is RunStatus.OK and run.verified and run.artifact]
+        ranked = usable[:1] + sorted(usable[1:], key=lambda run: run.latency_ms.p50 if run.latency_ms else float("inf"))
+        for run in ranked:
+            if run.artifact and Path(run.artifact).suffix == suffix:
+                return self.folder / run.artifact
+        kinds = sorted({Path(run.artifact).suffix for run in usable if run.artifact})
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            f"No run left a '{suffix}' artifact",
+            why="each target writes one kind of file: onnxruntime .onnx, openvino .xml, inductor and eager .pt2",
+            remedy=f"Export to one of: {', '.join(kinds) or 'none was verified'}; or add the target that writes it.",
+        )
+
+
+def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice of the recipe
+    model: nn.Module,
+    *,
+    tracing_inputs: Iterable[object] | Callable[[], Iterable[object]] | None = None,
+    calibration_inputs: Iterable[object] | Callable[[], Iterable[object]] | None = None,
+    evaluate: Callable[[Callable[..., Any]], float] | None = None,
+    higher_is_better: bool = True,
+    dims: dict[str, str] | None = None,
+    default: str | None = None,
+    rules: Sequence[tuple[str, str]] = (),
+    max_drop: float | None = None,
+    min_sqnr_db: float | None = None,
+    max_size_mb: float | None = None,
+    max_latency_ratio: float | None = None,
+    optimize: str = "latency",
+    target: str | Sequence[str] = "auto",
+    rungs: Sequence[str] | None = None,
+    samples: int = 64,
+    threads: int | str = 1,
+    rounds: int = 30,
+    device: str = "auto",
+    out: str | Path | None = None,
+    on_event: Callable[[Event], None] = lambda event: None,  # noqa: ARG005 - the default listens to nothing
+) -> CompileResult:
+    """Trace, compress, lower, measure and verify ``model``; every key of the recipe is a keyword.
+
+    Args:
+        model: The module; it is put in eval mode and left as it is otherwise.
+        tracing_inputs: Examples (tuple = args, dict = kwargs, tensor = the one argument) or a function that gives
+            them; sizes that differ between examples become dynamic. Missing: ``calibration_inputs`` serve.
+        calibration_inputs: Examples to find activation ranges with, or a function that gives them.
+        evaluate: ``evaluate(predict) -> float``; predict takes what forward takes.
+        higher_is_better: Whether a larger metric is a better one.
+        dims: ``{"x.0": "dynamic" | "static" | "auto"}`` overrides.
+        default: Precision of every op that no rule matches: fp32, fp16, bf16, int8-static, int8-dynamic, ...; without
+            it and with a goal, the goal chooses.
+        rules: ``(match, precision)`` pairs, such as ``("module:layer1.*", "fp32")``; later ones win.
+        max_drop: Largest relative drop of the metric, a fraction.
+        min_sqnr_db: Smallest fidelity of the outputs, dB.
+        max_size_mb: Largest artifact, 10^6 bytes.
+        max_latency_ratio: Largest latency as a fraction of the baseline's.
+        optimize: ``latency``, ``size`` or ``accuracy``.
+        target: A target, several, or ``auto`` for all that are available.
+        rungs: Rungs of the capture ladder, in order.
+        samples: Calibration examples to use at most.
+        threads: Threads for every target and the baseline, or ``"all"``.
+        rounds: Interleaved measuring rounds.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        out: Folder for the artifacts and the report; a temporary one if missing.
+        on_event: Hears progress and findings as they come.
+
+    Raises: AceError with what, why, remedy and where; a goal that is not met is no error: ``report.goal_met`` says it.
+    """
+    recipe = _recipe_of(
+        default=default, rules=rules, higher_is_better=higher_is_better, dims=dims or {}, target=target, rungs=rungs
+    )
+    recipe = msgspec.structs.replace(
+        recipe,
+        calibration=CalibrationChoice(samples=samples),
+        measure=_checked(MeasureChoice, {"threads": threads, "rounds": rounds, "device": device}),
+        goal=_checked(
+            Goal,
+            {
+                "max_drop": max_drop,
+                "min_sqnr_db": min_sqnr_db,
+                "max_size_mb": max_size_mb,
+                "max_latency_ratio": max_latency_ratio,
+                "optimize": optimize,
+            },
+        ),
+    )
+    calibration = _as_function(calibration_inputs)
+    loaded = LoadedModel(
+        module=_checked_module(model).eval(),
+        source=Path(),
+        sha256="",
+        calibration=calibration,
+        tracing=_as_function(tracing_inputs) or calibration,
+        evaluate=evaluate,
+    )
+    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ace-studio-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    reporter = Reporter(on_event, job="compile")
+    captured, report = pipeline.capture(loaded, recipe, Path.cwd(), reporter=reporter)
+    outcome = pipeline.compress(loaded, captured, report, recipe=recipe, output=folder, reporter=reporter)
+    write_report(outcome.result, captured.table, folder)
+    return CompileResult(outcome.result, folder, outcome.chosen)
+
+
+def _recipe_of(
+    *,
+    default: str | None,
+    rules: Sequence[tuple[str, str]],
+    higher_is_better: bool,
+    dims: dict[str, str],
+    target: str | Sequence[str],
+    rungs: Sequence[str] | None,
+) -> Recipe:
+    is_free = default is None and not rules
+    plan = Plan(
+        default=_checked(Precision, default or "fp32"),
+        rules=tuple(PlanRule(match=match, precision=_checked(Precision, word)) for match, word in rules),
+        from_goal=is_free,
+    )
+    return Recipe(
+        inputs=InputsChoice(dims={name: _checked(DimChoice, word) for name, word in dims.items()}),
+        capture=CaptureChoice(rungs=tuple(rungs)) if rungs is not None else CaptureChoice(),
+        evaluate=EvaluateChoice(higher_is_better=higher_is_better),
+        plan=plan,
+        targets=TargetsChoice(names=(target,) if isinstance(target, str) else tuple(target)),
+    )
+
+
+
+
+def _checked(kind: Any, value: object) -> Any:
+    """Convert a keyword to its record type, with the choices in the message where it does not fit."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        choices = ", ".join(kind if issubclass(kind, StrEnum) else Objective)
+        raise AceError.of(
+            ErrorCode.USAGE, f"compile() was given {value!r}", why=str(error), remedy=f"Use one of: {choices}."
+        ) from error
+
+
+def _checked_module(model: object) -> nn.Module:
+    if isinstance(model, nn.Module):
+        return model
+    raise AceError.of(
+        ErrorCode.USAGE,
+        f"compile() was given {type(model).__name__} instead of a torch.nn.Module",
+        remedy="Wrap a function in a module whose forward calls it.",
+    )
+
+
+def _as_function(
+    inputs: Iterable[object] | Callable[[], Iterable[object]] | None,
+) -> Callable[[], Iterable[object]] | None:
+    if inputs is None or callable(inputs):
+        return inputs
+    kept = list(inputs)
+    return lambda: kept
+
+
+__all__ = ["CompileResult", "CompiledModule", "Example", "compile"]

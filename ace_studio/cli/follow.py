@@ -1,0 +1,92 @@
+"""Following a job: the events become progress on stderr and an answer in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ace_studio.cli.show import Console
+from ace_studio.jobs.executors import WorkerExecutor
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import (
+    AnyEvent,
+    AnyRequest,
+    EnvironmentFound,
+    EnvironmentReport,
+    FileInspected,
+    FileReport,
+    JobCancelled,
+    JobFailed,
+    JobFinished,
+    LogLine,
+    ModelCaptured,
+    Progress,
+    RungTried,
+    TargetFinished,
+    WorkerLost,
+)
+from ace_studio.records.results import Result, RungOutcome, RunStatus
+
+
+@dataclass
+class JobAnswer:
+    """What a job's events amount to."""
+
+    problems: tuple[Problem, ...] = ()
+    file: FileReport | None = None
+    environment: EnvironmentReport | None = None
+    captured: ModelCaptured | None = None
+    result: Result | None = None
+    rungs: list[RungOutcome] = field(default_factory=list)
+
+
+def follow(request: AnyRequest, console: Console) -> JobAnswer:
+    """Run the request in an engine process, show how it goes, and return its answer.
+
+    Ctrl-C cancels the job and gives an answer with a ``cancelled`` problem.
+    """
+    answer = JobAnswer()
+    executor = WorkerExecutor()
+    try:
+        with console.progress():
+            for event in executor.run(request):
+                _take(event, answer, console)
+    except KeyboardInterrupt:
+        executor.close()
+        answer.problems = (Problem(code=ErrorCode.CANCELLED, what="The job was cancelled"),)
+    finally:
+        executor.close()
+    return answer
+
+
+def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
+    """Show what is on the way, keep what belongs to the answer."""
+    _show(event, console)
+    match event:
+        case FileInspected(report=file):
+            answer.file = file
+        case EnvironmentFound(report=environment):
+            answer.environment = environment
+        case RungTried(outcome=outcome):
+            answer.rungs.append(outcome)
+        case ModelCaptured():
+            answer.captured = event
+        case JobFinished(result=result):
+            answer.result = result
+        case JobFailed(problems=problems):
+            answer.problems = problems
+        case JobCancelled():
+            answer.problems = (Problem(code=ErrorCode.CANCELLED, what="The job was cancelled"),)
+        case WorkerLost(problem=problem):
+            answer.problems = (problem,)
+
+
+def _show(event: AnyEvent, console: Console) -> None:
+    match event:
+        case Progress():
+            console.show_progress(event)
+        case LogLine():
+            console.log(event)
+        case ModelCaptured(capture=capture):
+            console.say(f"Captured {capture.ops} ops with {capture.rung} in {capture.seconds:.1f} s")
+        case TargetFinished(run=run) if run.status is RunStatus.FAILED and run.error is not None:
+            console.say(f"{run.target} {run.precision}: {run.error.what}")

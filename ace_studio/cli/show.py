@@ -1,0 +1,227 @@
+"""What the command line shows to people: tables and problems with rich, on stdout and stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import rich.box
+import rich.console
+import rich.markup
+import rich.table
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+
+from ace_studio.records.errors import Problem
+from ace_studio.records.messages import EnvironmentReport, FileReport, LogLine, Progress
+from ace_studio.records.results import CaptureReport, Latency, Result, RunStatus, TargetRun
+from ace_studio.records.tensors import DimFinding, DimVerdict
+
+
+class Console:
+    """Where words go: answers to stdout, progress and problems to stderr; only JSON on stdout if that was asked for."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._out = rich.console.Console(file=sys.stdout, highlight=False, soft_wrap=False)
+        self._err = rich.console.Console(file=sys.stderr, highlight=False)
+        self._bar: ProgressBar | None = None
+        self._task: Any = None
+        self._last_phase = ""
+
+    def print(self, renderable: Any) -> None:
+        """Part of the answer."""
+        self._out.print(renderable)
+
+    def print_json(self, document: Any) -> None:
+        """The whole answer as one JSON document."""
+        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+    def say(self, words: str) -> None:
+        """A remark on the way, on stderr."""
+        self._err.print(rich.markup.escape(words))
+
+    def log(self, line: LogLine) -> None:
+        """A line that the user's code printed, on stderr."""
+        self._err.print(f"[dim]{rich.markup.escape(line.text)}[/dim]")
+
+    @contextlib.contextmanager
+    def progress(self) -> Iterator[None]:
+        """Show a progress bar on a terminal, and a line per phase elsewhere."""
+        if not self._err.is_terminal:
+            yield
+            return
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+        with ProgressBar(*columns, console=self._err, transient=True) as bar:
+            self._bar, self._task = bar, bar.add_task("Starting", total=None)
+            yield
+            self._bar = None
+
+    def show_progress(self, event: Progress) -> None:
+        """Show where the job is."""
+        words = f"{event.phase}: {event.detail}" if event.detail else str(event.phase)
+        if self._bar is not None:
+            total = None if event.fraction is None else 1.0
+            self._bar.update(
+                self._task, description=rich.markup.escape(words), total=total, completed=event.fraction or 0.0
+            )
+        elif event.fraction is None and words != self._last_phase:
+            self._last_phase = words
+            self.say(words)
+
+
+def show_problems(problems: tuple[Problem, ...], console: Console) -> None:
+    """Every problem as what / why / remedy / where, on stderr."""
+    for problem in problems:
+        console.say(f"error: {problem.as_text()}")
+
+
+def show_file(report: FileReport, console: Console) -> None:
+    """What a file is."""
+    console.print(
+        f"{rich.markup.escape(report.path)}\n  {report.label}, {_size(report.size_bytes)}, trust: {report.trust}"
+    )
+    console.print(f"  sha256 {report.sha256}")
+    for words in (*report.would_run, *report.notes):
+        console.print(f"  {rich.markup.escape(words)}")
+    if report.entries:
+        table = _table("callable", "kind", "line", "summary")
+        for entry in report.entries:
+            table.add_row(rich.markup.escape(entry.name + entry.signature), entry.kind, str(entry.line), entry.summary)
+        console.print(table)
+    if report.tensors:
+        table = _table("tensor", "type", "shape")
+        for tensor in report.tensors[:200]:
+            table.add_row(rich.markup.escape(tensor.name), tensor.dtype, "x".join(map(str, tensor.shape)) or "scalar")
+        console.print(table)
+
+
+def show_environment(report: EnvironmentReport, console: Console) -> None:
+    """What ``doctor`` found."""
+    console.print(f"Python {report.python} at {rich.markup.escape(report.executable)}")
+    console.print(f"{report.platform}\n{report.cpu}, {report.cores} cores, {report.memory_bytes / 2**30:.1f} GiB")
+    packages = _table("package", "version")
+    for name, version in report.versions.items():
+        packages.add_row(name, version)
+    console.print(packages)
+    devices = _table("device", "name", "available")
+    for device in report.devices:
+        devices.add_row(device.name, device.label, "yes" if device.available else f"no: {device.reason}")
+    console.print(devices)
+    targets = _table("target", "available", "precisions", "install")
+    for target in report.targets:
+        able = ", ".join(word for word, problem in target.precisions.items() if not problem) if target.available else ""
+        targets.add_row(
+            target.name, "yes" if target.available else f"no: {target.reason}", able, rich.markup.escape(target.install)
+        )
+    console.print(targets)
+    for note in report.notes:
+        console.print(f"note: {rich.markup.escape(note)}")
+
+
+def show_capture(report: CaptureReport, console: Console) -> None:
+    """How the model was captured, with the verdict on every dimension."""
+    console.print(f"Captured {report.ops} ops with {report.rung} in {report.seconds:.1f} s")
+    rungs = _table("rung", "status", "seconds", "ops", "why")
+    for outcome in report.rungs:
+        why = outcome.error.what if outcome.error else ""
+        rungs.add_row(
+            outcome.name, str(outcome.status), f"{outcome.seconds:.1f}", str(outcome.ops or ""), rich.markup.escape(why)
+        )
+    console.print(rungs)
+    dims = _table("input", "type", "dimension", "verdict", "run and equal to eager at")
+    for found in report.inputs:
+        for dim in found.dims:
+            sizes = ", ".join(map(str, dim.verified_sizes))
+            dims.add_row(found.name, found.dtype, str(dim.index), _verdict(dim), sizes)
+    console.print(dims)
+    for warning in report.warnings:
+        console.say(f"warning: {warning.what}" + (f" ({warning.where})" if warning.where else ""))
+
+
+def show_result(result: Result, folder: Path, console: Console) -> None:
+    """The comparison of the baseline and every run."""
+    table = _table(
+        "target", "precision", "p50 ms", "p10 - p90", "speed-up", "metric", "drop", "SQNR dB", "size", "verified"
+    )
+    if result.baseline is not None:
+        base = result.baseline
+        table.add_row(
+            "eager",
+            "fp32 (baseline)",
+            *_latency(base.latency_ms),
+            "1.00x",
+            _number(base.metric),
+            "",
+            "",
+            _size(base.size_bytes),
+            "",
+        )
+    for index, run in enumerate(result.runs):
+        _add_run(table, run, is_chosen=index == result.chosen)
+    console.print(table)
+    for run in result.runs:
+        if run.error is not None:
+            why = rich.markup.escape(f"{run.error.what} ({run.error.why})")
+            console.print(f"{run.target} {run.precision}: {why}")
+    for warning in result.warnings:
+        console.say(f"warning: {warning.what}")
+    if result.chosen is not None:
+        run = result.runs[result.chosen]
+        goal = "" if result.goal_met is None else ", which meets the goal" if result.goal_met else ", the best found"
+        console.print(f"Chosen: {run.target} {run.precision}{goal}")
+    console.print(rich.markup.escape(f"Written to {folder}: result.json, report.html, comparison.svg, artifacts/"))
+
+
+def _add_run(table: rich.table.Table, run: TargetRun, *, is_chosen: bool) -> None:
+    name = f"[bold]{run.target} *[/bold]" if is_chosen else run.target
+    if run.status is not RunStatus.OK or run.latency_ms is None:
+        table.add_row(name, run.precision, str(run.status))
+        return
+    speed = ""
+    if run.speedup is not None:
+        speed = f"{run.speedup:.2f}x ({run.speedup_low:.2f} - {run.speedup_high:.2f})"
+        if run.speedup_low is not None and run.speedup_high is not None and run.speedup_low <= 1 <= run.speedup_high:
+            speed = f"no difference seen ({run.speedup_low:.2f} - {run.speedup_high:.2f})"
+    drop = "" if run.metric_drop is None else f"{run.metric_drop:+.2%}"
+    sqnr = "" if run.sqnr_db is None else f"{run.sqnr_db:.1f}"
+    table.add_row(
+        name, run.precision, *_latency(run.latency_ms), speed, _number(run.metric), drop, sqnr,
+        _size(run.size_bytes), "yes" if run.verified else "no",
+    )  # fmt: skip
+
+
+def _table(*columns: str) -> rich.table.Table:
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _latency(latency: Latency | None) -> tuple[str, str]:
+    if latency is None:
+        return "", ""
+    return f"{latency.p50:.3f}", f"{latency.p10:.3f} - {latency.p90:.3f}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _size(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else f"{size_bytes / 1e6:.3f} MB"
+
+
+def _verdict(dim: DimFinding) -> str:
+    if dim.verdict is DimVerdict.DYNAMIC:
+        high = "\u221e" if dim.max is None else str(dim.max)
+        equal = f", equal to {dim.equal_to}" if dim.equal_to else ""
+        return f"dynamic {dim.symbol or ''} in [{dim.min if dim.min is not None else 0}, {high}]{equal}"
+    if dim.verdict is DimVerdict.UNKNOWN:
+        return "only ever 1: cannot tell, add an example"
+    return f"static {dim.size}"

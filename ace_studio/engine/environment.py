@@ -1,0 +1,132 @@
+"""What this interpreter and this machine have: versions, devices, processor, and the traps that are known."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from pathlib import Path
+
+import psutil
+import torch
+
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import DeviceReport, EnvironmentReport, TargetReport
+
+PACKAGES = (
+    "ace-studio", "torch", "torchvision", "torchao", "onnx", "onnxscript", "onnxruntime", "openvino", "nncf",
+    "transformers", "timm", "safetensors", "numpy",
+)  # fmt: skip
+
+
+def processor_name() -> str:
+    """The processor as its maker calls it; the architecture where nobody says."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def package_versions() -> dict[str, str]:
+    """Version of each package that matters and is installed."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def devices() -> tuple[DeviceReport, ...]:
+    """Every device that models could run on, CUDA with its reason where it cannot."""
+    found = [
+        DeviceReport(name="cpu", label=processor_name(), available=True, memory_bytes=psutil.virtual_memory().total)
+    ]
+    if torch.cuda.is_available():
+        for index in range(torch.cuda.device_count()):
+            properties = torch.cuda.get_device_properties(index)
+            found.append(
+                DeviceReport(
+                    name=f"cuda:{index}", label=properties.name, available=True, memory_bytes=properties.total_memory
+                )
+            )
+    else:
+        found.append(DeviceReport(name="cuda", label="CUDA", available=False, reason=_why_no_cuda()))
+    return tuple(found)
+
+
+def _why_no_cuda() -> str:
+    if torch.version.cuda is None:
+        return "this torch was built without CUDA"
+    return "no CUDA device answers (no driver, or no GPU in this machine)"
+
+
+def choose_device(word: str) -> torch.device:
+    """The device that ``[measure] device`` means here: CUDA if there is one for ``auto``.
+
+    Raises: AceError(NOT_INSTALLED) if CUDA is asked for and there is none; AceError(USAGE) for another word.
+    """
+    if word == "auto":
+        return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+    if word == "cpu":
+        return torch.device("cpu")
+    if word == "cuda" or word.startswith("cuda:"):
+        if torch.cuda.is_available():
+            return torch.device("cuda:0" if word == "cuda" else word)
+        raise AceError.of(
+            ErrorCode.NOT_INSTALLED,
+            "There is no CUDA device for this job",
+            why=_why_no_cuda(),
+            remedy='Set [measure] device = "cpu" or "auto", or run on a machine with a GPU.',
+            where="[measure] device",
+        )
+    raise AceError.of(
+        ErrorCode.USAGE, f"'{word}' is not a device", remedy="Use auto, cpu or cuda.", where="[measure] device"
+    )
+
+
+def known_traps() -> tuple[str, ...]:
+    """Traps of this environment, each with its remedy in the same sentence."""
+    notes = []
+    versions = package_versions()
+    if "torchvision" in versions and "+cpu" in versions.get("torch", "") and "+cpu" not in versions["torchvision"]:
+        notes.append(
+            "torchvision is not the CPU build that belongs to this torch; if importing it fails with 'operator "
+            "torchvision::nms does not exist', install the matching build or define the nms and qnms schemas first."
+        )
+    return tuple(notes)
+
+
+def environment_report(targets: tuple[TargetReport, ...]) -> EnvironmentReport:
+    """Everything ``doctor`` shows."""
+    return EnvironmentReport(
+        python=platform.python_version(),
+        executable=sys.executable,
+        platform=platform.platform(),
+        cpu=processor_name(),
+        cores=os.cpu_count() or 1,
+        memory_bytes=psutil.virtual_memory().total,
+        versions=package_versions(),
+        devices=devices(),
+        targets=targets,
+        notes=known_traps(),
+    )
+
+
+def result_environment(*, threads: int, device: torch.device) -> dict[str, str | int | float | bool | None]:
+    """What a result says of the machine it was measured on."""
+    facts: dict[str, str | int | float | bool | None] = {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": processor_name(),
+        "cores": os.cpu_count() or 1,
+        "memory_bytes": psutil.virtual_memory().total,
+        "threads": threads,
+        "device": str(device),
+        "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name(),
+    }
+    return facts | dict(package_versions().items())

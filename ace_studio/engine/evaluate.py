@@ -1,0 +1,172 @@
+"""Is a candidate right, and how good is it: validity checks, fidelity to eager, and the user's own metric."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ace_studio.engine.flow import CapturedModel, Example, tensor_leaves
+from ace_studio.records.errors import AceError, ErrorCode
+
+CONSECUTIVE_CALLS = 3
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How close a candidate's outputs are to eager's, over every example, the unseen sizes included."""
+
+    sqnr_db: float
+    """10 log10 of signal power over error power; the worst example's. Capped at 200 dB for identical outputs."""
+    max_abs_error: float
+    """Largest absolute difference, in the outputs' own unit."""
+
+
+SqnrFunction = Callable[[Sequence[Tensor], Sequence[Tensor]], float]
+
+
+def flat_outputs(call: Callable[..., Any], example: Example) -> list[Tensor]:
+    """The tensors that one call gives, flat, as detached copies."""
+    return [leaf.detach().clone() for leaf in tensor_leaves(example.call(call))]
+
+
+def eager_outputs(captured: CapturedModel) -> list[list[Tensor]]:
+    """What eager gives for every example of ``captured.examples``."""
+    with torch.no_grad():
+        return [flat_outputs(captured.module, example) for example in captured.examples]
+
+
+def check_candidate(
+    call: Callable[..., Any],
+    examples: Sequence[Example],
+    references: Sequence[Sequence[Tensor]],
+    *,
+    sqnr_db: SqnrFunction,
+) -> Fidelity:
+    """Run a candidate on every example and hold it against eager.
+
+    A result is valid only if its outputs have eager's shapes, are finite where eager's are, and repeat: the first
+    example is run three times and must give the same outputs each time.
+
+    Raises: AceError(WRONG_CAPTURE) that says which example and which rule.
+    """
+    sqnr = math.inf
+    worst = 0.0
+    for index, (example, reference) in enumerate(zip(examples, references, strict=True)):
+        outputs = flat_outputs(call, example)
+        _check_shapes(index, outputs, reference)
+        _check_finite(index, outputs, reference)
+        sqnr = min(sqnr, sqnr_db(reference, outputs))
+        worst = max([worst, *(_largest_difference(a, b) for a, b in zip(reference, outputs, strict=True))])
+        if index == 0:
+            _check_repeatable(call, example, outputs)
+    return Fidelity(sqnr_db=min(sqnr, 200.0), max_abs_error=worst)
+
+
+def _check_shapes(index: int, outputs: Sequence[Tensor], reference: Sequence[Tensor]) -> None:
+    got, expected = [tuple(one.shape) for one in outputs], [tuple(one.shape) for one in reference]
+    if got != expected:
+        raise AceError.of(
+            ErrorCode.WRONG_CAPTURE,
+            f"The built model gives outputs of shape {got} for example {index}, eager gives {expected}",
+            why="a size was fixed while building",
+            remedy="Try another target, or make the dimension static in the shape table.",
+        )
+
+
+def _check_finite(index: int, outputs: Sequence[Tensor], reference: Sequence[Tensor]) -> None:
+    for output, expected in zip(outputs, reference, strict=True):
+        if output.is_floating_point() and bool((~output.isfinite() & expected.isfinite()).any()):
+            raise AceError.of(
+                ErrorCode.WRONG_CAPTURE,
+                f"The built model gives values that are not finite for example {index}; eager's are finite",
+                why="a value left the range of the precision",
+                remedy="Keep the op that overflows at fp32 with a rule, or use bf16 instead of fp16.",
+            )
+
+
+def _check_repeatable(call: Callable[..., Any], example: Example, first: Sequence[Tensor]) -> None:
+    for _ in range(CONSECUTIVE_CALLS - 1):
+        again = tensor_leaves(example.call(call))
+        if not all(
+            torch.equal(one, other) or _largest_difference(one, other) < 1e-4
+            for one, other in zip(first, again, strict=True)
+        ):
+            raise AceError.of(
+                ErrorCode.WRONG_CAPTURE,
+                "The built model gives different outputs for the same input",
+                why="it keeps state between calls or draws random numbers",
+                remedy="Make the state an input and an output of forward, and remove random ops in eval mode.",
+            )
+
+
+def _largest_difference(one: Tensor, other: Tensor) -> float:
+    if one.numel() == 0 or one.shape != other.shape:
+        return 0.0
+    difference = (one.double() - other.double()).abs() if not one.is_complex() else (one - other).abs().double()
+    finite = difference[difference.isfinite()]
+    return float(finite.max()) if finite.numel() else 0.0
+
+
+def on_device(call: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+    """A ``predict`` for user code: takes tensors from anywhere, runs on ``device``, gives tensors on the CPU."""
+
+    def predict(*args: Any, **kwargs: Any) -> Any:
+        with torch.no_grad():
+            if device.type == "cpu":
+                return call(*args, **kwargs)
+            moved = Example(args=args, kwargs=kwargs).map_tensors(lambda leaf: leaf.to(device))
+            return Example.of(((moved.call(call)),)).map_tensors(lambda leaf: leaf.cpu()).args[0]
+
+    return predict
+
+
+def measure_metric(evaluate: Callable[[Callable[..., Any]], float], predict: Callable[..., Any], *, what: str) -> float:
+    """The user's metric of one candidate.
+
+    Raises: AceError(USER_CODE) if the function raises or gives something that is not a finite number.
+    """
+    try:
+        value = evaluate(predict)
+    except AceError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise AceError.of(
+            ErrorCode.USER_CODE,
+            f"evaluate() raised {type(error).__name__} while it measured {what}: {error}",
+            why="the function that measures accuracy is yours, and it did not finish",
+            remedy="Call it with the eager model as predict and mend it there.",
+            where=f"{frame.filename}:{frame.lineno}",
+            details="".join(traceback.format_exception(error)),
+        ) from error
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise AceError.of(
+            ErrorCode.USER_CODE,
+            f"evaluate() returned {type(value).__name__} instead of a number",
+            remedy="Return one float, such as the accuracy over the held-out data.",
+        ) from error
+    if not math.isfinite(number):
+        raise AceError.of(
+            ErrorCode.USER_CODE,
+            f"evaluate() returned {number} for {what}",
+            why="a metric that is not finite cannot be compared",
+            remedy="Check the data it runs on, and whether the outputs are finite.",
+        )
+    return number
+
+
+def metric_drop(baseline: float, metric: float, *, higher_is_better: bool) -> float:
+    """Relative loss against the baseline, as a fraction; negative is a gain.
+
+    With a baseline of 0 the absolute loss is given, because nothing can be relative to it.
+    """
+    loss = baseline - metric if higher_is_better else metric - baseline
+    return loss / abs(baseline) if baseline else loss

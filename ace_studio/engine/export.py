@@ -1,0 +1,117 @@
+"""Saving an artifact, and proving that it works where nobody has seen the model: in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode
+
+MIN_RELOAD_SQNR_DB = 30.0
+"""The reloaded artifact must agree with the one in memory at least this well. They hold the same weights; what is
+left is another compilation's rounding, which int8 grids can amplify by one step."""
+POLL_S = 0.05
+TIME_LIMIT_S = 600.0
+
+
+def artifact_bytes(path: Path) -> int:
+    """Size of an artifact: the file with the weight files of its stem beside it, or the whole folder."""
+    if path.is_dir():
+        return sum(part.stat().st_size for part in path.rglob("*") if part.is_file())
+    beside = [path.with_suffix(".bin"), path.with_name(path.name + ".data")]
+    return path.stat().st_size + sum(part.stat().st_size for part in beside if part != path and part.is_file())
+
+
+def verify_artifact(
+    target: str,
+    path: Path,
+    examples: Sequence[Example],
+    *,
+    expected: Sequence[Sequence[Tensor]],
+    threads: int,
+    reporter: Reporter,
+) -> None:
+    """Open an artifact in a new process, run it on every example and compare with ``expected``.
+
+    Args:
+        target: Registry name of the target whose ``load`` opens it.
+        path: The artifact.
+        examples: Calls to make; only their tensors travel, through a file.
+        expected: Flat outputs of the candidate in memory for each example.
+        threads: Threads that the new process may use.
+        reporter: May cancel; the process is then killed.
+
+    Raises: AceError(WRONG_CAPTURE) if it cannot be opened, does not run, or disagrees; details hold what it printed.
+    """
+    with tempfile.TemporaryDirectory(prefix="ace-verify-") as name:
+        folder = Path(name)
+        _write_flat(folder / "inputs.safetensors", [example.tensors() for example in examples])
+        _write_flat(folder / "outputs.safetensors", expected)
+        order = {"target": target, "path": str(path.resolve()), "examples": len(examples), "threads": threads}
+        (folder / "order.json").write_text(json.dumps(order), encoding="utf-8")
+        _run_child(folder, path, reporter)
+
+
+def _write_flat(path: Path, examples: Sequence[Sequence[Tensor]]) -> None:
+    tensors = {
+        f"{index}.{leaf}": tensor.detach().cpu().contiguous().clone()
+        for index, flat in enumerate(examples)
+        for leaf, tensor in enumerate(flat)
+    }
+    save_file(tensors, path)
+
+
+def _run_child(folder: Path, artifact: Path, reporter: Reporter) -> None:
+    package_parent = Path(__file__).resolve().parents[2]
+    code = (
+        f"import sys; sys.path.insert(0, {str(package_parent)!r}); "
+        "from ace_studio.engine.verify_child import main; sys.exit(main(sys.argv[1]))"
+    )
+    log_path = folder / "log.txt"
+    with log_path.open("w", encoding="utf-8") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-c", code, str(folder)], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            _wait(child, reporter)
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+    answer_path = folder / "answer.json"
+    answer = json.loads(answer_path.read_text(encoding="utf-8")) if answer_path.exists() else {}
+    problem = answer.get("problem", "the process ended without an answer" if not answer else "")
+    if not problem and answer.get("sqnr_db", -1.0) < MIN_RELOAD_SQNR_DB:
+        problem = f"its outputs agree with the model in memory to {answer.get('sqnr_db')} dB only"
+    if problem:
+        raise AceError.of(
+            ErrorCode.WRONG_CAPTURE,
+            f"The saved artifact {artifact.name} does not hold up in a fresh process",
+            why=str(problem),
+            remedy="Do not ship it. Try another target, and report the log if it looks like our mistake.",
+            where=str(artifact),
+            details=log_path.read_text(encoding="utf-8", errors="replace")[-20_000:],
+        )
+
+
+def _wait(child: subprocess.Popen[bytes], reporter: Reporter) -> None:
+    started = time.monotonic()
+    while child.poll() is None:
+        reporter.check()
+        if time.monotonic() - started > TIME_LIMIT_S:
+            raise AceError.of(
+                ErrorCode.TIMEOUT,
+                "Verifying the saved artifact took longer than ten minutes",
+                remedy="Try a smaller example, or another target.",
+            )
+        time.sleep(POLL_S)

@@ -1,0 +1,158 @@
+"""Latency, measured so that it can be believed on a noisy machine.
+
+All candidates and the baseline run in the same rounds, in an order that rotates, after a warm-up that lasts until the
+times are stable. Ratios are formed round by round, so that a machine that slows down slows both sides of the ratio.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.results import Latency
+
+MIN_SAMPLE_MS = 1.0
+"""A sample shorter than this repeats the call, so that the clock's own cost stays below a thousandth."""
+WARM_UP_CALLS = 30
+WARM_UP_MS = 2_000.0
+STABLE_SPREAD = 0.05
+BOOTSTRAP_DRAWS = 2_000
+CONTENTION_CPU_SHARE = 0.85
+
+
+@dataclass
+class Samples:
+    """The rounds of one candidate: milliseconds per call by the wall clock and by the process's CPU clock."""
+
+    wall_ms: list[float] = field(default_factory=list)
+    cpu_ms: list[float] = field(default_factory=list)
+
+    def latency(self) -> Latency:
+        """Percentiles over the rounds."""
+        wall = np.asarray(self.wall_ms)
+        p10, p50, p90, p99 = (float(value) for value in np.percentile(wall, (10, 50, 90, 99)))
+        return Latency(
+            p10=p10,
+            p50=p50,
+            p90=p90,
+            p99=p99,
+            n=len(wall),
+            cpu_p50=statistics.median(self.cpu_ms),
+            samples=tuple(round(value, 6) for value in self.wall_ms),
+        )
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Baseline over candidate: above 1 the candidate is faster. ``low`` and ``high`` bound the median at 95 %."""
+
+    median: float
+    low: float
+    high: float
+
+
+def wall_clock_ms(call: Callable[[], object], repeats: int) -> float:
+    """Milliseconds that one of ``repeats`` calls takes, by the wall clock."""
+    start = time.perf_counter_ns()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter_ns() - start) / 1e6 / repeats
+
+
+def cuda_event_ms(call: Callable[[], object], repeats: int) -> float:
+    """Milliseconds that one of ``repeats`` calls takes on the GPU, between two events of its stream."""
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+    begin.record()
+    for _ in range(repeats):
+        call()
+    end.record()
+    end.synchronize()
+    return float(begin.elapsed_time(end)) / repeats
+
+
+Timer = Callable[[Callable[[], object], int], float]
+
+
+def resolve_threads(threads: int | str) -> int:
+    """The number of threads that ``threads`` of a recipe means on this machine."""
+    if threads != "all":
+        return int(threads)
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Windows and macOS
+        return os.cpu_count() or 1
+
+
+def warm_up(call: Callable[[], object], timer: Timer) -> float:
+    """Call until the last five times agree within 5 %, at most 30 times or 2 s; return the median of those, ms."""
+    times: list[float] = []
+    spent = 0.0
+    while len(times) < WARM_UP_CALLS and (spent < WARM_UP_MS or len(times) < 3):
+        times.append(timer(call, 1))
+        spent += times[-1]
+        last = times[-5:]
+        if len(last) == 5 and max(last) - min(last) <= STABLE_SPREAD * statistics.median(last):
+            break
+    return statistics.median(times[-5:])
+
+
+def measure_interleaved(
+    calls: Mapping[str, Callable[[], object]], *, rounds: int, reporter: Reporter, timer: Timer = wall_clock_ms
+) -> dict[str, Samples]:
+    """Measure every call in every round, in rotating order.
+
+    Args:
+        calls: Name -> function without arguments that runs the candidate once.
+        rounds: Samples per candidate.
+        reporter: Hears how far the measurement is; may cancel it between samples.
+        timer: `wall_clock_ms`, or `cuda_event_ms` where the work runs on a GPU.
+    """
+    repeats: dict[str, int] = {}
+    for name, call in calls.items():
+        reporter.advance(0.0, f"warming up {name}")
+        repeats[name] = max(1, round(MIN_SAMPLE_MS / max(warm_up(call, timer), 1e-4)))
+    samples = {name: Samples() for name in calls}
+    names = list(calls)
+    for round_index in range(rounds):
+        reporter.advance(round_index / rounds, f"round {round_index + 1} of {rounds}")
+        turn = round_index % len(names)
+        for name in names[turn:] + names[:turn]:
+            cpu_start = time.process_time_ns()
+            samples[name].wall_ms.append(timer(calls[name], repeats[name]))
+            samples[name].cpu_ms.append((time.process_time_ns() - cpu_start) / 1e6 / repeats[name])
+    return samples
+
+
+def ratio_of(baseline: Samples, candidate: Samples, *, seed: int = 0) -> Ratio:
+    """Speed-up of the candidate: median of the rounds' ratios, with a bootstrap interval over rounds.
+
+    Source: percentile bootstrap, Efron and Tibshirani 1993, chapter 13; 2,000 draws, 95 %.
+    Raises: ValueError if the two do not have the same number of rounds.
+    """
+    ratios = np.asarray(baseline.wall_ms) / np.asarray(candidate.wall_ms)
+    draws = np.random.default_rng(seed).integers(0, len(ratios), (BOOTSTRAP_DRAWS, len(ratios)))
+    low, high = np.percentile(np.median(ratios[draws], axis=1), (2.5, 97.5))
+    return Ratio(median=float(np.median(ratios)), low=float(low), high=float(high))
+
+
+def contention(samples: Sequence[Samples], *, threads: int) -> str:
+    """Say that the machine was busy while we measured, or nothing.
+
+    A computation that holds one thread gets as much CPU time as wall time; clearly less means that something else
+    had the core. With more threads the share of the whole pool tells nothing, so only one thread's worth is demanded.
+    """
+    shares = [cpu / wall for one in samples for cpu, wall in zip(one.cpu_ms, one.wall_ms, strict=True) if wall > 0]
+    share = statistics.median(shares) if shares else 1.0
+    if share >= CONTENTION_CPU_SHARE:
+        return ""
+    return (
+        f"the process got only {share:.0%} of one core's time while it was measured with {threads} thread(s): "
+        "other work was running, and small differences mean nothing"
+    )

@@ -1,0 +1,180 @@
+"""The order of the stages; the only room that knows all of them.
+
+One function per request of the border: `inspect`, `doctor`, `trace`, `run`. The Python function `ace_studio.compile`
+enters at `capture` and `compress` with a module that is already alive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+import msgspec
+import torch
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.environment import choose_device, environment_report
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.load import inspect_file, load_model, read_tensor
+from ace_studio.engine.pipeline.compression import CompressionJob, Outcome
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.report import write_report
+from ace_studio.engine.shapes import gather_examples
+from ace_studio.engine.targets import report_targets
+from ace_studio.records.messages import (
+    DoctorRequest,
+    EnvironmentFound,
+    FileInspected,
+    InspectRequest,
+    JobFinished,
+    ModelCaptured,
+    Phase,
+    RunRequest,
+    TraceRequest,
+)
+from ace_studio.records.plan import Precision
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.results import CaptureReport
+from ace_studio.records.tensors import ValueSource
+
+MAX_SOURCE_BYTES = 2_000_000
+"""Source files larger than this are not sent to the window."""
+
+
+def inspect(request: InspectRequest, reporter: Reporter) -> None:
+    """Say what a file is, without running any code in it."""
+    reporter.phase(Phase.LOAD, Path(request.path).name)
+    reporter.emit(FileInspected(job=request.job, report=inspect_file(Path(request.path))))
+
+
+def doctor(request: DoctorRequest, reporter: Reporter) -> None:
+    """Say what this interpreter has."""
+    reporter.phase(Phase.START, "looking at this machine")
+    reporter.emit(EnvironmentFound(job=request.job, report=environment_report(report_targets())))
+
+
+def trace(request: TraceRequest, reporter: Reporter) -> None:
+    """Load and capture."""
+    loaded = load(request, reporter)
+    capture(loaded, request.recipe, Path(request.folder), reporter=reporter)
+    reporter.emit(JobFinished(job=request.job))
+
+
+def run(request: RunRequest, reporter: Reporter) -> None:
+    """Everything, and the result written to ``request.output``."""
+    started = time.monotonic()
+    recipe, output = request.recipe, Path(request.output)
+    output.mkdir(parents=True, exist_ok=True)
+    loaded = load(request, reporter)
+    before = files_hash(loaded)
+    captured, report = capture(loaded, recipe, Path(request.folder), reporter=reporter)
+    outcome = compress(loaded, captured, report, recipe=recipe, output=output, reporter=reporter)
+    if files_hash(loaded) != before:
+        reporter.warn("files-changed", "A file of the model changed while the job ran; the result may mix two versions")
+    result = msgspec.structs.replace(
+        outcome.result, seconds=time.monotonic() - started, warnings=tuple(reporter.warnings)
+    )
+    reporter.phase(Phase.REPORT, str(output))
+    write_report(result, captured.table, output)
+    reporter.emit(JobFinished(job=request.job, result=result, output=str(output)))
+
+
+def load(request: TraceRequest, reporter: Reporter) -> LoadedModel:
+    """Load the model that a request names, within the trust that it carries."""
+    reporter.phase(Phase.LOAD, Path(request.recipe.model.source).name)
+    trusted = frozenset(request.trusted_sha256)
+    return load_model(
+        request.recipe,
+        Path(request.folder),
+        is_trusted=lambda sha256: request.trust_all or sha256 in trusted,
+        reporter=reporter,
+    )
+
+
+def capture(
+    loaded: LoadedModel, recipe: Recipe, folder: Path, *, reporter: Reporter
+) -> tuple[CapturedModel, CaptureReport]:
+    """Gather the examples, capture the graph on the chosen device, and tell about it."""
+    device = choose_device(recipe.measure.device)
+    loaded.module.to(device)
+    with torch.no_grad():
+        examples = tuple(
+            example.map_tensors(lambda leaf: leaf.to(device))
+            for example in gather_examples(loaded, recipe, folder, read_tensor=read_tensor)
+        )
+        captured, report = capture_model(loaded, examples, recipe, device=device, reporter=reporter)
+    reporter.emit(
+        ModelCaptured(
+            job=reporter.job,
+            fingerprint=captured.fingerprint,
+            capture=report,
+            graph=captured.table,
+            sources=read_sources(captured.table.files),
+        )
+    )
+    return captured, report
+
+
+def compress(
+    loaded: LoadedModel,
+    captured: CapturedModel,
+    report: CaptureReport,
+    *,
+    recipe: Recipe,
+    output: Path,
+    reporter: Reporter,
+) -> Outcome:
+    """Plan, compress, lower, check, evaluate, measure, export and choose."""
+    _warn_about_made_up_data(loaded, recipe, reporter)
+    job = CompressionJob(
+        loaded=loaded, captured=captured, capture=report, recipe=recipe, output=output, reporter=reporter
+    )
+    with torch.no_grad():
+        return job.run()
+
+
+def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Reporter) -> None:
+    made_up = {ValueSource.RANDOM, ValueSource.ZEROS, ValueSource.RANGE}
+    rows_are_made_up = any(spec.values in made_up for row in recipe.inputs.rows for spec in row.values())
+    needs_ranges = recipe.plan.from_goal or any(
+        precision.needs_calibration
+        for precision in (recipe.plan.default, *(rule.precision for rule in recipe.plan.rules))
+    )
+    if not needs_ranges or loaded.calibration is not None:
+        return
+    if rows_are_made_up:
+        reporter.warn(
+            "fake-calibration",
+            "Activation ranges were found on made-up numbers, because the recipe names no calibration data; "
+            "accuracy on real data may be far lower",
+            where="[calibration] inputs",
+        )
+    else:
+        reporter.warn(
+            "calibration-from-tracing",
+            f"Activation ranges ({Precision.INT8_STATIC}) were found on the tracing examples, because the recipe names "
+            "no calibration data",
+            where="[calibration] inputs",
+        )
+
+
+def read_sources(files: tuple[str, ...]) -> dict[str, str]:
+    """Text of the user's source files that ops point to; files that are gone or huge are left out."""
+    sources = {}
+    for name in files:
+        path = Path(name)
+        if path.is_file() and path.stat().st_size <= MAX_SOURCE_BYTES:
+            sources[name] = path.read_text(encoding="utf-8", errors="replace")
+    return sources
+
+
+def files_hash(loaded: LoadedModel) -> str:
+    """SHA-256 over the present content of every file that the model was loaded from."""
+    digest = hashlib.sha256()
+    for path in loaded.files:
+        digest.update(path.read_bytes() if path.is_file() else b"gone")
+    return digest.hexdigest()
+
+
+__all__ = ["Example", "Outcome", "capture", "compress", "doctor", "inspect", "load", "run", "trace"]

@@ -1,0 +1,386 @@
+"""One compression job: candidates are built, checked, evaluated, measured together, exported, and one is chosen."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from ace_studio.engine import evaluate, export, measure
+from ace_studio.engine.environment import result_environment
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.pipeline.candidates import (
+    Candidate,
+    choose,
+    fallback_plans,
+    first_plans,
+    goal_misses,
+    make_candidate,
+    pareto_points,
+    select_targets,
+)
+from ace_studio.engine.pipeline.op_reports import report_ops
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.base import Lowered, LoweringJob, Target
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
+from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.recipe import Goal, Objective, Recipe
+from ace_studio.records.results import Baseline, CaptureReport, Result, ResultStatus, RunStatus
+
+BASELINE = "eager fp32"
+
+
+@dataclass
+class Outcome:
+    """What a compression job leaves behind in this process."""
+
+    result: Result
+    chosen: Lowered | None
+    """The chosen candidate, alive."""
+
+
+@dataclass
+class CompressionJob:
+    """All that one job carries from step to step."""
+
+    loaded: LoadedModel
+    captured: CapturedModel
+    capture: CaptureReport
+    recipe: Recipe
+    output: Path
+    reporter: Reporter
+    candidates: list[Candidate] = field(default_factory=list)
+    baseline: Baseline = field(default_factory=Baseline)
+    shared: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.threads = measure.resolve_threads(self.recipe.measure.threads)
+        self.references = evaluate.eager_outputs(self.captured)
+        self._calibration: list[Example] | None = None
+
+    def run(self) -> Outcome:
+        """Go through the steps; a target that fails is a failed run, not a failed job."""
+        self._check_goal()
+        targets = select_targets(self.recipe.targets.names, TARGETS)
+        threads_before = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        try:
+            self._measure_baseline_metric()
+            self._try_plans(targets)
+            self._measure_latency()
+            self._export()
+            return self._choose()
+        finally:
+            torch.set_num_threads(threads_before)
+
+    # --- before anything is built ---
+
+    def _check_goal(self) -> None:
+        if self.recipe.goal.max_drop is not None and self.loaded.evaluate is None:
+            raise AceError.of(
+                ErrorCode.NO_DATA,
+                "The goal limits the drop of the metric, but there is no metric",
+                why="[goal] max_drop needs an evaluate(predict) -> float function, and [evaluate] function is empty",
+                remedy="Name the function in [evaluate], or use min_sqnr_db, which needs no labels.",
+                where="[goal] max_drop",
+            )
+
+    def _measure_baseline_metric(self) -> None:
+        size = sum(leaf.numel() * leaf.element_size() for leaf in self.captured.module.state_dict().values())
+        metric = None
+        if self.loaded.evaluate is not None:
+            self.reporter.phase(Phase.EVALUATE, BASELINE)
+            predict = evaluate.on_device(self.captured.module, self.captured.device)
+            metric = evaluate.measure_metric(self.loaded.evaluate, self._cancellable(predict), what=BASELINE)
+        self.baseline = Baseline(metric=metric, size_bytes=size)
+        self._tell_baseline()
+
+    # --- building ---
+
+    def _try_plans(self, targets: Sequence[Target]) -> None:
+        is_auto = "auto" in self.recipe.targets.names
+        if self.recipe.plan.from_goal and self.recipe.goal.has_bound:
+            for target in targets:
+                self._search(target, first_plans(self.recipe))
+        else:
+            for target, plan in itertools.product(targets, first_plans(self.recipe)):
+                self._try(target, plan)
+        for plan in fallback_plans(self.recipe):
+            if any(self._keeps_accuracy(candidate) for candidate in self.candidates):
+                break
+            for target in targets:
+                self._try(target, plan)
+        if is_auto and all(candidate.run.status is not RunStatus.OK for candidate in self.candidates):
+            self.reporter.warn("nothing-fits", "No target could run the plan; each run says why")
+
+    def _search(self, target: Target, plans: Sequence[Plan]) -> None:
+        """Try the plans from the smallest up; once one kind keeps the accuracy, wider kinds are not built.
+
+        Both int8 kinds are always tried, because which one is faster depends on the model. When the goal asks for the
+        best accuracy, everything is built.
+        """
+        kept = False
+        for plan in plans:
+            is_wider = plan.default not in (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
+            if kept and is_wider and self.recipe.goal.optimize is not Objective.ACCURACY:
+                return
+            candidate = self._try(target, plan)
+            kept = kept or self._keeps_accuracy(candidate)
+
+    def _keeps_accuracy(self, candidate: Candidate) -> bool:
+        accuracy_only = Goal(max_drop=self.recipe.goal.max_drop, min_sqnr_db=self.recipe.goal.min_sqnr_db)
+        is_built = candidate.run.status is RunStatus.OK and candidate.lowered is not None
+        return is_built and not goal_misses(candidate.run, self.baseline, accuracy_only)
+
+    def _try(self, target: Target, plan: Plan) -> Candidate:
+        candidate = make_candidate(target, plan, self.captured.table)
+        self.candidates.append(candidate)
+        if candidate.run.status is RunStatus.OK:
+            self._guarded(candidate, self._build)
+        if candidate.lowered is not None:
+            self._guarded(candidate, self._check)
+        if candidate.lowered is not None and self.loaded.evaluate is not None:
+            self._guarded(candidate, self._evaluate)
+        self._tell(candidate)
+        return candidate
+
+    def _guarded(self, candidate: Candidate, step: Callable[[Candidate], None]) -> None:
+        """Run one step; what goes wrong is recorded in the candidate. Only a stop ends the job."""
+        try:
+            step(candidate)
+        except AceError as error:
+            if error.problem.code is ErrorCode.CANCELLED:
+                raise
+            candidate.fail(error.problem)
+        except MemoryError:
+            candidate.fail(Problem(code=ErrorCode.OUT_OF_MEMORY, what=f"{candidate.label} ran out of memory"))
+        except Exception as error:  # noqa: BLE001 - border: a runtime's own library may raise anything
+            candidate.fail(_problem_of(candidate, error))
+
+    def _build(self, candidate: Candidate) -> None:
+        self.reporter.phase(Phase.LOWER, candidate.label)
+        started = time.monotonic()
+        folder = self._folder_of(candidate)
+        folder.mkdir(parents=True, exist_ok=True)
+        job = LoweringJob(
+            captured=self.captured,
+            plan=candidate.plan,
+            calibration=self._calibration_examples,
+            threads=self.threads,
+            device=self.captured.device,
+            folder=folder,
+            reporter=self.reporter,
+            shared=self.shared,
+        )
+        candidate.lowered = candidate.target.lower(job)
+        candidate.note(build_seconds=round(time.monotonic() - started, 3))
+
+    def _check(self, candidate: Candidate) -> None:
+        assert candidate.lowered is not None
+        self.reporter.phase(Phase.VERIFY, candidate.label)
+        fidelity = evaluate.check_candidate(candidate.lowered, self.captured.examples, self.references, sqnr_db=sqnr_db)
+        candidate.note(sqnr_db=round(fidelity.sqnr_db, 3), max_abs_error=fidelity.max_abs_error)
+
+    def _evaluate(self, candidate: Candidate) -> None:
+        assert candidate.lowered is not None
+        assert self.loaded.evaluate is not None
+        assert self.baseline.metric is not None
+        self.reporter.phase(Phase.EVALUATE, candidate.label)
+        predict = self._cancellable(evaluate.on_device(candidate.lowered, self.captured.device))
+        metric = evaluate.measure_metric(self.loaded.evaluate, predict, what=candidate.label)
+        drop = evaluate.metric_drop(
+            self.baseline.metric, metric, higher_is_better=self.recipe.evaluate.higher_is_better
+        )
+        candidate.note(metric=metric, metric_drop=drop)
+
+    def _cancellable(self, predict: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            self.reporter.check()
+            return predict(*args, **kwargs)
+
+        return checked
+
+    def _calibration_examples(self) -> Sequence[Example]:
+        if self._calibration is None:
+            self.reporter.phase(Phase.CALIBRATE, "reading the calibration examples")
+            self._calibration = self._read_calibration()
+        return self._calibration
+
+    def _read_calibration(self) -> list[Example]:
+        limit = self.recipe.calibration.samples
+        if self.loaded.calibration is None:
+            return list(self.captured.examples[: len(self.captured.examples) - len(self.captured.unseen)])
+        try:
+            values = list(itertools.islice(iter(self.loaded.calibration()), limit))
+        except Exception as error:
+            raise AceError.of(
+                ErrorCode.USER_CODE,
+                f"The calibration function raised {type(error).__name__}: {error}",
+                remedy="It takes no arguments and returns an iterable of examples, as forward takes them.",
+                where="[calibration] inputs",
+            ) from error
+        if not values:
+            raise AceError.of(
+                ErrorCode.NO_DATA,
+                "The calibration function gave no examples",
+                why="activation ranges cannot be found without data",
+                remedy="Return at least one example; 32 to 128 are usual.",
+                where="[calibration] inputs",
+            )
+        device = self.captured.device
+        return [Example.of(value).map_tensors(lambda leaf: leaf.to(device)) for value in values]
+
+    # --- measuring, exporting, choosing ---
+
+    def _measure_latency(self) -> None:
+        alive = [candidate for candidate in self.candidates if candidate.lowered is not None]
+        self.reporter.phase(Phase.MEASURE, f"{len(alive)} candidates and the baseline, in turn")
+        example = self.captured.examples[0]
+        calls: dict[str, Callable[[], object]] = {BASELINE: lambda: example.call(self.captured.module)}
+        for index, candidate in enumerate(alive):
+            calls[f"{candidate.label} #{index}"] = _bind(example, candidate.lowered)
+        timer = measure.cuda_event_ms if self.captured.device.type == "cuda" else measure.wall_clock_ms
+        samples = measure.measure_interleaved(
+            calls, rounds=self.recipe.measure.rounds, reporter=self.reporter, timer=timer
+        )
+        base = samples.pop(BASELINE)
+        self.baseline = msgspec.structs.replace(self.baseline, latency_ms=base.latency())
+        self._tell_baseline()
+        for candidate, one in zip(alive, samples.values(), strict=True):
+            ratio = measure.ratio_of(base, one)
+            candidate.note(
+                latency_ms=one.latency(), speedup=ratio.median, speedup_low=ratio.low, speedup_high=ratio.high
+            )
+            self._tell(candidate)
+        if self.captured.device.type == "cpu" and (
+            busy := measure.contention([base, *samples.values()], threads=self.threads)
+        ):
+            self.reporter.warn("contention", busy)
+
+    def _export(self) -> None:
+        for candidate in self.candidates:
+            if candidate.lowered is not None:
+                self.reporter.phase(Phase.EXPORT, candidate.label)
+                self._guarded(candidate, self._save_and_verify)
+                self._guarded(candidate, self._report_ops)
+                self._tell(candidate)
+
+    def _save_and_verify(self, candidate: Candidate) -> None:
+        assert candidate.lowered is not None
+        path = candidate.lowered.save(self._folder_of(candidate))
+        candidate.note(artifact=path.relative_to(self.output).as_posix(), size_bytes=export.artifact_bytes(path))
+        chosen = [*self.captured.examples[:3], *self.captured.unseen[:2]]
+        export.verify_artifact(
+            candidate.target.name,
+            path,
+            chosen,
+            expected=[evaluate.flat_outputs(candidate.lowered, example) for example in chosen],
+            threads=self.threads,
+            reporter=self.reporter,
+        )
+        candidate.note(verified=True)
+
+    def _report_ops(self, candidate: Candidate) -> None:
+        if candidate.lowered is not None:
+            actual = candidate.lowered.read_back()
+            candidate.note(ops=report_ops(self.captured.table, candidate.plan, actual))
+
+    def _choose(self) -> Outcome:
+        runs = tuple(candidate.run for candidate in self.candidates)
+        chosen, goal_met = choose(runs, self.baseline, self.recipe.goal)
+        status, error = ResultStatus.OK, None
+        if chosen is None:
+            status = ResultStatus.FAILED
+            error = _nothing_worked(self.candidates)
+        elif goal_met is False:
+            status = ResultStatus.GOAL_NOT_MET
+            misses = goal_misses(runs[chosen], self.baseline, self.recipe.goal)
+            error = Problem(
+                code=ErrorCode.GOAL_NOT_MET,
+                what="No candidate meets the goal",
+                why=f"the best found is {self.candidates[chosen].label}: " + "; ".join(misses),
+                remedy="Relax the goal, keep sensitive modules at fp32 with rules, or add targets.",
+                where="[goal]",
+            )
+        example = self.captured.examples[0]
+        environment = result_environment(threads=self.threads, device=self.captured.device)
+        environment["measured_input"] = ", ".join(
+            "x".join(map(str, leaf.shape)) or "scalar" for leaf in example.tensors()
+        )
+        result = Result(
+            status=status,
+            fingerprint=_fingerprint(self.captured.fingerprint, self.recipe),
+            environment=environment,
+            capture=self.capture,
+            baseline=self.baseline,
+            runs=runs,
+            chosen=chosen,
+            goal_met=goal_met,
+            pareto=pareto_points(runs),
+            warnings=tuple(self.reporter.warnings),
+            error=error,
+        )
+        return Outcome(result=result, chosen=None if chosen is None else self.candidates[chosen].lowered)
+
+    # --- telling ---
+
+    def _folder_of(self, candidate: Candidate) -> Path:
+        index = self.candidates.index(candidate)
+        name = re.sub(r"[^a-z0-9-]+", "-", candidate.label.lower())
+        return self.output / "artifacts" / f"{index:02d}-{name}"
+
+    def _tell(self, candidate: Candidate) -> None:
+        self.reporter.emit(
+            TargetFinished(
+                job=self.reporter.job,
+                fingerprint=self.captured.fingerprint,
+                index=self.candidates.index(candidate),
+                run=candidate.run,
+            )
+        )
+
+    def _tell_baseline(self) -> None:
+        self.reporter.emit(
+            BaselineMeasured(job=self.reporter.job, fingerprint=self.captured.fingerprint, baseline=self.baseline)
+        )
+
+
+def _bind(example: Example, lowered: Lowered | None) -> Callable[[], object]:
+    assert lowered is not None
+    return lambda: example.call(lowered)
+
+
+def _problem_of(candidate: Candidate, error: Exception) -> Problem:
+    text = str(error).strip().splitlines()
+    return Problem(
+        code=ErrorCode.UNSUPPORTED,
+        what=f"{candidate.target.label} could not build or run this model at {candidate.run.precision}",
+        why=(text[0][:300] if text else type(error).__name__),
+        remedy="Try another target or keep the op that it names at fp32; the details hold what the library said.",
+        details=f"{type(error).__name__}: {error}"[:20_000],
+    )
+
+
+def _nothing_worked(candidates: Sequence[Candidate]) -> Problem:
+    reasons = [f"{one.label}: {one.run.error.what}" for one in candidates if one.run.error is not None]
+    return Problem(
+        code=ErrorCode.UNSUPPORTED,
+        what="No target gave a verified artifact",
+        why="; ".join(reasons) or "no target is available here",
+        remedy="Look at each run's reason; `ace-studio doctor` says which targets are installed.",
+    )
+
+
+def _fingerprint(captured: str, recipe: Recipe) -> str:
+    return hashlib.sha256(captured.encode() + msgspec.json.encode(recipe, order="deterministic")).hexdigest()

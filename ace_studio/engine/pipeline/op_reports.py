@@ -1,0 +1,38 @@
+"""Planned and actual side by side, for every op of the captured graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.targets.base import OpActual
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.plan import resolve_plan
+from ace_studio.records.results import OpReport
+
+
+def report_ops(table: GraphTable, plan: BoundPlan, actual: Sequence[OpActual]) -> tuple[OpReport, ...]:
+    """One report per op row. An op that the runtime says nothing of is ``unknown``, never assumed."""
+    found = {one.op_id: one for one in actual}
+    planned = {one.op_id: one.precision for one in resolve_plan(plan.plan, table)}
+    reports = []
+    for row in table.op_rows():
+        op_id = table.op_id[row]
+        seen = found.get(op_id)
+        asked, wanted = plan.precision.get(op_id), planned[op_id]
+        refused = plan.reason.get(op_id, "") if asked is not wanted else ""
+        said = seen.reason if seen else "the runtime says nothing of this op"
+        reports.append(
+            OpReport(
+                id=op_id,
+                op=table.op[row],
+                module=table.module[row],
+                shape=table.shape[row],
+                device=seen.device if seen else table.device[row],
+                planned=str(wanted),
+                actual=seen.actual if seen else "unknown",
+                latency_ms=seen.latency_ms if seen else None,
+                reason="; ".join(part for part in (refused, said) if part) or plan.reason.get(op_id, ""),
+            )
+        )
+    return tuple(reports)

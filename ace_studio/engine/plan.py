@@ -1,0 +1,41 @@
+"""Binding a plan to a captured graph and a target: what every op is asked to do, and why some are asked for less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ace_studio.engine.flow import BoundPlan
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.plan import Plan, Precision, resolve_plan
+
+
+def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Precision], str]) -> BoundPlan:
+    """Give every op its planned precision, or fp32 with the reason where the target cannot do the planned one.
+
+    Args:
+        plan: What the user asked for.
+        table: The captured graph.
+        op_problem: ``Target.op_problem``: empty if the operator can run at the precision, else why not.
+    """
+    operators = {table.op_id[row]: table.op[row] for row in table.op_rows()}
+    precision: dict[str, Precision] = {}
+    reason: dict[str, str] = {}
+    for planned in resolve_plan(plan, table):
+        problem = ""
+        if planned.precision is not Precision.FP32:
+            problem = op_problem(operators[planned.op_id], planned.precision)
+        precision[planned.op_id] = Precision.FP32 if problem else planned.precision
+        reason[planned.op_id] = problem or planned.reason
+    return BoundPlan(plan=plan, precision=precision, reason=reason)
+
+
+def plan_problem(plan: Plan, bound: BoundPlan) -> str:
+    """Why a bound plan is pointless: everything it asked for was refused. Empty if something is left of it.
+
+    A plan that asks for fp32 throughout is never pointless.
+    """
+    asked = {plan.default, *(rule.precision for rule in plan.rules)} - {Precision.FP32}
+    if not asked or bound.precisions - {Precision.FP32}:
+        return ""
+    words = ", ".join(sorted(asked))
+    return f"no op of this model can run at {words} here"

@@ -1,0 +1,56 @@
+"""What a job leaves on disk: ``result.json``, a picture of the comparison, and a one-file report."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jinja2
+
+from ace_studio.engine.report.picture import comparison_svg
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.results import Result, encode_result
+
+RESULT_NAME = "result.json"
+PICTURE_NAME = "comparison.svg"
+REPORT_NAME = "report.html"
+
+
+def write_report(result: Result, table: GraphTable | None, folder: Path) -> None:
+    """Write the three files into ``folder``, each atomically, ``result.json`` last.
+
+    The report is one file without scripts or links to the outside; every name in it is escaped.
+    """
+    picture = comparison_svg(result)
+    _write(folder / PICTURE_NAME, picture.encode())
+    _write(folder / REPORT_NAME, _report_html(result, table, picture).encode())
+    _write(folder / RESULT_NAME, encode_result(result))
+
+
+def _report_html(result: Result, table: GraphTable | None, picture: str) -> str:
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(number=_number, percent=_percent, megabytes=_megabytes)
+    template = environment.get_template("report.html.j2")
+    return template.render(result=result, picture=picture, name=table.name if table else "model")
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.2%}"
+
+
+def _megabytes(value: int | None) -> str:
+    return "–" if value is None else f"{value / 1e6:.3f} MB"
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(path.name + ".part")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,96 @@
+"""The comparison as a picture: one row per run, latency as a bar with its spread, the other figures beside it."""
+
+from __future__ import annotations
+
+from html import escape
+
+from ace_studio.records.results import Latency, Result, RunStatus, TargetRun
+
+WIDTH, ROW, TOP, LEFT, BAR = 980, 34, 64, 210, 330
+INK, FAINT, BASE, CHOSEN, OTHER, BAD = "#1f2933", "#616e7c", "#9aa5b1", "#0b7285", "#74b3c2", "#b42318"
+
+
+def comparison_svg(result: Result) -> str:
+    """An SVG of the baseline and every run. Widths are milliseconds on one scale that starts at zero."""
+    runs = result.runs
+    baseline = result.baseline.latency_ms if result.baseline else None
+    longest = max([*(one.latency_ms.p90 for one in runs if one.latency_ms), baseline.p90 if baseline else 0.0, 1e-9])
+    height = TOP + ROW * (len(runs) + 1) + 40
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
+            'font-family="DejaVu Sans, Segoe UI, Helvetica, sans-serif" font-size="13" role="img" '
+            'aria-label="Comparison of targets">'
+        ),
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+        _text(16, 28, "Comparison of targets", size=17, weight="bold"),
+        _header(),
+    ]
+    metric = result.baseline.metric if result.baseline else None
+    size = result.baseline.size_bytes if result.baseline else 0
+    parts.append(_row(0, "eager fp32 (baseline)", baseline, longest, BASE))
+    parts.append(_figures(0, "1.00x", metric, size))
+    for index, run in enumerate(runs):
+        parts.append(_run_row(index + 1, run, longest, is_chosen=index == result.chosen))
+    parts.append(_text(16, height - 14, _legend(result), colour=FAINT, size=11))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _header() -> str:
+    columns = (
+        (16, "target"),
+        (LEFT, "latency, ms (bar: median; line: p10 to p90)"),
+        (640, "speed-up"),
+        (740, "metric"),
+    )
+    cells = [_text(x, 52, words, colour=FAINT, size=11) for x, words in columns]
+    return "".join([*cells, _text(850, 52, "size", colour=FAINT, size=11)])
+
+
+def _run_row(index: int, run: TargetRun, longest: float, *, is_chosen: bool) -> str:
+    label = f"{run.target} {run.precision}" + (" \u2713" if is_chosen else "")
+    if run.status is not RunStatus.OK or run.latency_ms is None:
+        why = run.error.what if run.error else str(run.status)
+        y = TOP + ROW * index + 20
+        return _text(16, y, label, colour=FAINT) + _text(LEFT, y, _shorten(why, 100), colour=BAD, size=11)
+    speed = "" if run.speedup is None else f"{run.speedup:.2f}x"
+    bar = _row(index, label, run.latency_ms, longest, CHOSEN if is_chosen else OTHER)
+    return bar + _figures(index, speed, run.metric, run.size_bytes)
+
+
+def _row(index: int, label: str, latency: Latency | None, longest: float, colour: str) -> str:
+    y = TOP + ROW * index
+    parts = [_text(16, y + 20, label)]
+    if latency is not None:
+        scale = BAR / longest
+        middle = y + 15
+        parts.append(
+            f'<rect x="{LEFT}" y="{y + 5}" width="{latency.p50 * scale:.1f}" height="20" rx="3" fill="{colour}"/>'
+            f'<line x1="{LEFT + latency.p10 * scale:.1f}" x2="{LEFT + latency.p90 * scale:.1f}" y1="{middle}" '
+            f'y2="{middle}" stroke="{INK}" stroke-width="2"/>'
+        )
+        parts.append(_text(LEFT + latency.p90 * scale + 8, y + 20, f"{latency.p50:.3g}", size=12))
+    return "".join(parts)
+
+
+def _figures(index: int, speed: str, metric: float | None, size: int | None) -> str:
+    y = TOP + ROW * index + 20
+    metric_text = "\u2013" if metric is None else f"{metric:.4g}"
+    size_text = "\u2013" if not size else f"{size / 1e6:.2f} MB"
+    return _text(640, y, speed) + _text(740, y, metric_text) + _text(850, y, size_text)
+
+
+def _legend(result: Result) -> str:
+    environment = result.environment
+    return (
+        f"input {environment.get('measured_input', '')}, {environment.get('threads')} thread(s), "
+        f"{environment.get('device_name', '')}; \u2713 is the chosen run"
+    )
+
+
+def _text(x: float, y: float, words: str, *, colour: str = INK, size: int = 13, weight: str = "normal") -> str:
+    return f'<text x="{x:.1f}" y="{y}" fill="{colour}" font-size="{size}" font-weight="{weight}">{escape(words)}</text>'
+
+
+def _shorten(words: str, most: int) -> str:
+    return words if len(words) <= most else words[: most - 1] + "\u2026"

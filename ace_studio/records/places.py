@@ -1,0 +1,17 @@
+"""Where the files that ship with the program are, in a checkout and in an installed wheel alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def resource_folder() -> Path:
+    """The folder ``resources``: beside the package in a checkout, inside it when installed."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "resources"
+    return inside if inside.is_dir() else package.parent / "resources"
+
+
+def example_recipe() -> Path:
+    """The recipe of the shipped example."""
+    return resource_folder() / "examples" / "digits" / "recipe.toml"
