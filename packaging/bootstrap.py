@@ -1,0 +1,332 @@
+"""Set up ``.venv`` and start what was asked for: ``python bootstrap.py [WORD ...]``; called by ``ace`` and ``ace.cmd``.
+
+Standard library only, because it runs before anything is installed. Every start computes one hash over what decides
+the content of ``.venv``; while the stamp in ``.venv`` shows the same hash, nothing is done and the program starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from system_packages import describe_missing, install_system_packages, missing_needs, say
+
+ROOT = Path(__file__).resolve().parent.parent
+CONSTRAINTS = ROOT / "packaging" / "constraints.txt"
+VENV = ROOT / ".venv"
+STAMP = VENV / "ace-stamp.json"
+INSTALLING = VENV / "ace-installing"
+LOG = VENV / "ace-setup.log"
+LOCK = ROOT / ".venv.lock"
+IS_WINDOWS = os.name == "nt"
+VENV_PYTHON = VENV / ("Scripts/python.exe" if IS_WINDOWS else "bin/python")
+
+STAMP_FORMAT = 1
+JOB_FAILED = 6
+"""Exit code of a set-up that failed; the same as the command line's for a failed job."""
+FRESH_INSTALL_BYTES = 3_000_000_000
+"""Room that a fresh ``.venv`` needs with the CPU build of torch (2.4 GB) while pip unpacks it."""
+
+
+class SetupError(Exception):
+    """Set-up cannot go on. ``remedy`` says what to do about it."""
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+
+
+# --- the stamp --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What ``.venv`` was set up for."""
+
+    content: str
+    """Hash over everything that decides what is inside."""
+    python: str
+    """Tag of the interpreter, such as ``cpython-311``."""
+    extras: tuple[str, ...]
+
+    @classmethod
+    def read(cls) -> Stamp | None:
+        """The stamp in ``.venv``; None if there is none or it cannot be read."""
+        try:
+            found = json.loads(STAMP.read_text(encoding="utf-8"))
+            return cls(str(found["content"]), str(found["python"]), tuple(found["extras"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write(self) -> None:
+        """Put the stamp in place in one step."""
+        temporary = STAMP.with_suffix(".new")
+        temporary.write_text(json.dumps(self.__dict__, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(STAMP)
+
+
+def content_hash(python: str) -> str:
+    """Hash over the place, the interpreter, the pins, and the parts of pyproject that pip reads.
+
+    Settings of the linters and of pytest are left out, so that changing them costs no installation.
+    """
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)
+    packaging_part = {
+        "build-system": project.get("build-system"),
+        "project": project.get("project"),
+        "hatch": project.get("tool", {}).get("hatch"),
+    }
+    parts = (STAMP_FORMAT, str(ROOT), python, platform.machine(), packaging_part, CONSTRAINTS.read_text("utf-8"))
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def is_ready(extras: Sequence[str]) -> bool:
+    """Whether ``.venv`` holds what is asked for. Takes a few milliseconds and starts no process."""
+    stamp = Stamp.read()
+    if stamp is None or not VENV_PYTHON.exists() or not set(extras) <= set(stamp.extras):
+        return False
+    is_inside = Path(sys.prefix) == VENV
+    if is_inside and stamp.python != sys.implementation.cache_tag:
+        return False
+    return stamp.content == content_hash(stamp.python)
+
+
+# --- making .venv -----------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def setup_lock() -> Iterator[None]:
+    """Let one set-up run at a time; the others wait and then find it done. The system frees it if we die."""
+    with LOCK.open("a+b") as file:
+        if not _try_lock(file.fileno()):
+            say("another start is setting up .venv; waiting for it")
+            while not _try_lock(file.fileno()):
+                time.sleep(0.2)
+        yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Take the lock if it is free. A file system without locks counts as free."""
+    try:
+        if IS_WINDOWS:
+            import msvcrt  # noqa: PLC0415 - exists on Windows only
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # noqa: PLC0415 - exists elsewhere only
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def venv_tag() -> str | None:
+    """The interpreter's tag of a ``.venv`` that starts and has pip; None if there is none."""
+    code = "import sys, pip; print(sys.implementation.cache_tag if sys.version_info >= (3, 11) else '')"
+    try:
+        found = subprocess.run([VENV_PYTHON, "-I", "-c", code], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return found.stdout.strip() or None
+
+
+def make_venv() -> str:
+    """A working ``.venv``, kept if it is one already; returns its interpreter's tag."""
+    stamp = Stamp.read()
+    tag = None if INSTALLING.exists() else venv_tag()
+    if tag is not None and (stamp is None or stamp.python == tag):
+        return tag
+    if VENV.exists():
+        say("the .venv that is here was left half made, or does not start; making it anew")
+        shutil.rmtree(VENV)
+    free = shutil.disk_usage(ROOT).free
+    if free < FRESH_INSTALL_BYTES:
+        raise SetupError(
+            f"the disk has {free / 1e9:.1f} GB left, and a fresh .venv needs about {FRESH_INSTALL_BYTES / 1e9:.0f} GB",
+            f"free some room on the disk of {ROOT}",
+        )
+    base = getattr(sys, "_base_executable", sys.executable)
+    say(f"making .venv with Python {platform.python_version()} ({base})")
+    made = subprocess.run([base, "-I", "-m", "venv", VENV], capture_output=True, text=True, check=False)
+    tag = venv_tag()
+    if made.returncode or tag is None:
+        raise SetupError(*explain_failure(made.stdout + made.stderr, "making .venv failed"))
+    return tag
+
+
+FAILURES = (
+    (
+        r"No space left on device|Errno 28\b|Disk quota exceeded",
+        "the disk is full",
+        "free about 3 GB; pip also unpacks below TMPDIR",
+    ),
+    (
+        r"CERTIFICATE_VERIFY_FAILED|SSLError",
+        "the package index shows a certificate that is not trusted here",
+        "set PIP_CERT to the certificates of your network",
+    ),
+    (
+        r"NewConnectionError|NameResolution|name resolution|Timeout|timed out|unreachable|refused|ProxyError",
+        "the package index cannot be reached",
+        "connect to the network, or set PIP_FIND_LINKS to a folder of wheels, or name your index in pip's settings",
+    ),
+    (
+        r"No matching distribution found for (?P<name>\S+)",
+        "pip finds no version of {name} that fits this Python and packaging/constraints.txt",
+        "try another Python with ACE_PYTHON=/path/to/python3, or look at the versions your index has",
+    ),
+    (r"Permission denied|Errno 13\b", "a file may not be written", "check who owns the checkout and .venv"),
+)
+"""What pip's output shows -> what it means, what to do. The first row that matches wins."""
+
+
+def explain_failure(output: str, fallback: str) -> tuple[str, str]:
+    """What happened and what to do, from the output of pip or venv."""
+    for pattern, what, remedy in FAILURES:
+        match = re.search(pattern, output)
+        if match:
+            return what.format(**match.groupdict()), remedy
+    last_lines = [line for line in output.splitlines() if line.strip()][-5:]
+    return "\n     ".join([fallback, *last_lines]), f"the whole output is in {LOG.relative_to(ROOT)}"
+
+
+def run_pip(extras: Sequence[str]) -> None:
+    """Install this checkout, editable, with these extras and the pinned versions."""
+    command = [str(VENV_PYTHON), "-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+    command += ["--progress-bar", "off", "--constraint", str(CONSTRAINTS)]
+    command += ["--editable", f"{ROOT}[{','.join(extras)}]"]
+    lines: list[str] = []
+    with (
+        LOG.open("w", encoding="utf-8") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as pip,
+    ):
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            log.write(line)
+            lines.append(line)
+            show_progress(line)
+    show_progress("")
+    if pip.returncode:
+        raise SetupError(*explain_failure("".join(lines), "pip could not install the packages"))
+
+
+def show_progress(line: str) -> None:
+    """On a terminal, one line that changes; elsewhere, only the step that takes longest."""
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        print(f"\r{line.strip()[: width - 1]:<{width - 1}}", end="\r", file=sys.stderr, flush=True)
+    elif line.startswith("Installing collected packages"):
+        say(f"installing {line.count(',') + 1} packages")
+
+
+def set_up(extras: Sequence[str]) -> None:
+    """Bring ``.venv`` to what is asked for, unless another start has just done it."""
+    with setup_lock():
+        if is_ready(extras):
+            return
+        start = time.monotonic()
+        install_system_packages()
+        before = Stamp.read()
+        tag = make_venv()
+        everything = tuple(sorted({*extras, *(before.extras if before else ())}))
+        say(f"installing ACE Studio with [{','.join(everything)}] into .venv; the first time this takes minutes")
+        STAMP.unlink(missing_ok=True)
+        INSTALLING.touch()
+        run_pip(everything)
+        INSTALLING.unlink()
+        Stamp(content_hash(tag), tag, everything).write()
+        say(f".venv is ready after {time.monotonic() - start:.0f} s")
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a word starts: arguments for the interpreter of ``.venv``."""
+
+    arguments: tuple[str, ...]
+    extras: tuple[str, ...] = ("all",)
+    is_in_root: bool = False
+    is_window: bool = False
+
+
+def choose_start(arguments: Sequence[str]) -> Start:
+    """Turn the words of the command line into what to start; every word that is not ours is the program's."""
+    word, rest = (arguments[0] if arguments else ""), tuple(arguments[1:])
+    match word:
+        case "setup":
+            code = "print('.venv is ready; start with: packaging/ace')"
+            return Start(("-I", "-c", code), ("all", "test") if "--test" in rest else ("all",))
+        case "test":
+            return Start(("-m", "pytest", *rest), ("all", "test"), is_in_root=True)
+        case "check":
+            return Start(("packaging/check.py", *rest), ("all", "test"), is_in_root=True)
+        case _:
+            # -P: files of the folder the user stands in must not shadow modules of the program.
+            return Start(("-P", "-m", "ace_studio", *arguments), is_window=word in {"", "open"})
+
+
+def check_window_libraries() -> None:
+    """Stop with the line that helps when Qt could not start; its own message names one library at a time."""
+    is_offscreen = os.environ.get("QT_QPA_PLATFORM", "").startswith(("offscreen", "minimal"))
+    needs = missing_needs(("window",) if is_offscreen else ("window", "screen"))
+    libraries = [need for need in needs if need.what != "a font"]
+    if libraries:
+        describe_missing(libraries)
+        raise SetupError("the window cannot start without these libraries", "the command line works without them")
+
+
+def run(start: Start) -> NoReturn:
+    """Replace this process by the program (on Windows: wait for it and pass its exit code on)."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+    if start.is_in_root:
+        os.chdir(ROOT)
+        environment.setdefault("QT_QPA_PLATFORM", "offscreen")
+    command = [str(VENV_PYTHON), *start.arguments]
+    if IS_WINDOWS:
+        sys.exit(subprocess.run(command, env=environment, check=False).returncode)
+    os.execve(command[0], command, environment)
+
+
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Set up what is missing, then start."""
+    start = choose_start(arguments)
+    try:
+        if not is_ready(start.extras):
+            set_up(start.extras)
+        if start.is_window:
+            check_window_libraries()
+        run(start)
+    except SetupError as error:
+        say(error.what)
+        if error.remedy:
+            say(f"  remedy: {error.remedy}")
+    except OSError as error:
+        say(explain_failure(str(error), f"set-up failed: {error}")[0])
+    except KeyboardInterrupt:
+        say("stopped; the next start goes on")
+        sys.exit(130)
+    sys.exit(JOB_FAILED)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,39 @@
+"""Write the versions installed in this interpreter to ``constraints.txt``, keeping the file's head.
+
+Run it with ``.venv/bin/python`` after the tests have passed there. Only names and versions are written: no index, no
+folder, no hash, and no local part of a version, so that the file means the same everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import distributions
+from pathlib import Path
+
+CONSTRAINTS = Path(__file__).resolve().with_name("constraints.txt")
+NOT_PINNED = frozenset({"pip", "wheel", "ace-studio", "hatchling", "editables", "trove-classifiers"})
+"""The project itself, and what only builds it."""
+
+
+def normalized(name: str) -> str:
+    """A distribution's name as the index compares it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def installed_pins() -> list[str]:
+    """``name==version`` of every distribution, sorted, without local parts such as ``+cpu``."""
+    versions = {normalized(found.metadata["Name"]): found.version.partition("+")[0] for found in distributions()}
+    return [f"{name}=={version}" for name, version in sorted(versions.items()) if name not in NOT_PINNED]
+
+
+def main() -> None:
+    """Replace the pins below the head."""
+    lines = CONSTRAINTS.read_text(encoding="utf-8").splitlines()
+    head = [line for line in lines if line.startswith("#")]
+    pins = installed_pins()
+    CONSTRAINTS.write_text("\n".join([*head, *pins]) + "\n", encoding="utf-8")
+    print(f"{len(pins)} versions pinned in {CONSTRAINTS.name}")
+
+
+if __name__ == "__main__":
+    main()
