@@ -277,7 +277,7 @@ def choose_start(arguments: Sequence[str]) -> Start:
             code = "print('.venv is ready; start with: packaging/ace')"
             return Start(("-I", "-c", code), ("all", "test") if "--test" in rest else ("all",))
         case "test":
-            return Start(("-m", "pytest", *rest), ("all", "test"), is_in_root=True)
+            return Start(("-m", "pytest", "-m", "not benchmark", *rest), ("all", "test"), is_in_root=True)
         case "check":
             return Start(("packaging/check.py", *rest), ("all", "test"), is_in_root=True)
         case _:
