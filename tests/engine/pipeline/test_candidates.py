@@ -1,0 +1,96 @@
+"""Which plans are tried, and which finished run is chosen."""
+
+import pytest
+
+from ace_studio.engine.pipeline import candidates
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.recipe import Goal, Objective, Recipe
+from ace_studio.records.results import Baseline, Latency, RunStatus, TargetRun
+
+
+def latency(p50):
+    return Latency(p10=p50 * 0.9, p50=p50, p90=p50 * 1.1, n=10)
+
+
+def run(name="onnxruntime", *, ms=1.0, size=100, drop=0.0, sqnr=30.0, verified=True, status=RunStatus.OK):
+    return TargetRun(
+        target=name, status=status, latency_ms=latency(ms), speedup=10.0 / ms, metric=0.9, metric_drop=drop,
+        sqnr_db=sqnr, size_bytes=size, verified=verified,
+    )  # fmt: skip
+
+
+BASELINE = Baseline(latency_ms=latency(10.0), metric=0.9, size_bytes=400)
+
+
+def test_the_fastest_run_that_meets_the_goal_is_chosen():
+    runs = [run(ms=3.0), run(ms=1.0, drop=0.05), run(ms=2.0, drop=0.005)]
+    assert candidates.choose(runs, BASELINE, Goal(max_drop=0.01)) == (2, True)
+
+
+def test_the_smallest_or_the_most_accurate_is_chosen_when_that_is_the_objective():
+    runs = [run(ms=1.0, size=90, drop=0.009), run(ms=2.0, size=50, drop=0.008), run(ms=3.0, size=99, drop=0.0)]
+    assert candidates.choose(runs, BASELINE, Goal(max_drop=0.01, optimize=Objective.SIZE)) == (1, True)
+    assert candidates.choose(runs, BASELINE, Goal(max_drop=0.01, optimize=Objective.ACCURACY)) == (2, True)
+
+
+def test_a_run_that_was_not_verified_never_wins():
+    runs = [run(ms=1.0, verified=False), run(ms=2.0)]
+    assert candidates.choose(runs, BASELINE, Goal()) == (1, None)
+
+
+def test_without_any_verified_run_nothing_is_chosen():
+    runs = [run(status=RunStatus.FAILED), run(verified=False)]
+    assert candidates.choose(runs, BASELINE, Goal()) == (None, None)
+    assert candidates.choose(runs, BASELINE, Goal(max_drop=0.1)) == (None, False)
+
+
+def test_an_unreachable_goal_gives_the_best_found_and_says_so():
+    runs = [run(ms=1.0, drop=0.3), run(ms=5.0, drop=0.1)]
+    assert candidates.choose(runs, BASELINE, Goal(max_drop=0.01)) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("goal", "words"),
+    [
+        (Goal(max_drop=0.01), "drops by 5.00%"),
+        (Goal(min_sqnr_db=40), "30.0 dB"),
+        (Goal(max_size_mb=0.00005), "MB is allowed"),
+        (Goal(max_latency_ratio=0.05), "of the baseline's"),
+    ],
+)
+def test_each_missed_bound_is_said_in_words(goal, words):
+    misses = candidates.goal_misses(run(drop=0.05), BASELINE, goal)
+    assert len(misses) == 1
+    assert words in misses[0]
+
+
+def test_a_metric_that_was_not_measured_does_not_meet_a_goal_on_it():
+    unmeasured = TargetRun(target="eager", status=RunStatus.OK)
+    assert "was not measured" in candidates.goal_misses(unmeasured, BASELINE, Goal(max_drop=0.5))[0]
+
+
+def test_a_given_plan_is_tried_as_it_is_and_falls_back_only_under_an_accuracy_goal():
+    plan = Plan(default=Precision.INT8_STATIC)
+    assert candidates.first_plans(Recipe(plan=plan)) == [plan]
+    assert candidates.fallback_plans(Recipe(plan=plan)) == []
+    assert candidates.fallback_plans(Recipe(plan=plan, goal=Goal(max_size_mb=1.0))) == []
+    fallbacks = candidates.fallback_plans(Recipe(plan=plan, goal=Goal(max_drop=0.01)))
+    assert [one.default for one in fallbacks] == [Precision.BF16, Precision.FP32]
+
+
+def test_a_goal_without_a_plan_searches_and_no_goal_means_fp32():
+    searched = candidates.first_plans(Recipe(goal=Goal(max_drop=0.01)))
+    assert [one.default for one in searched] == list(candidates.SEARCH_ORDER)
+    assert [one.default for one in candidates.first_plans(Recipe())] == [Precision.FP32]
+
+
+def test_the_pareto_front_leaves_out_what_another_run_beats_in_everything():
+    runs = [run(ms=1.0, size=100, drop=0.01), run(ms=2.0, size=50, drop=0.0), run(ms=3.0, size=120, drop=0.02)]
+    assert [point.on_front for point in candidates.pareto_points(runs)] == [True, True, False]
+
+
+def test_an_unknown_target_is_named_with_the_choices():
+    with pytest.raises(AceError, match="no target named 'tpu'") as caught:
+        candidates.select_targets(["tpu"], {})
+    assert caught.value.problem.code is ErrorCode.USAGE

@@ -1,0 +1,39 @@
+"""Devices are named honestly, and asking for one that is not there says why."""
+
+import pytest
+import torch
+
+from ace_studio.engine import environment
+from ace_studio.records.errors import AceError, ErrorCode
+
+
+def test_the_cpu_is_always_there_and_cuda_always_listed():
+    found = {one.name.partition(":")[0]: one for one in environment.devices()}
+    assert found["cpu"].available
+    assert found["cpu"].memory_bytes > 2**28
+    assert found["cuda"].available == torch.cuda.is_available()
+    assert found["cuda"].available or found["cuda"].reason
+
+
+def test_auto_is_cuda_where_there_is_one_else_the_cpu():
+    assert environment.choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert environment.choose_device("cpu").type == "cpu"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_cuda_without_a_gpu_is_an_error_with_a_remedy():
+    with pytest.raises(AceError, match="no CUDA device") as caught:
+        environment.choose_device("cuda")
+    assert caught.value.problem.code is ErrorCode.NOT_INSTALLED
+    assert "cpu" in caught.value.problem.remedy
+
+
+def test_an_unknown_device_is_a_usage_error():
+    with pytest.raises(AceError, match="'npu' is not a device"):
+        environment.choose_device("npu")
+
+
+def test_a_result_names_the_machine_and_the_versions():
+    facts = environment.result_environment(threads=2, device=torch.device("cpu"))
+    assert facts["threads"] == 2
+    assert str(facts["torch"]).split("+")[0] == torch.__version__.split("+")[0]

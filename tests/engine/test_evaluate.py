@@ -1,0 +1,109 @@
+"""A candidate is valid only if it repeats, is finite, has eager's shapes; its metric is the user's own."""
+
+import math
+
+import pytest
+import torch
+from ace_studio.engine.quantize.fidelity import sqnr_db
+
+from ace_studio.engine import evaluate
+from ace_studio.engine.flow import Example
+from ace_studio.records.errors import AceError, ErrorCode
+
+EXAMPLES = [Example.of(torch.arange(6.0).reshape(2, 3) + k) for k in range(2)]
+
+
+def double(x):
+    return {"y": x * 2}
+
+
+REFERENCES = [evaluate.flat_outputs(double, example) for example in EXAMPLES]
+
+
+def check(call):
+    return evaluate.check_candidate(call, EXAMPLES, REFERENCES, sqnr_db=sqnr_db)
+
+
+def test_an_identical_candidate_has_no_error_and_capped_fidelity():
+    fidelity = check(double)
+    assert fidelity.max_abs_error == 0.0
+    assert fidelity.sqnr_db == 200.0
+
+
+def test_the_worst_example_decides_fidelity():
+    fidelity = check(lambda x: {"y": x * 2 + (0.1 if float(x.max()) > 5.5 else 0.0)})
+    assert fidelity.max_abs_error == pytest.approx(0.1, rel=1e-5)
+    assert 20 < fidelity.sqnr_db < 50
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: {"y": (x * 2)[:1]}, "outputs of shape"),
+        (lambda x: {"y": x * math.nan}, "not finite"),
+        (lambda x: {"y": x * 2 + torch.rand(())}, "different outputs for the same input"),
+    ],
+)
+def test_an_invalid_candidate_is_refused_with_the_rule_it_breaks(call, words):
+    with pytest.raises(AceError, match=words) as caught:
+        check(call)
+    assert caught.value.problem.code is ErrorCode.WRONG_CAPTURE
+    assert caught.value.problem.remedy
+
+
+def test_state_between_calls_is_found():
+    state = {"n": 0.0}
+
+    def counting(x):
+        state["n"] += 1
+        return {"y": x * 2 + state["n"] - 1}
+
+    with pytest.raises(AceError, match="different outputs"):
+        check(counting)
+
+
+def test_the_metric_is_what_the_function_returns():
+    assert evaluate.measure_metric(lambda predict: predict(3), lambda x: x / 4, what="this") == 0.75
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda predict: 1 / 0, "ZeroDivisionError"),
+        (lambda predict: None, "NoneType instead of a number"),
+        (lambda predict: math.nan, "returned nan"),
+    ],
+)
+def test_a_broken_metric_function_is_the_users_problem_with_a_remedy(function, words):
+    with pytest.raises(AceError, match=words) as caught:
+        evaluate.measure_metric(function, double, what="eager fp32")
+    assert caught.value.problem.code is ErrorCode.USER_CODE
+    assert caught.value.problem.remedy
+
+
+def test_a_raising_metric_is_located_in_the_users_file():
+    def broken(predict):
+        raise KeyError("labels")
+
+    with pytest.raises(AceError) as caught:
+        evaluate.measure_metric(broken, double, what="this")
+    assert caught.value.problem.where.startswith(__file__)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "metric", "higher", "drop"),
+    [
+        (0.8, 0.4, True, 0.5),
+        (0.8, 0.9, True, -0.125),
+        (2.0, 3.0, False, 0.5),
+        (-2.0, -3.0, True, 0.5),
+        (0.0, -0.1, True, 0.1),
+    ],
+)
+def test_the_drop_is_relative_to_the_baseline_and_positive_for_a_loss(baseline, metric, higher, drop):
+    assert evaluate.metric_drop(baseline, metric, higher_is_better=higher) == pytest.approx(drop)
+
+
+def test_predict_gives_back_the_nesting_that_forward_gives():
+    predict = evaluate.on_device(double, torch.device("cpu"))
+    assert set(predict(torch.ones(2))) == {"y"}

@@ -1,0 +1,99 @@
+"""Latency is measured in rotating rounds and compared round by round."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from ace_studio.engine import measure
+from ace_studio.engine.progress import Cancelled, Reporter
+
+
+def scripted_timer(times_ms):
+    """A timer that reports a script instead of waiting."""
+    feed = itertools.cycle(times_ms)
+
+    def timer(call, repeats):
+        for _ in range(repeats):
+            call()
+        return next(feed)
+
+    return timer
+
+
+def test_every_call_runs_in_every_round_and_the_order_rotates():
+    order = []
+    calls = {name: (lambda name=name: order.append(name)) for name in "abc"}
+    samples = measure.measure_interleaved(calls, rounds=6, reporter=Reporter(), timer=scripted_timer([5.0]))
+    rounds = order[-18:]
+    assert [len(samples[name].wall_ms) for name in "abc"] == [6, 6, 6]
+    assert [rounds[3 * i] for i in range(6)] == list("abcabc")
+
+
+def test_a_short_call_is_repeated_until_the_clock_is_negligible():
+    counted = {"n": 0}
+
+    def call():
+        counted["n"] += 1
+
+    measure.measure_interleaved({"a": call}, rounds=1, reporter=Reporter(), timer=scripted_timer([0.01]))
+    assert counted["n"] > 100
+
+
+def test_a_ratio_survives_a_machine_that_slows_down_halfway():
+    slow = np.where(np.arange(40) < 20, 1.0, 3.0)
+    noise = np.random.default_rng(0).normal(1.0, 0.01, 40)
+    ratio = measure.ratio_of(measure.Samples(wall_ms=list(10 * slow)), measure.Samples(wall_ms=list(5 * slow * noise)))
+    assert ratio.median == pytest.approx(2.0, rel=0.02)
+    assert ratio.low <= ratio.median <= ratio.high
+    assert ratio.high - ratio.low < 0.1
+
+
+def test_equal_candidates_have_one_inside_the_interval():
+    generator = np.random.default_rng(3)
+    one, other = (measure.Samples(wall_ms=list(generator.lognormal(0, 0.1, 50))) for _ in range(2))
+    ratio = measure.ratio_of(one, other)
+    assert ratio.low < 1 < ratio.high
+
+
+def test_different_numbers_of_rounds_cannot_be_compared():
+    with pytest.raises(ValueError, match="broadcast"):
+        measure.ratio_of(measure.Samples(wall_ms=[1.0] * 3), measure.Samples(wall_ms=[1.0] * 4))
+
+
+def test_latency_gives_percentiles_count_and_samples():
+    samples = measure.Samples(wall_ms=[float(i) for i in range(1, 102)], cpu_ms=[2.0] * 101)
+    latency = samples.latency()
+    assert (latency.p10, latency.p50, latency.p90, latency.n) == (11.0, 51.0, 91.0, 101)
+    assert latency.p99 == pytest.approx(100.0)
+    assert latency.cpu_p50 == 2.0
+    assert len(latency.samples) == 101
+
+
+def test_contention_is_said_when_the_process_gets_half_a_core():
+    busy = measure.Samples(wall_ms=[10.0] * 5, cpu_ms=[5.0] * 5)
+    quiet = measure.Samples(wall_ms=[10.0] * 5, cpu_ms=[9.9] * 5)
+    assert "50%" in measure.contention([busy], threads=1)
+    assert measure.contention([quiet], threads=1) == ""
+
+
+def test_a_cancelled_measurement_stops_between_samples():
+    calls = {"n": 0}
+
+    def call():
+        calls["n"] += 1
+
+    reporter = Reporter(is_cancelled=lambda: calls["n"] > 40)
+    with pytest.raises(Cancelled):
+        measure.measure_interleaved({"a": call}, rounds=10_000, reporter=reporter, timer=scripted_timer([5.0]))
+    assert calls["n"] < 100
+
+
+def test_the_wall_clock_measures_milliseconds_per_call():
+    assert 4.5 < measure.wall_clock_ms(lambda: time.sleep(0.005), 2) < 500
+
+
+def test_threads_all_means_the_processors_this_process_may_use():
+    assert measure.resolve_threads(3) == 3
+    assert measure.resolve_threads("all") >= 1

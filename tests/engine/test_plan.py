@@ -1,0 +1,47 @@
+"""A bound plan never asks a target for what it cannot do, and keeps the reason."""
+
+from ace_studio.engine.plan import bind_plan, plan_problem
+from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.plan import Plan, PlanRule, Precision
+
+
+def table(*ops):
+    n = len(ops)
+    return GraphTable(
+        op_id=tuple(f"op_{i}" for i in range(n)), kind=(OpKind.OP,) * n, op=ops,
+        module=tuple(f"layer{i}" for i in range(n)), shape=("1",) * n, dtype=("float32",) * n, device=("cpu",) * n,
+        file=(-1,) * n, line=(0,) * n, flops=(0,) * n, weight_bytes=(0,) * n, output_bytes=(0,) * n,
+        edge_source=(), edge_target=(), module_paths=tuple(f"layer{i}" for i in range(n)), module_types=("Linear",) * n,
+    )  # fmt: skip
+
+
+def only_linear(op, precision):
+    return "" if "linear" in op else f"no {precision} kernel for {op}"
+
+
+GRAPH = table("aten.linear.default", "aten.softmax.int")
+
+
+def test_an_op_that_the_target_refuses_stays_fp32_with_the_reason():
+    bound = bind_plan(Plan(default=Precision.INT8_STATIC), GRAPH, op_problem=only_linear)
+    assert bound.precision == {"op_0": Precision.INT8_STATIC, "op_1": Precision.FP32}
+    assert bound.reason["op_1"] == "no int8-static kernel for aten.softmax.int"
+
+
+def test_the_last_matching_rule_decides_and_is_named():
+    rules = (
+        PlanRule(match="type:Linear", precision=Precision.BF16),
+        PlanRule(match="module:layer0", precision=Precision.FP32),
+    )
+    bound = bind_plan(Plan(default=Precision.INT8_STATIC, rules=rules), GRAPH, op_problem=lambda op, precision: "")
+    assert bound.precision == {"op_0": Precision.FP32, "op_1": Precision.BF16}
+    assert bound.reason["op_0"] == "rule module:layer0"
+
+
+def test_a_plan_of_which_nothing_is_left_is_pointless_and_fp32_never_is():
+    refuse = bind_plan(Plan(default=Precision.FP8), GRAPH, op_problem=lambda op, precision: "no")
+    assert "fp8" in plan_problem(refuse.plan, refuse)
+    kept = bind_plan(Plan(default=Precision.INT8_STATIC), GRAPH, op_problem=only_linear)
+    assert plan_problem(kept.plan, kept) == ""
+    plain = bind_plan(Plan(), GRAPH, op_problem=lambda op, precision: "no")
+    assert plan_problem(plain.plan, plain) == ""

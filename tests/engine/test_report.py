@@ -1,0 +1,64 @@
+"""The report is self-contained, escapes names, and result.json comes back as it was."""
+
+from xml.etree import ElementTree
+
+from ace_studio.engine.report import write_report
+from ace_studio.engine.report.picture import comparison_svg
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.results import (
+    Baseline,
+    Latency,
+    OpReport,
+    Result,
+    ResultStatus,
+    RunStatus,
+    TargetRun,
+    decode_result,
+)
+
+HOSTILE = "<script>alert(1)</script>"
+LATENCY = Latency(p10=1.0, p50=2.0, p90=3.0, n=5)
+OP = OpReport(
+    id="conv", op="aten.conv2d.default", module=HOSTILE, shape="1", device="cpu", planned="fp32", actual="fp32"
+)
+RESULT = Result(
+    status=ResultStatus.OK,
+    fingerprint="f",
+    environment={"threads": 1, "device_name": HOSTILE},
+    baseline=Baseline(latency_ms=LATENCY, metric=0.9, size_bytes=1000),
+    runs=(
+        TargetRun(target="openvino", status=RunStatus.OK, precision="int8-static", latency_ms=LATENCY, speedup=2.0,
+                  speedup_low=1.9, speedup_high=2.1, metric=0.9, size_bytes=300, verified=True, ops=(OP,)),
+        TargetRun(target="tensorrt", status=RunStatus.UNAVAILABLE, precision="int8-static",
+                  error=Problem(code=ErrorCode.NOT_INSTALLED, what=HOSTILE)),
+    ),
+    chosen=0,
+)  # fmt: skip
+
+
+def test_result_json_comes_back_as_it_was(tmp_path):
+    write_report(RESULT, None, tmp_path)
+    assert decode_result((tmp_path / "result.json").read_bytes()) == RESULT
+
+
+def test_no_name_becomes_markup_and_nothing_is_loaded_from_outside(tmp_path):
+    write_report(RESULT, None, tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "src=" not in text
+    assert "href=" not in text
+
+
+def test_the_picture_is_well_formed_and_its_bars_are_to_scale():
+    root = ElementTree.fromstring(comparison_svg(RESULT))
+    bars = [node for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.get("rx")]
+    assert len(bars) == 2
+    assert bars[0].get("width") == bars[1].get("width")
+    words = "".join(root.itertext())
+    assert "openvino int8-static ✓" in words
+
+
+def test_no_half_written_file_is_left(tmp_path):
+    write_report(RESULT, None, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["comparison.svg", "report.html", "result.json"]
