@@ -1,0 +1,100 @@
+"""Taking an artifact out of a run's folder: copied whole or not at all, and compared with what was verified."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.session.trust import file_sha256
+
+COMPANIONS = {".xml": (".bin",), ".onnx": (".onnx.data", ".onnx_data", ".data")}
+"""Suffix of an artifact -> suffixes of the files beside it (same stem) that hold its weights."""
+FREE_STEM = {".xml"}
+"""Formats whose companion follows the file's stem; the others carry its name inside and must keep it."""
+
+
+def artifact_files(artifact: Path) -> tuple[Path, ...]:
+    """The files of an artifact, itself first: a folder's files, or the file with its companions.
+
+    Raises: AceError(NOT_FOUND) if it is gone.
+    """
+    if artifact.is_dir():
+        return tuple(sorted(path for path in artifact.rglob("*") if path.is_file()))
+    if not artifact.is_file():
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            f"The artifact {artifact.name} is not there any more",
+            why=f"{artifact} was moved or deleted after the run",
+            remedy="Run again",
+        )
+    stem = artifact.name[: -len(artifact.suffix)] if artifact.suffix else artifact.name
+    beside = (artifact.with_name(stem + suffix) for suffix in COMPANIONS.get(artifact.suffix, ()))
+    return (artifact, *(path for path in beside if path.is_file()))
+
+
+def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:
+    """Copy an artifact and return the SHA-256 of every file written, which a ``.sha256`` file beside it lists too.
+
+    ``destination`` is an existing folder, or the new name. The files appear by rename once all are copied and
+    compared, so that nobody ever sees half of one.
+
+    Raises: AceError(NOT_FOUND) if the artifact is gone or the place cannot be written; AceError(BAD_FILE) if a copy
+    differs from its source.
+    """
+    files = artifact_files(artifact)
+    target = destination / artifact.name if destination.is_dir() else destination
+    try:
+        return _copy(artifact, files, target)
+    except OSError as error:
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            f"{artifact.name} could not be copied",
+            why=str(error),
+            remedy="Choose another folder",
+            where=str(target),
+        ) from error
+
+
+def _copy(artifact: Path, files: tuple[Path, ...], target: Path) -> dict[Path, str]:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written: dict[Path, str] = {}
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+        staging = Path(name)
+        final = {file: _place(file, artifact, target) for file in files}
+        for number, file in enumerate(files):
+            copy = staging / str(number)
+            shutil.copyfile(file, copy)
+            written[final[file]] = _compared(file, copy)
+        sums = staging / "sums"
+        lines = [f"{sha256}  {path.relative_to(target.parent).as_posix()}\n" for path, sha256 in written.items()]
+        sums.write_text("".join(lines), encoding="utf-8")
+        for number, file in enumerate(files):
+            final[file].parent.mkdir(parents=True, exist_ok=True)
+            (staging / str(number)).replace(final[file])
+        sums.replace(target.with_name(target.name + ".sha256"))
+    return written
+
+
+def _place(file: Path, artifact: Path, target: Path) -> Path:
+    """Where one file of the artifact goes."""
+    if artifact.is_dir():
+        return target / file.relative_to(artifact)
+    if file == artifact:
+        return target
+    if artifact.suffix in FREE_STEM:
+        return target.with_suffix(file.suffix)
+    return target.with_name(file.name)
+
+
+def _compared(source: Path, copy: Path) -> str:
+    expected, got = file_sha256(source), file_sha256(copy)
+    if expected != got:
+        raise AceError.of(
+            ErrorCode.BAD_FILE,
+            f"The copy of {source.name} differs from the original",
+            why="The disk returned other bytes than were written",
+            remedy="Check the disk, and copy again",
+        )
+    return got

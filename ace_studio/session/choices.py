@@ -1,0 +1,90 @@
+"""Pure changes of a recipe: what a gesture means for the choices."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ace_studio.records.messages import EntryPoint, FileReport
+from ace_studio.records.plan import Plan, PlanRule, Precision
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.tensors import DimChoice
+
+ENTRY_NAMES = ("make_model", "get_model", "build_model", "create_model", "load_model", "model")
+"""Names that people give to the function that makes their model, the likeliest first."""
+BESIDE_NAMES = {
+    "tracing_inputs": ("inputs", "tracing"),
+    "calibration_inputs": ("calibration", "inputs"),
+    "evaluate": ("evaluate", "function"),
+}
+"""Callable beside the entry -> where in the recipe its name belongs."""
+
+
+def change(recipe: Recipe, table: str, **values: Any) -> Recipe:
+    """The recipe with some keys of one of its tables replaced."""
+    return replace(recipe, **{table: replace(getattr(recipe, table), **values)})
+
+
+def with_dim(recipe: Recipe, name: str, choice: DimChoice) -> Recipe:
+    """The choice for one dimension (``x.0``). ``auto`` is the default, so it is not written down."""
+    dims = {key: value for key, value in recipe.inputs.dims.items() if key != name}
+    if choice is not DimChoice.AUTO:
+        dims[name] = choice
+    return change(recipe, "inputs", dims=dims)
+
+
+def with_default_precision(recipe: Recipe, precision: Precision) -> Recipe:
+    """The precision of every op that no rule names. A precision chosen by hand ends planning from the goal."""
+    return change(recipe, "plan", default=precision, from_goal=False)
+
+
+def with_rules(recipe: Recipe, matches: Collection[str], precision: Precision | None) -> Recipe:
+    """One rule per match at the end, where it wins; earlier rules with the same words go. None only removes."""
+    rules = tuple(rule for rule in recipe.plan.rules if rule.match not in matches)
+    if precision is not None:
+        rules += tuple(PlanRule(match=match, precision=precision) for match in matches)
+    plan = Plan(default=recipe.plan.default, rules=rules, from_goal=recipe.plan.from_goal and precision is None)
+    return replace(recipe, plan=plan)
+
+
+def op_matches(op_ids: Sequence[str]) -> tuple[str, ...]:
+    """The rules' words for these very ops, each once."""
+    return tuple(dict.fromkeys(f"id:{glob.escape(op_id)}" for op_id in op_ids))
+
+
+def prefill(recipe: Recipe, report: FileReport) -> Recipe:
+    """Fill in what the file itself makes plain: the entry, and the well-known callables beside it."""
+    names = {entry.name for entry in report.entries}
+    if not recipe.model.entry:
+        recipe = change(recipe, "model", entry=plausible_entry(report.entries))
+    for name, (table, key) in BESIDE_NAMES.items():
+        already_has_inputs = table == "inputs" and bool(recipe.inputs.rows)
+        if name in names and not getattr(getattr(recipe, table), key) and not already_has_inputs:
+            recipe = change(recipe, table, **{key: name})
+    return recipe
+
+
+def plausible_entry(entries: Sequence[EntryPoint]) -> str:
+    """The one entry that is meant, or an empty string if a person has to choose.
+
+    A function with a usual name wins, then the only model class that needs no arguments, then the only function
+    that needs none.
+    """
+    usable = [
+        entry
+        for entry in entries
+        if entry.required_arguments == 0 and not entry.name.startswith("_") and entry.name not in BESIDE_NAMES
+    ]
+    by_name = {entry.name: entry for entry in usable}
+    for name in ENTRY_NAMES:
+        if name in by_name:
+            return name
+    modules = [entry.name for entry in usable if entry.is_module]
+    functions = [entry.name for entry in usable if entry.kind == "function"]
+    for candidates in (modules, functions):
+        if len(candidates) == 1:
+            return candidates[0]
+    return ""

@@ -1,0 +1,135 @@
+"""How each event of the engine changes the document: one row per kind of event, all pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from ace_studio.records.messages import (
+    AnyEvent,
+    BaselineMeasured,
+    EnvironmentFound,
+    JobFailed,
+    JobFinished,
+    ModelCaptured,
+    Progress,
+    RungTried,
+    TargetFinished,
+)
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.results import TargetRun
+from ace_studio.session.document import Activity, Document, Selection
+
+PROBLEM_LIMIT = 50
+
+
+def apply_finding(document: Document, event: AnyEvent, *, asked_with: Recipe) -> Document:
+    """The document with what the event says in it; the same one if it says nothing about findings.
+
+    ``asked_with`` is the recipe that the job was sent with.
+    """
+    reducer = _REDUCERS.get(type(event))
+    return document if reducer is None else reducer(document, event, asked_with)
+
+
+def with_problems(document: Document, *problems: Any) -> Document:
+    """The document with problems added; one that is shown already moves to the end."""
+    kept = tuple(problem for problem in document.problems if problem not in problems)
+    return replace(document, problems=(*kept, *problems)[-PROBLEM_LIMIT:])
+
+
+def without_runs(document: Document) -> Document:
+    """The document as a new run starts: the runs before it are in the history."""
+    selection = replace(document.selection, run=None)
+    return replace(document, baseline=None, runs=(), result=None, output="", ran_with=None, selection=selection)
+
+
+def _progress(document: Document, event: Progress, asked_with: Recipe) -> Document:
+    del asked_with
+    old = document.activity
+    activity = Activity(
+        state=old.state,
+        job=old.job,
+        verb=old.verb,
+        started_s=old.started_s,
+        phase=event.phase,
+        detail=event.detail,
+        fraction=event.fraction,
+    )
+    return replace(document, activity=activity)
+
+
+def _rung(document: Document, event: RungTried, asked_with: Recipe) -> Document:
+    del asked_with
+    others = tuple(rung for rung in document.rungs if rung.name != event.outcome.name)
+    return replace(document, rungs=(*others, event.outcome))
+
+
+def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> Document:
+    known = set(event.graph.op_id)
+    still_there = tuple(op_id for op_id in document.selection.op_ids if op_id in known)
+    return replace(
+        document,
+        fingerprint=event.fingerprint,
+        capture=event.capture,
+        graph=event.graph,
+        sources=event.sources,
+        rungs=event.capture.rungs or document.rungs,
+        captured_with=asked_with,
+        selection=Selection(op_ids=still_there, run=document.selection.run),
+    )
+
+
+def _baseline(document: Document, event: BaselineMeasured, asked_with: Recipe) -> Document:
+    return replace(document, baseline=event.baseline, ran_with=asked_with)
+
+
+def _target(document: Document, event: TargetFinished, asked_with: Recipe) -> Document:
+    return replace(document, runs=_with_run(document.runs, event.index, event.run), ran_with=asked_with)
+
+
+def _with_run(runs: tuple[TargetRun, ...], index: int, run: TargetRun) -> tuple[TargetRun, ...]:
+    return (*runs[:index], run, *runs[index + 1 :])
+
+
+def _finished(document: Document, event: JobFinished, asked_with: Recipe) -> Document:
+    result = event.result
+    if result is None:
+        return document
+    problems = () if result.error is None else (result.error,)
+    chosen = document.selection.run if document.selection.run is not None else result.chosen
+    found = replace(
+        document,
+        result=result,
+        runs=result.runs,
+        baseline=result.baseline or document.baseline,
+        capture=result.capture or document.capture,
+        output=event.output,
+        ran_with=asked_with,
+        selection=replace(document.selection, run=chosen),
+    )
+    return with_problems(found, *problems)
+
+
+def _failed(document: Document, event: JobFailed, asked_with: Recipe) -> Document:
+    del asked_with
+    return with_problems(document, *event.problems)
+
+
+def _environment(document: Document, event: EnvironmentFound, asked_with: Recipe) -> Document:
+    del asked_with
+    return replace(document, environment=event.report)
+
+
+_REDUCERS: dict[type[AnyEvent], Callable[[Document, Any, Recipe], Document]] = {
+    Progress: _progress,
+    RungTried: _rung,
+    ModelCaptured: _captured,
+    BaselineMeasured: _baseline,
+    TargetFinished: _target,
+    JobFinished: _finished,
+    JobFailed: _failed,
+    EnvironmentFound: _environment,
+}

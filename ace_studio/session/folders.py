@@ -1,0 +1,58 @@
+"""Where the application keeps what is the user's: one row per thing, all of them outside any project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+APP_NAME = "ace-studio"
+
+
+@dataclass(frozen=True)
+class UserFolders:
+    """The files and folders of one user."""
+
+    config: Path
+    data: Path
+    state: Path
+
+    @classmethod
+    def of_user(cls) -> UserFolders:
+        """The places that the platform gives to this user. Nothing is made yet."""
+        return cls(
+            config=platformdirs.user_config_path(APP_NAME, appauthor=False),
+            data=platformdirs.user_data_path(APP_NAME, appauthor=False),
+            state=platformdirs.user_state_path(APP_NAME, appauthor=False),
+        )
+
+    @classmethod
+    def inside(cls, folder: Path) -> UserFolders:
+        """All of them in one folder: for tests and for a portable archive."""
+        return cls(config=folder / "config", data=folder / "data", state=folder / "state")
+
+    @property
+    def settings(self) -> Path:
+        """The settings file."""
+        return self.config / "settings.json"
+
+    @property
+    def trust(self) -> Path:
+        """The list of trusted files."""
+        return self.data / "trusted.json"
+
+    @property
+    def history(self) -> Path:
+        """The database of past runs."""
+        return self.data / "history.sqlite"
+
+    @property
+    def runs(self) -> Path:
+        """Where runs go if the user chose no other folder."""
+        return self.data / "runs"
+
+    @property
+    def autosave(self) -> Path:
+        """Unsaved choices of running windows, one file each."""
+        return self.state / "autosave"

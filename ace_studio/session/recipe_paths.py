@@ -1,0 +1,64 @@
+"""The files that a recipe names, and how to name them from another folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.tensors import TensorSpec, ValueSource
+from ace_studio.session.choices import change
+
+
+def rebase_recipe(recipe: Recipe, old_folder: Path, new_folder: Path) -> Recipe:
+    """The same recipe with its relative paths written from another folder."""
+    if old_folder == new_folder:
+        return recipe
+
+    def moved(path: str) -> str:
+        return path if not path or Path(path).is_absolute() else relative_to(old_folder / path, new_folder)
+
+    return _with_paths(recipe, moved)
+
+
+def relative_to(path: Path, folder: Path) -> str:
+    """The path as written from a folder, with forward slashes; absolute if there is no way (another drive)."""
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def code_files(recipe: Recipe, folder: Path) -> tuple[Path, ...]:
+    """The existing files of a recipe that opening it may run or load, each once, the source first."""
+    names = [recipe.model.source, recipe.model.weights]
+    callables = (recipe.model.entry, recipe.inputs.tracing, recipe.calibration.inputs, recipe.evaluate.function)
+    names += [name.rpartition(":")[0] for name in callables]
+    paths = (folder / name for name in dict.fromkeys(names) if name)
+    return tuple(path for path in paths if path.is_file())
+
+
+def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
+    def moved_callable(text: str) -> str:
+        file, colon, name = text.rpartition(":")
+        return f"{moved(file)}:{name}" if colon else text
+
+    def moved_tensor(spec: TensorSpec) -> TensorSpec:
+        is_word = spec.values in {*ValueSource}
+        return spec if is_word else replace(spec, values=moved(spec.values))
+
+    model, inputs = recipe.model, recipe.inputs
+    rows = tuple({name: moved_tensor(spec) for name, spec in row.items()} for row in inputs.rows)
+    recipe = change(
+        recipe,
+        "model",
+        source=moved(model.source),
+        entry=moved_callable(model.entry),
+        weights=moved(model.weights),
+    )
+    recipe = change(recipe, "inputs", tracing=moved_callable(inputs.tracing), rows=rows)
+    recipe = change(recipe, "calibration", inputs=moved_callable(recipe.calibration.inputs))
+    return change(recipe, "evaluate", function=moved_callable(recipe.evaluate.function))

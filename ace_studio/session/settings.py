@@ -1,0 +1,192 @@
+"""Settings as rows: the dialog, the defaults and the file are all made from this table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.safe_file import write_atomically
+
+Value = str | int | float | bool
+RECENT_LIMIT = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One setting. Its type is the type of its default."""
+
+    key: str
+    label: str
+    help: str
+    default: Value
+    choices: tuple[str, ...] = ()
+    """Allowed words, if it is a choice."""
+    low: float | None = None
+    high: float | None = None
+    is_path: bool = False
+    """Whether a dialog should offer to browse for it."""
+
+    @property
+    def kind(self) -> type[Value]:
+        """``str``, ``int``, ``float`` or ``bool``."""
+        return type(self.default)
+
+    def fault(self, value: object) -> str:
+        """What is wrong with a value, or an empty string."""
+        if type(value) is not self.kind and not (self.kind is float and type(value) is int):
+            return f"{self.label} must be a {self.kind.__name__}, not {value!r}"
+        if self.choices and value not in self.choices:
+            return f"{self.label} must be one of {', '.join(self.choices)}, not {value!r}"
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            low, high = self.low, self.high
+            if (low is not None and value < low) or (high is not None and value > high):
+                return f"{self.label} must lie in [{low}, {high}], not {value!r}"
+        return ""
+
+
+SETTINGS: dict[str, Setting] = {
+    setting.key: setting
+    for setting in (
+        Setting(
+            key="theme",
+            label="Theme",
+            help="Colours of the window. System follows the desktop.",
+            default="system",
+            choices=("system", "light", "dark", "high-contrast"),
+        ),
+        Setting(
+            key="interpreter",
+            label="Python of the engine",
+            help="The interpreter that loads and runs your models, with your packages. Empty: the window's own.",
+            default="",
+            is_path=True,
+        ),
+        Setting(
+            key="runs_folder",
+            label="Folder of the runs",
+            help="Where results and artifacts of runs go. Empty: a folder of the application.",
+            default="",
+            is_path=True,
+        ),
+        Setting(
+            key="scale_percent",
+            label="Scale",
+            help="Size of text and icons, in percent. Takes effect at the next start.",
+            default=100,
+            low=50,
+            high=300,
+        ),
+        Setting(
+            key="reopen_last",
+            label="Open the last file at start",
+            help="Continue where you stopped.",
+            default=False,
+        ),
+        Setting(
+            key="cancel_grace_s",
+            label="Patience when cancelling",
+            help="Seconds that a job may take to stop by itself before its process is ended.",
+            default=3.0,
+            low=0.0,
+            high=4.0,
+        ),
+        Setting(
+            key="log_lines",
+            label="Lines kept in the log",
+            help="Older lines go.",
+            default=2000,
+            low=100,
+            high=100_000,
+        ),
+    )
+}
+
+
+class Settings:
+    """The user's settings, kept as JSON. Unknown keys survive; a bad value counts as its default."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stored = _read(path)
+        self._listeners: list[Callable[[str], None]] = []
+
+    def subscribe(self, listener: Callable[[str], None]) -> None:
+        """Call ``listener(key)`` after every change; ``recent_files`` is a key too."""
+        self._listeners.append(listener)
+
+    def get(self, key: str) -> Value:
+        """The value of a setting, or its default. Raises: KeyError if there is no such row."""
+        row = SETTINGS[key]
+        value = self._stored.get(key, row.default)
+        if row.fault(value) or not isinstance(value, str | int | float | bool):
+            return row.default
+        return row.kind(value)
+
+    def set(self, key: str, value: Value) -> None:
+        """Change and save a setting.
+
+        Raises: KeyError if there is no such row; AceError(USAGE) if the value does not fit it or cannot be saved.
+        """
+        fault = SETTINGS[key].fault(value)
+        if fault:
+            raise AceError.of(ErrorCode.USAGE, fault, remedy=SETTINGS[key].help)
+        self._store(key, value)
+
+    @property
+    def interpreter(self) -> str:
+        """The interpreter for the engine."""
+        return str(self.get("interpreter")) or sys.executable
+
+    @property
+    def recent_files(self) -> tuple[str, ...]:
+        """Paths opened lately, newest first."""
+        stored = self._stored.get("recent_files", [])
+        return tuple(str(path) for path in stored)[:RECENT_LIMIT] if isinstance(stored, list) else ()
+
+    def add_recent(self, path: str) -> None:
+        """Put a path at the head of the recent files. Raises: AceError(USAGE) if it cannot be saved."""
+        self._store("recent_files", [path, *(old for old in self.recent_files if old != path)][:RECENT_LIMIT])
+
+    def forget_recent(self, path: str) -> None:
+        """Take a path out of the recent files. Raises: AceError(USAGE) if it cannot be saved."""
+        self._store("recent_files", [old for old in self.recent_files if old != path])
+
+    def remember(self, key: str, value: object) -> None:
+        """Keep something of the window that is no setting (its geometry, say), under ``window.KEY``.
+
+        Raises: AceError(USAGE) if it cannot be saved.
+        """
+        self._store(f"window.{key}", value)
+
+    def recall(self, key: str) -> object:
+        """What `remember` kept, or None."""
+        return self._stored.get(f"window.{key}")
+
+    def _store(self, key: str, value: object) -> None:
+        self._stored = {**self._stored, key: value}
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(self._stored), indent=2))
+        except OSError as error:
+            raise AceError.of(
+                ErrorCode.USAGE,
+                "The settings could not be saved",
+                why=str(error),
+                remedy="The change holds until the window closes. Make the folder writable to keep it",
+                where=str(self._path),
+            ) from error
+        finally:
+            for listener in self._listeners:
+                listener(key)
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+    except (OSError, msgspec.DecodeError):
+        return {}

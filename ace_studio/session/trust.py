@@ -1,0 +1,88 @@
+"""Which files the user said may run: by SHA-256, on the user's side, never in a project."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.safe_file import write_atomically
+
+
+class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file that may run, as it was when the user said so."""
+
+    sha256: str
+    path: str
+    date: str
+    """ISO 8601, UTC."""
+
+
+class TrustStore:
+    """The list of trusted files, kept as JSON. A damaged list trusts nothing."""
+
+    def __init__(self, path: Path, *, today: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._path = path
+        self._today = today
+        self._files = {file.sha256: file for file in _read(path)}
+
+    def is_trusted(self, sha256: str) -> bool:
+        """Whether the user said that this content may run."""
+        return sha256 in self._files
+
+    @property
+    def files(self) -> tuple[TrustedFile, ...]:
+        """Everything trusted, oldest first."""
+        return tuple(self._files.values())
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The hashes of everything trusted."""
+        return tuple(self._files)
+
+    def trust(self, path: str, sha256: str) -> None:
+        """Remember that this content may run.
+
+        Raises: AceError(NOT_FOUND) if the list cannot be written; then the file is not trusted.
+        """
+        if not sha256 or sha256 in self._files:
+            return
+        # Another window may have added files since this one read the list.
+        files = {file.sha256: file for file in _read(self._path)}
+        files[sha256] = TrustedFile(sha256=sha256, path=path, date=self._today().isoformat(timespec="seconds"))
+        self._write(files)
+
+    def revoke(self, sha256: str) -> None:
+        """Forget that this content may run. Raises: AceError(NOT_FOUND) if the list cannot be written."""
+        self._write({file.sha256: file for file in _read(self._path) if file.sha256 != sha256})
+
+    def _write(self, files: dict[str, TrustedFile]) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(list(files.values())), indent=2))
+        except OSError as error:
+            raise AceError.of(
+                ErrorCode.NOT_FOUND,
+                "The list of trusted files could not be saved",
+                why=str(error),
+                remedy="Make the folder writable, or trust the file for one run with --trust on the command line",
+                where=str(self._path),
+            ) from error
+        self._files = files
+
+
+def _read(path: Path) -> list[TrustedFile]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[TrustedFile])
+    except (OSError, msgspec.DecodeError):
+        return []
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex. Raises: OSError."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
