@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import click
+from typer import Abort
+from typer.exceptions import TyperException
 
 from ace_studio.cli.commands import app
 from ace_studio.records.errors import ExitCode
@@ -21,10 +22,11 @@ def run_command(words: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         outcome = command.main(args=list(words), prog_name="ace-studio", standalone_mode=False)
-    except click.exceptions.Abort:
+    except Abort:
         return ExitCode.CANCELLED
-    except click.ClickException as error:
-        error.show(file=sys.stderr)
+    except TyperException as error:
+        print(error.format_message(), file=sys.stderr)  # noqa: T201 - stderr is where a wrong word is answered
+        print("  remedy: ace-studio --help lists the words and their options", file=sys.stderr)  # noqa: T201
         return ExitCode.USAGE
     except KeyboardInterrupt:
         return ExitCode.CANCELLED
