@@ -1,0 +1,242 @@
+"""Making a live module from each kind of file; the last column of the loader registry."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.load.archive import open_archive
+from ace_studio.engine.load.callables import CodeLibrary, Reference, describe_value
+from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
+from ace_studio.engine.load.tensors import find_state_dict, read_state_dict
+from ace_studio.engine.load.weights import load_weights
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode
+
+
+@dataclass(frozen=True)
+class BuildJob:
+    """What a builder gets. Everything that will run has been trusted by now."""
+
+    path: Path
+    """The model's source."""
+    entry: Reference | None
+    library: CodeLibrary
+    reporter: Reporter
+
+
+@dataclass(frozen=True)
+class Built:
+    """A live module, and the examples that came with it."""
+
+    module: nn.Module
+    examples: tuple[Example, ...] = ()
+
+
+def build_from_entry(job: BuildJob) -> Built:
+    """Call the entry of a ``.py`` file.
+
+    Raises: AceError(NOT_FOUND, RECIPE or USER_CODE) if it is not there, needs arguments, raises, or makes no module.
+    """
+    assert job.entry is not None, "the loader chooses an entry for Python sources"
+    target = job.library.find(job.entry)
+    doing = f"{job.entry.name}() in {job.entry.path.name}"
+    if callable(target) and not isinstance(target, nn.Module):
+        _check_needs_nothing(target, job.entry)
+        with job.library.user.guard(doing):
+            target = target()
+    return _interpret(target, job, doing)
+
+
+def build_from_weights(job: BuildJob) -> Built:
+    """Call the factory and put the source's weights into what it made."""
+    if job.entry is None:
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            f"{job.path.name} holds weights alone, not a model",
+            why="weights are numbers; the code that uses them has to come from a factory",
+            remedy="name the function that makes the module: entry = 'model.py:make_model'",
+            where=str(job.path),
+        )
+    weights = read_state_dict(job.path)
+    built = build_from_entry(job)
+    load_weights(built.module, weights, job.path, reporter=job.reporter)
+    return built
+
+
+def build_from_pickle(job: BuildJob) -> Built:
+    """Unpickle a whole module; a training checkpoint gives its weights to the factory instead."""
+    if read_head(job.path).startswith(ZIP_MAGIC):
+        open_archive(job.path).check_content()
+    content = _unpickle(job)
+    if isinstance(content, nn.Module):
+        return _interpret(content, job, f"Loading {job.path.name}")
+    weights = find_state_dict(content)
+    if weights is not None and job.entry is not None:
+        built = build_from_entry(job)
+        load_weights(built.module, weights, job.path, reporter=job.reporter)
+        return built
+    remedy = "name the function that makes the module: entry = 'model.py:make_model'"
+    raise bad_file(
+        job.path,
+        "holds no module",
+        why=f"it holds {describe_value(content)}",
+        remedy=remedy if weights is not None else "save the module itself, or its state_dict()",
+    )
+
+
+def build_from_exported_program(job: BuildJob) -> Built:
+    """Open an exported program; the inputs it was exported with serve as an example."""
+    open_archive(job.path).check_content()
+    with job.library.user.guard(f"Opening {job.path.name}"):
+        program = torch.export.load(job.path)
+        return _from_program(program)
+
+
+def refuse_torchscript(job: BuildJob) -> Built:
+    """TorchScript has no Python code left to trace."""
+    raise AceError.of(
+        ErrorCode.UNSUPPORTED,
+        f"{job.path.name} is a TorchScript program, which cannot be captured yet",
+        why="it was compiled once already, and neither torch.export nor dynamo can read it",
+        remedy="open the Python code it was made from, with its weights, or a .pt2 from torch.export.save",
+        where=str(job.path),
+    )
+
+
+def refuse_onnx(job: BuildJob) -> Built:
+    """ONNX files are looked at only."""
+    raise AceError.of(
+        ErrorCode.UNSUPPORTED,
+        f"{job.path.name} is an ONNX model: it can be looked at, not compressed, yet",
+        why="compression starts from a PyTorch module",
+        remedy="open the PyTorch model it was exported from",
+        where=str(job.path),
+    )
+
+
+def refuse_folder(job: BuildJob) -> Built:
+    """Folders are looked at only."""
+    raise AceError.of(
+        ErrorCode.UNSUPPORTED,
+        f"{job.path.name} is a folder; folders cannot be opened as a model yet",
+        why="which class to build from it is not decided by its files alone",
+        remedy="write a .py file with a function that returns the module (for Hugging Face: AutoModel.from_pretrained)",
+        where=str(job.path),
+    )
+
+
+# --- from what came back to a module ---
+
+
+def _check_needs_nothing(target: Any, entry: Reference) -> None:
+    try:
+        signature = inspect.signature(target)
+    except (ValueError, TypeError):
+        return
+    try:
+        signature.bind()
+    except TypeError as error:
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            f"{entry.name}{signature} in {entry.path.name} cannot be called without arguments",
+            why=str(error),
+            remedy=f"write a function without arguments that returns {entry.name}(...), and name that as the entry",
+            where=str(entry.path),
+        ) from error
+
+
+def _interpret(value: Any, job: BuildJob, doing: str) -> Built:
+    """Read ``module`` or ``(module, examples)``, where examples is one example or a list (or generator) of them."""
+    examples: Any = ()
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], nn.Module):
+        value, examples = value
+    if isinstance(value, torch.export.ExportedProgram):
+        return _from_program(value)
+    if isinstance(value, torch.jit.ScriptModule):
+        refuse_torchscript(job)
+    if not isinstance(value, nn.Module):
+        raise _not_a_module(value, doing)
+    with job.library.user.guard(doing):
+        if isinstance(examples, Iterator):
+            examples = list(examples)
+        listed = examples if isinstance(examples, list) else [] if examples == () else [examples]
+        _set_eval(value)
+    return Built(value, tuple(Example.of(item) for item in listed))
+
+
+def _from_program(program: torch.export.ExportedProgram) -> Built:
+    """The module of an exported program. It knows no eval mode: it was exported in one."""
+    inputs = program.example_inputs
+    examples = (Example(args=tuple(inputs[0]), kwargs=dict(inputs[1])),) if inputs else ()
+    return Built(program.module(), examples)
+
+
+def _set_eval(module: nn.Module) -> None:
+    try:
+        module.eval()
+    except NotImplementedError:
+        if not isinstance(module, torch.fx.GraphModule):
+            raise
+
+
+def _not_a_module(value: Any, doing: str) -> AceError:
+    remedy = "return the nn.Module, or (module, example inputs)"
+    if isinstance(value, type) and issubclass(value, nn.Module):
+        remedy = f"return an object of it: {value.__name__}(...)"
+    elif isinstance(value, tuple) and value and isinstance(value[0], nn.Module):
+        remedy = "return (module, (input, input, ...)): the inputs together in one tuple"
+    elif isinstance(value, Mapping) and any(isinstance(item, Tensor) for item in value.values()):
+        remedy = "that is a state dict: return the module, and name the file as [model] weights"
+    elif value is None:
+        remedy = "end the function with `return model`"
+    return AceError.of(
+        ErrorCode.USER_CODE, f"{doing} gave no module", why=f"it returned {describe_value(value)}", remedy=remedy
+    )
+
+
+# --- whole-module pickles ---
+
+
+def _unpickle_header(file: Any, **options: Any) -> Any:
+    """The function form that torch uses for the head of its old format."""
+    return pickle.Unpickler(file, **options).load()  # noqa: S301 - behind the trust gate
+
+
+def _unpickle(job: BuildJob) -> Any:
+    """``torch.load`` with code allowed; behind the trust gate, which the caller has passed.
+
+    Classes that the pickle looks for in ``__main__`` are taken from the entry's file if there is one.
+    """
+    home = job.library.module_of(job.entry) if job.entry is not None else None
+
+    class Unpickler(pickle.Unpickler):
+        def find_class(self, module_name: str, global_name: str, /) -> Any:
+            if module_name == "__main__" and hasattr(home, global_name):
+                return getattr(home, global_name)
+            return super().find_class(module_name, global_name)
+
+    reader = SimpleNamespace(__name__="pickle", Unpickler=Unpickler, load=_unpickle_header)
+    with job.library.user.guard(f"Loading {job.path.name}", folder=job.path.parent):
+        try:
+            return torch.load(  # noqa: TID251 - trusted, and a whole module cannot be read otherwise
+                job.path, map_location="cpu", weights_only=False, pickle_module=reader
+            )
+        except (ModuleNotFoundError, AttributeError) as error:
+            raise AceError.of(
+                ErrorCode.NOT_FOUND,
+                f"{job.path.name} needs a class that is not here",
+                why=str(error)[:300],
+                remedy="put the .py file with the class beside it; if the class was defined in the training script, "
+                "name it: entry = 'script.py:ClassName'",
+                where=str(job.path),
+            ) from error

@@ -1,0 +1,184 @@
+"""Finding the callables that a recipe names, ``name`` in the model's source or ``file.py:name``, and calling them."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ace_studio.engine.load.entries import PythonSource, list_entries, parse_source
+from ace_studio.engine.load.user_code import UserModules
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import EntryPoint
+
+_MAKER_NAMES = frozenset(
+    f"{verb}{rest}"
+    for verb in ("make", "build", "create", "get", "load")
+    for rest in ("", "_model", "_net", "_network")
+) | frozenset({"model", "net", "network"})
+_MOST_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class CodeFile:
+    """A ``.py`` file as it was when its hash was taken; these bytes are what runs."""
+
+    path: Path
+    content: bytes
+    sha256: str
+    source: PythonSource
+    entries: tuple[EntryPoint, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> CodeFile:
+        """Read and parse. Raises: AceError(BAD_FILE) if it is not Python."""
+        content = path.read_bytes()
+        source = parse_source(path, content)
+        return cls(path, content, hashlib.sha256(content).hexdigest(), source, list_entries(source))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A callable that the recipe names: the file it is in, and its (dotted) name there."""
+
+    path: Path
+    name: str
+    role: str
+    """What the recipe wants it for: ``entry``, ``tracing``, ..."""
+
+
+def parse_reference(text: str, *, role: str, folder: Path, default: Path | None) -> Reference:
+    """Read ``name`` or ``file.py:name``; a plain name is in the default file.
+
+    Raises: AceError(RECIPE) if there is no default file to look a plain name up in.
+    """
+    file, colon, name = text.rpartition(":")
+    if colon and file:
+        return Reference((folder / file).resolve(), name.strip(), role)
+    if default is None:
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            f"The recipe says {role} = '{text}', but not in which file",
+            why="the model's source is not a Python file",
+            remedy=f"write {role} = 'file.py:{text or 'name'}'",
+        )
+    return Reference(default, text.strip(), role)
+
+
+def choose_entry(code: CodeFile, *, taken: Iterable[str] = ()) -> str:
+    """The one callable that plainly makes the model, when the recipe names none.
+
+    A function with a maker's name first, then the only module class, then the only function that needs no arguments.
+
+    Raises: AceError(NOT_FOUND) with the choices if there are several, or none.
+    """
+    used = set(taken)
+    free = [entry for entry in code.entries if not entry.required_arguments and entry.name not in used]
+    functions = [entry.name for entry in free if entry.kind == "function"]
+    groups = (
+        [name for name in functions if name in _MAKER_NAMES],
+        [entry.name for entry in free if entry.is_module],
+        functions,
+    )
+    for group in groups:
+        if len(group) == 1:
+            return group[0]
+        if group:
+            break
+    choices = next((group for group in groups if group), [])
+    what = (
+        f"{code.path.name} has several callables that could make the model"
+        if choices
+        else (f"{code.path.name} has no callable that makes a model without arguments")
+    )
+    raise AceError.of(
+        ErrorCode.NOT_FOUND,
+        what,
+        why=_listing(code.entries),
+        remedy="name one as the entry" if choices else "add a function without arguments that returns the module",
+        where=str(code.path),
+    )
+
+
+class CodeLibrary:
+    """The user's files that a recipe names, trusted by now: imported on first use, their callables found by name."""
+
+    def __init__(self, files: Mapping[Path, CodeFile], user: UserModules) -> None:
+        self.files = files
+        self.user = user
+
+    def module_of(self, reference: Reference) -> ModuleType:
+        """The imported file that the reference is in. Raises: AceError(USER_CODE or NOT_INSTALLED)."""
+        code = self.files[reference.path]
+        return self.user.import_file(code.source, code.content)
+
+    def find(self, reference: Reference) -> Any:
+        """What the reference names. Raises: AceError(NOT_FOUND) with the nearest names; AceError(USER_CODE)."""
+        return find_target(self.module_of(reference), self.files[reference.path], reference)
+
+    def function(self, reference: Reference) -> Callable[..., Any]:
+        """The function that the reference names, its errors turned into AceErrors.
+
+        Raises: AceError(NOT_FOUND) if it is not there or cannot be called; AceError(USER_CODE) from the import.
+        """
+        target = self.find(reference)
+        code = self.files[reference.path]
+        if not callable(target):
+            raise AceError.of(
+                ErrorCode.NOT_FOUND,
+                f"'{reference.name}' in {code.path.name} cannot be called",
+                why=f"it is {describe_value(target)}, and {reference.role} must be a function",
+                remedy=f"write a function that returns it, and name that as {reference.role}",
+                where=str(code.path),
+            )
+        return self.user.function(target, f"{reference.name}() in {code.path.name}")
+
+
+def find_target(module: ModuleType, code: CodeFile, reference: Reference) -> Any:
+    """What the reference names in the imported file. Raises: AceError(NOT_FOUND) with the nearest names."""
+    target: Any = module
+    for part in reference.name.split("."):
+        target = getattr(target, part, None)
+        if target is None:
+            raise AceError(_missing(code, reference))
+    return target
+
+
+def _missing(code: CodeFile, reference: Reference) -> Problem:
+    names = [entry.name for entry in code.entries]
+    close = difflib.get_close_matches(reference.name, names, n=1, cutoff=0.5)
+    return Problem(
+        code=ErrorCode.NOT_FOUND,
+        what=f"{code.path.name} has no '{reference.name}', which the recipe names as {reference.role}",
+        why=_listing(code.entries),
+        remedy=f"did you mean '{close[0]}'?" if close else f"name one of them as {reference.role}",
+        where=str(code.path),
+    )
+
+
+def _listing(entries: Iterable[EntryPoint]) -> str:
+    shown = [f"{entry.name}{entry.signature} in line {entry.line}" for entry in entries]
+    if not shown:
+        return "it defines no functions or classes at its top level"
+    return "it has " + ", ".join(shown[:_MOST_SHOWN]) + (" ..." if len(shown) > _MOST_SHOWN else "")
+
+
+def describe_value(value: object) -> str:
+    """A value in a few words: ``a dict with 3 entries``, ``None``, ``the class Net``."""
+    if value is None or isinstance(value, bool):
+        return str(value)
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    name = type(value).__name__
+    if isinstance(value, tuple | list | dict | set | frozenset):
+        inner = (
+            f" of {', '.join(type(item).__name__ for item in list(value)[:4])}"
+            if isinstance(value, tuple | list)
+            else ""
+        )
+        return f"a {name} with {len(value)} entries{inner if value else ''}"
+    return f"an object of type {name}"

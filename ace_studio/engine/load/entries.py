@@ -1,0 +1,212 @@
+"""The callables of a ``.py`` file, read from its syntax tree: nothing is imported."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ace_studio.engine.load.sniff import bad_file
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import EntryPoint
+
+_LARGEST_SOURCE_BYTES = 10_000_000
+_MODULE_BASES = frozenset({"nn.Module", "torch.nn.Module", "Module", "LightningModule", "PreTrainedModel"})
+_LONGEST_SIGNATURE = 200
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class PythonSource:
+    """A ``.py`` file as text and tree."""
+
+    path: Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """Top-level names of the packages that the file imports anywhere, sorted; ``.`` for neighbours."""
+        names: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                names.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                names.add((node.module or "").partition(".")[0] if not node.level else ".")
+        return tuple(sorted(names))
+
+    @property
+    def has_relative_imports(self) -> bool:
+        """Whether the file expects to be part of a package."""
+        return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(self.tree))
+
+
+def parse_source(path: Path, content: bytes) -> PythonSource:
+    """Read Python source.
+
+    Raises: AceError(BAD_FILE) with the line if it is no text or has a syntax error.
+    """
+    if len(content) > _LARGEST_SOURCE_BYTES:
+        raise bad_file(
+            path, f"has {len(content)} bytes, too many for Python source", remedy="give the file with the model"
+        )
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        text = content.decode(encoding)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape in the user's text is not ours to report
+            tree = ast.parse(content, filename=str(path))
+    except SyntaxError as error:
+        raise syntax_problem(path, error) from error
+    except (ValueError, LookupError, RecursionError, MemoryError) as error:
+        raise bad_file(
+            path,
+            "cannot be read as Python",
+            why="it nests too deeply" if isinstance(error, RecursionError | MemoryError) else str(error),
+            remedy="check that this is the file you mean, and that it is saved as UTF-8",
+        ) from error
+    return PythonSource(path, text, tree)
+
+
+def syntax_problem(path: Path, error: SyntaxError) -> AceError:
+    """The error for source that Python cannot parse, with its line."""
+    line = f"line {error.lineno} reads `{(error.text or '').strip()}`" if error.text else ""
+    return AceError.of(
+        ErrorCode.BAD_FILE,
+        f"{path.name} has a syntax error: {error.msg}",
+        why=line,
+        remedy=f"correct the line; `python -m py_compile {path.name}` says the same",
+        where=f"{path}:{error.lineno or 1}",
+    )
+
+
+def list_entries(source: PythonSource) -> tuple[EntryPoint, ...]:
+    """The public functions and classes at the top level of the file, in order; of equal names the last one counts."""
+    classes = {node.name: node for node in _definitions(source.tree.body) if isinstance(node, ast.ClassDef)}
+    found: dict[str, EntryPoint] = {}
+    for node in _definitions(source.tree.body):
+        entry = _class_entry(node, classes) if isinstance(node, ast.ClassDef) else _function_entry(node)
+        if not entry.name.startswith("_"):
+            found.pop(entry.name, None)
+            found[entry.name] = entry
+    return tuple(found.values())
+
+
+def _definitions(body: Iterable[ast.stmt]) -> Iterator[ast.ClassDef | Function | ast.Assign]:
+    """Definitions at the top level, also inside ``if``, ``try`` and ``with`` there."""
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        elif isinstance(node, ast.Assign):
+            if isinstance(node.value, ast.Lambda) and isinstance(node.targets[0], ast.Name):
+                yield node
+        elif isinstance(node, ast.If) and _is_main_guard(node.test):
+            continue
+        else:
+            yield from _definitions(_blocks(node))
+
+
+def _blocks(node: ast.stmt) -> Iterator[ast.stmt]:
+    if isinstance(node, ast.If | ast.With | ast.Try):
+        yield from node.body
+        yield from getattr(node, "orelse", [])
+        for handler in getattr(node, "handlers", []):
+            yield from handler.body
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return "__name__" in ast.unparse(test)
+
+
+def _function_entry(node: Function | ast.Assign) -> EntryPoint:
+    if isinstance(node, ast.Assign):
+        function = node.value
+        assert isinstance(function, ast.Lambda) and isinstance(node.targets[0], ast.Name)
+        name, arguments, returns, summary = node.targets[0].id, function.args, None, ""
+    else:
+        name, arguments, returns, summary = node.name, node.args, node.returns, _summary(node)
+    return EntryPoint(
+        name=name,
+        line=node.lineno,
+        kind="function",
+        signature=_signature(arguments, returns),
+        summary=summary,
+        required_arguments=_required(arguments),
+    )
+
+
+def _class_entry(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> EntryPoint:
+    init = _find_init(node, classes, frozenset())
+    arguments = ast.arguments([], [], None, [], [], None, []) if init is None else _without_self(init.args)
+    return EntryPoint(
+        name=node.name,
+        line=node.lineno,
+        kind="class",
+        signature=_signature(arguments, None),
+        summary=_summary(node),
+        required_arguments=_required(arguments),
+        is_module=_is_module(node, classes, frozenset()),
+    )
+
+
+def _find_init(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> Function | None:
+    """The ``__init__`` of the class, or of the first base in this file that has one."""
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            return item
+    for base in node.bases:
+        name = ast.unparse(base)
+        if name in classes and name not in seen | {node.name}:
+            found = _find_init(classes[name], classes, seen | {node.name})
+            if found is not None:
+                return found
+    return None
+
+
+def _is_module(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> bool:
+    for base in node.bases:
+        name = ast.unparse(base)
+        if name in _MODULE_BASES or name.startswith(("nn.", "torch.nn.")) or name.endswith(".LightningModule"):
+            return True
+        inherited = classes.get(name)
+        if inherited and name not in seen | {node.name} and _is_module(inherited, classes, seen | {node.name}):
+            return True
+    return False
+
+
+def _without_self(arguments: ast.arguments) -> ast.arguments:
+    """The same arguments without the first positional one."""
+    positional_only, positional = list(arguments.posonlyargs), list(arguments.args)
+    if positional_only:
+        del positional_only[0]
+    elif positional:
+        del positional[0]
+    defaults = arguments.defaults[-(len(positional_only) + len(positional)) :] if positional_only or positional else []
+    return ast.arguments(
+        positional_only,
+        positional,
+        arguments.vararg,
+        arguments.kwonlyargs,
+        arguments.kw_defaults,
+        arguments.kwarg,
+        defaults,
+    )
+
+
+def _required(arguments: ast.arguments) -> int:
+    positional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    return positional + sum(1 for default in arguments.kw_defaults if default is None)
+
+
+def _signature(arguments: ast.arguments, returns: ast.expr | None) -> str:
+    text = f"({ast.unparse(arguments)})" + (f" -> {ast.unparse(returns)}" if returns is not None else "")
+    return text if len(text) <= _LONGEST_SIGNATURE else text[: _LONGEST_SIGNATURE - 3] + "..."
+
+
+def _summary(node: ast.ClassDef | Function) -> str:
+    text = (ast.get_docstring(node) or "").strip()
+    return text.split("\n", 1)[0].strip()

@@ -1,0 +1,70 @@
+"""Which row of the loader registry a file belongs to, by its content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ace_studio.engine.load.archive import Archive, open_archive
+from ace_studio.engine.load.onnx_header import looks_like_onnx
+from ace_studio.engine.load.pickles import scan_archive, scan_legacy
+from ace_studio.engine.load.safetensors_header import looks_like_safetensors
+from ace_studio.engine.load.sniff import (
+    ZIP_MAGIC,
+    bad_file,
+    check_readable,
+    is_text,
+    read_head,
+    reject_stand_ins,
+    unknown_file,
+)
+
+_PICKLE_PROTOCOLS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+
+
+def identify(path: Path) -> str:
+    """Name of the kind: python, safetensors, state-dict, pickle-module, torchscript, pt2, onnx or folder.
+
+    Raises: AceError(NOT_FOUND or BAD_FILE) saying what it is instead.
+    """
+    check_readable(path)
+    if path.is_dir():
+        return "folder"
+    head = read_head(path)
+    reject_stand_ins(path, head)
+    if head.startswith(ZIP_MAGIC):
+        return _identify_archive(open_archive(path))
+    if head.startswith(_PICKLE_PROTOCOLS):
+        return "pickle-module" if scan_legacy(path).beyond_tensors else "state-dict"
+    if looks_like_safetensors(head) or path.suffix == ".safetensors":
+        return "safetensors"
+    if path.suffix in (".py", ".pyw") and is_text(head):
+        return "python"
+    if looks_like_onnx(path, head):
+        return "onnx"
+    raise unknown_file(path, head)
+
+
+def _identify_archive(archive: Archive) -> str:
+    names = archive.inner_names
+    if any(name.startswith("data/aotinductor/") for name in names):
+        raise bad_file(
+            archive.path,
+            "is a compiled AOTInductor package",
+            why="it holds machine code and no graph to work on",
+            remedy="give the model it was compiled from",
+        )
+    if "archive_format" in names or "models/model.json" in names or "serialized_exported_program.json" in names:
+        return "pt2"
+    if "data.pkl" not in names:
+        what = (
+            "is a zip archive of numpy arrays" if _holds_arrays(names) else "is a zip archive, but not one of PyTorch"
+        )
+        shown = ", ".join(sorted(archive.members)[:4])
+        raise bad_file(archive.path, what, why=f"it holds {shown or 'nothing'}", remedy="give the model file itself")
+    if "constants.pkl" in names or any(name.startswith("code/") for name in names):
+        return "torchscript"
+    return "pickle-module" if scan_archive(archive).beyond_tensors else "state-dict"
+
+
+def _holds_arrays(names: frozenset[str]) -> bool:
+    return bool(names) and all(name.endswith(".npy") for name in names)

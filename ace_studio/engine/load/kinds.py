@@ -1,0 +1,205 @@
+"""The registry of loaders: one row per kind of file: what it needs, what can be said of it, how it is opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ace_studio.engine.load import builders
+from ace_studio.engine.load.archive import open_archive
+from ace_studio.engine.load.entries import list_entries, parse_source
+from ace_studio.engine.load.onnx_header import read_facts
+from ace_studio.engine.load.pickles import (
+    LARGEST_PICKLE_BYTES,
+    is_legacy_torch,
+    scan_archive,
+    scan_legacy,
+    scan_nested,
+    scan_pickles,
+)
+from ace_studio.engine.load.safetensors_header import read_header
+from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
+from ace_studio.records.messages import EntryPoint, StoredTensor
+
+_MOST_NAMES = 20
+
+
+class TrustLevel(StrEnum):
+    """What opening a file asks of the user."""
+
+    INSPECT = "inspect"
+    """Nothing: it is only looked at."""
+    DATA = "data"
+    """Nothing: its tensors are read as data."""
+    CODE = "code"
+    """Their word that its code may run."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What could be found out about a file without running anything."""
+
+    would_run: tuple[str, ...] = ()
+    entries: tuple[EntryPoint, ...] = ()
+    tensors: tuple[StoredTensor, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loader:
+    """One row: a kind of file."""
+
+    name: str
+    label: str
+    trust: TrustLevel
+    suffixes: tuple[str, ...]
+    describe: Callable[[Path], Description]
+    build: Callable[[builders.BuildJob], builders.Built]
+    is_openable: bool = True
+    """False if ``build`` only says why not; then nobody is asked for trust."""
+
+
+def _describe_python(path: Path) -> Description:
+    source = parse_source(path, path.read_bytes())
+    imports = ", ".join(source.imports)
+    return Description(
+        would_run=(f"{path.name} from top to bottom, and the callable that you choose in it",)
+        + ((f"what it imports: {imports}",) if imports else ()),
+        entries=list_entries(source),
+    )
+
+
+def _describe_safetensors(path: Path) -> Description:
+    tensors, metadata = read_header(path)
+    notes = tuple(f"{key}: {value}"[:200] for key, value in sorted(metadata.items())[:_MOST_NAMES])
+    return Description(tensors=tuple(tensors), notes=("needs a factory: entry = 'file.py:name'", *notes))
+
+
+def _describe_state_dict(path: Path) -> Description:
+    return Description(notes=("needs a factory: entry = 'file.py:name'", *_storage_notes(path)))
+
+
+def _describe_pickle(path: Path) -> Description:
+    is_archive = read_head(path).startswith(ZIP_MAGIC)
+    scan = scan_archive(open_archive(path)) if is_archive else scan_legacy(path)
+    return Description(
+        would_run=tuple(f"imports and may call {name}" for name in scan.beyond_tensors[:_MOST_NAMES]),
+        notes=_storage_notes(path),
+    )
+
+
+def _describe_torchscript(path: Path) -> Description:
+    archive = open_archive(path)
+    code = sorted(name for name in archive.members if "/code/" in name and name.endswith(".py"))
+    return Description(would_run=tuple(f"compiles and runs {name}" for name in code[:_MOST_NAMES]))
+
+
+def _describe_pt2(path: Path) -> Description:
+    archive = open_archive(path)
+    calls: list[str] = []
+    for name, info in archive.members.items():
+        if name.endswith((".pkl", ".pickle")):
+            calls += scan_pickles(archive.read(info, limit=LARGEST_PICKLE_BYTES), path, most=1).beyond_tensors
+        elif name.endswith(".pt") and info.file_size <= LARGEST_PICKLE_BYTES:
+            calls += scan_nested(archive.read(info, limit=LARGEST_PICKLE_BYTES), path).beyond_tensors
+    general = "the exported program: its size expressions are evaluated and its stored inputs may be unpickled"
+    return Description(
+        would_run=(general, *(f"imports and may call {name}" for name in dict.fromkeys(calls))),
+        notes=("if you exported it yourself, it is as safe as the model it came from",),
+    )
+
+
+def _describe_onnx(path: Path) -> Description:
+    facts = read_facts(path)
+    counts = sorted(facts.op_counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return Description(
+        notes=(
+            f"{sum(facts.op_counts.values())} ops, " + ", ".join(facts.opsets) + f", IR version {facts.ir_version}",
+            *((f"written by {facts.producer}",) if facts.producer else ()),
+            *(f"{count} x {name}" for name, count in counts[:_MOST_NAMES]),
+        )
+    )
+
+
+def _describe_folder(path: Path) -> Description:
+    names = sorted(entry.name for entry in path.iterdir())
+    notes = [f"{len(names)} files" + (": " + ", ".join(names[:8]) if names else "")]
+    config = path / "config.json"
+    if config.is_file():
+        try:
+            content = json.loads(config.read_bytes()[:1_000_000])
+        except (ValueError, RecursionError):
+            notes.append("config.json is not valid JSON")
+        else:
+            content = content if isinstance(content, dict) else {}
+            notes.append(f"a Hugging Face model: {content.get('model_type', 'of unknown type')}")
+            if "auto_map" in content:
+                notes.append("it brings Python code of its own")
+    return Description(notes=tuple(notes))
+
+
+def _storage_notes(path: Path) -> tuple[str, ...]:
+    head = read_head(path)
+    if not head.startswith(ZIP_MAGIC):
+        return ("in the format of torch before 1.6",) if is_legacy_torch(head) else ("a bare pickle",)
+    archive = open_archive(path)
+    order = archive.find("byteorder")
+    if order is not None and archive.read(order, limit=100).strip() == b"big":
+        return ("it says that its numbers are big-endian",)
+    return ()
+
+
+_ROWS = (
+    Loader("python", "Python source", TrustLevel.CODE, (".py", ".pyw"), _describe_python, builders.build_from_entry),
+    Loader(
+        "safetensors",
+        "Weights in safetensors",
+        TrustLevel.DATA,
+        (".safetensors",),
+        _describe_safetensors,
+        builders.build_from_weights,
+    ),
+    Loader(
+        "state-dict",
+        "Weights saved by torch (state dict)",
+        TrustLevel.DATA,
+        (".pt", ".pth", ".bin", ".ckpt", ".tar"),
+        _describe_state_dict,
+        builders.build_from_weights,
+    ),
+    Loader(
+        "pickle-module",
+        "Pickled Python objects (a whole module or a training checkpoint)",
+        TrustLevel.CODE,
+        (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".tar"),
+        _describe_pickle,
+        builders.build_from_pickle,
+    ),
+    Loader(
+        "torchscript",
+        "TorchScript program",
+        TrustLevel.CODE,
+        (".pt", ".pth", ".ts", ".jit", ".torchscript"),
+        _describe_torchscript,
+        builders.refuse_torchscript,
+        is_openable=False,
+    ),
+    Loader(
+        "pt2",
+        "Exported program",
+        TrustLevel.CODE,
+        (".pt2",),
+        _describe_pt2,
+        builders.build_from_exported_program,
+    ),
+    Loader(
+        "onnx", "ONNX model", TrustLevel.INSPECT, (".onnx",), _describe_onnx, builders.refuse_onnx, is_openable=False
+    ),
+    Loader("folder", "Folder", TrustLevel.INSPECT, (), _describe_folder, builders.refuse_folder, is_openable=False),
+)
+
+LOADERS: dict[str, Loader] = {row.name: row for row in _ROWS}
+"""Kind -> row; `identify.identify` gives the kind."""

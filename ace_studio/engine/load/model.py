@@ -1,0 +1,178 @@
+"""From a recipe to a live module: find the files, pass the trust gate, import, build, put the weights in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ace_studio.engine.flow import LoadedModel
+from ace_studio.engine.load.builders import BuildJob
+from ace_studio.engine.load.callables import CodeFile, CodeLibrary, Reference, choose_entry, parse_reference
+from ace_studio.engine.load.identify import identify
+from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
+from ace_studio.engine.load.sniff import bad_file, file_sha256
+from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_state_dict
+from ace_studio.engine.load.trust import CodeToRun, require_trust
+from ace_studio.engine.load.user_code import UserModules
+from ace_studio.engine.load.weights import load_weights
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import Phase
+from ace_studio.records.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """Every file that the recipe names, found and identified, nothing run yet."""
+
+    source: Path
+    loader: Loader
+    weights: Path | None
+    entry: Reference | None
+    roles: dict[str, Reference]
+    """``tracing``, ``calibration``, ``evaluate`` -> the callable, for those that the recipe names."""
+    code: dict[Path, CodeFile]
+
+
+def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool], reporter: Reporter) -> LoadedModel:
+    """Load what the recipe's ``[model]`` names and find the callables that its other tables name.
+
+    Args:
+        recipe: What to load.
+        folder: Folder that the recipe's paths are relative to.
+        is_trusted: Whether the code of the file with this SHA-256 may run. Asked for every file before any runs.
+        reporter: Gets the phase, and warnings about the weights.
+
+    Raises:
+        AceError: NOT_FOUND or BAD_FILE for a file or a callable; UNTRUSTED, one problem per file, before anything has
+            run; USER_CODE or NOT_INSTALLED if the user's code fails; UNSUPPORTED for kinds that cannot be captured.
+    """
+    forbid_unsafe_loading()
+    reporter.phase(Phase.LOAD, recipe.model.source)
+    sources = _find_sources(recipe, folder)
+    library = CodeLibrary(sources.code, UserModules())
+    job = BuildJob(sources.source, sources.entry, library, reporter)
+    if not sources.loader.is_openable:
+        sources.loader.build(job)
+    require_trust(_code_to_run(sources), is_trusted)
+    functions = _find_functions(sources.roles, library)
+    built = sources.loader.build(job)
+    forbid_unsafe_loading()  # the user's code may have set it
+    if sources.weights is not None:
+        reporter.advance(None, sources.weights.name)
+        load_weights(built.module, read_state_dict(sources.weights), sources.weights, reporter=reporter)
+    files = _all_files(sources, library)
+    return LoadedModel(
+        module=built.module,
+        source=sources.source,
+        sha256=files_sha256(files),
+        examples=built.examples,
+        files=files,
+        **functions,
+    )
+
+
+def files_sha256(files: Sequence[Path]) -> str:
+    """One hash over the content of files, in this order; where they lie does not count, what they are called does.
+
+    Raises: AceError(BAD_FILE) if one cannot be read any more.
+    """
+    total = hashlib.sha256()
+    for path in files:
+        total.update(f"{path.name}\0{file_sha256(path)}\n".encode("utf-8", "surrogateescape"))
+    return total.hexdigest()
+
+
+def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
+    if not recipe.model.source:
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            "No model has been chosen",
+            remedy="open a model file, or set [model] source in the recipe",
+        )
+    source = (folder / recipe.model.source).resolve()
+    loader = LOADERS[identify(source)]
+    weights = (folder / recipe.model.weights).resolve() if recipe.model.weights else None
+    if weights is not None:
+        _check_weights(weights)
+    is_python = loader.name == "python"
+    default = source if is_python else None
+    entry = None
+    if recipe.model.entry:
+        entry = parse_reference(recipe.model.entry, role="entry", folder=folder, default=default)
+        default = default or entry.path
+    roles = {
+        role: parse_reference(text, role=label, folder=folder, default=default)
+        for role, label, text in (
+            ("tracing", "[inputs] tracing", recipe.inputs.tracing),
+            ("calibration", "[calibration] inputs", recipe.calibration.inputs),
+            ("evaluate", "[evaluate] function", recipe.evaluate.function),
+        )
+        if text
+    }
+    code = _read_code([*([source] if is_python else []), *(named.path for named in (entry, *roles.values()) if named)])
+    if is_python and entry is None:
+        taken = [named.name for named in roles.values() if named.path == source]
+        entry = Reference(source, choose_entry(code[source], taken=taken), "entry")
+    return _Sources(source, loader, weights, entry, roles, code)
+
+
+def _check_weights(path: Path) -> None:
+    kind = identify(path)
+    if kind not in ("safetensors", "state-dict"):
+        if kind == "pickle-module":
+            read_state_dict(path)  # raises, and says what else is in it
+        raise bad_file(
+            path,
+            f"cannot serve as weights: it is {LOADERS[kind].label}",
+            remedy="give a .safetensors file, or one made by torch.save(model.state_dict(), path)",
+        )
+
+
+def _read_code(paths: Iterable[Path]) -> dict[Path, CodeFile]:
+    code: dict[Path, CodeFile] = {}
+    for path in paths:
+        if path in code:
+            continue
+        if (kind := identify(path)) != "python":
+            raise bad_file(
+                path, f"is not Python source, but {LOADERS[kind].label}", remedy="name a function in a .py file"
+            )
+        code[path] = CodeFile.read(path)
+    return code
+
+
+def _code_to_run(sources: _Sources) -> list[CodeToRun]:
+    """The source if opening it runs code, and every ``.py`` file that is named beside it."""
+    files = [
+        CodeToRun(path, code.sha256, LOADERS["python"].describe(path).would_run) for path, code in sources.code.items()
+    ]
+    if sources.loader.trust is TrustLevel.CODE and sources.source not in sources.code:
+        would_run = sources.loader.describe(sources.source).would_run
+        files.insert(0, CodeToRun(sources.source, file_sha256(sources.source), would_run))
+    return files
+
+
+def _find_functions(roles: dict[str, Reference], library: CodeLibrary) -> dict[str, Callable[..., Any]]:
+    """The callables of the recipe. Raises: AceError with one problem for every one that is not there."""
+    found: dict[str, Callable[..., Any]] = {}
+    problems: list[Problem] = []
+    for role, reference in roles.items():
+        try:
+            found[role] = library.function(reference)
+        except AceError as error:
+            if error.problem.code is not ErrorCode.NOT_FOUND:
+                raise
+            problems += error.problems
+    if problems:
+        raise AceError(*problems)
+    return found
+
+
+def _all_files(sources: _Sources, library: CodeLibrary) -> tuple[Path, ...]:
+    """Source first, then weights, then every file of the user's that was imported."""
+    named = [sources.source, *([sources.weights] if sources.weights else []), *sources.code, *library.user.files()]
+    return tuple(dict.fromkeys(path for path in named if path.is_file()))

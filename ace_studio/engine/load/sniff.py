@@ -1,0 +1,145 @@
+"""What a file really is, by its first bytes before its name. Nothing in the file is run, nothing is unpickled."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import stat
+from pathlib import Path
+
+from ace_studio.records.errors import AceError, ErrorCode
+
+HEAD_BYTES = 4096
+ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+_LFS_MAGIC = b"version https://git-lfs.github.com/spec/"
+_HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S)
+
+FOREIGN_MAGICS: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"\x1f\x8b", "gzip-compressed data; unpack it first"),
+    (0, b"BZh", "bzip2-compressed data; unpack it first"),
+    (0, b"\xfd7zXZ\x00", "xz-compressed data; unpack it first"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it first"),
+    (0, b"Rar!", "a RAR archive; unpack it first"),
+    (0, b"\x28\xb5\x2f\xfd", "zstd-compressed data; unpack it first"),
+    (257, b"ustar", "a tar archive; unpack it first"),
+    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file (Keras keeps its models so)"),
+    (0, b"GGUF", "a GGUF file of llama.cpp"),
+    (4, b"TFL3", "a TensorFlow Lite model"),
+    (0, b"\x93NUMPY", "a numpy array, which holds numbers and no model"),
+    (0, b"%PDF", "a PDF document"),
+    (0, b"\x89PNG", "a PNG picture"),
+    (0, b"\xff\xd8\xff", "a JPEG picture"),
+    (0, b"\x7fELF", "a compiled program or library"),
+    (0, b"MZ", "a Windows program or library"),
+    (0, b"SQLite format 3\x00", "an SQLite database"),
+)
+"""Offset, bytes and the words for what they begin."""
+
+
+def check_readable(path: Path) -> None:
+    """See that the path is a file or a folder that can be opened.
+
+    Raises: AceError(NOT_FOUND) if there is nothing; AceError(BAD_FILE) for a device, a pipe or a file nobody may read.
+    """
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            with path.open("rb"):
+                return
+    except FileNotFoundError as error:
+        raise AceError.of(
+            ErrorCode.NOT_FOUND, f"There is no file {path.name or path}", remedy="check the path", where=str(path)
+        ) from error
+    except (OSError, ValueError) as error:
+        raise bad_file(
+            path,
+            "could not be opened",
+            why=getattr(error, "strerror", None) or str(error),
+            remedy="check the path and its permissions",
+        ) from error
+    if not stat.S_ISDIR(mode):
+        raise bad_file(path, "is not a regular file", why="it is a device, a pipe or a socket", remedy="give a file")
+
+
+def bad_file(path: Path, what: str, *, why: str = "", remedy: str = "", details: str = "") -> AceError:
+    """The error for a file that is not what its name or its use says: ``NAME what``."""
+    return AceError.of(
+        ErrorCode.BAD_FILE, f"{path.name} {what}", why=why, remedy=remedy, where=str(path), details=details
+    )
+
+
+def read_head(path: Path) -> bytes:
+    """The first bytes of the file. Raises: AceError(BAD_FILE) if it is empty or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise bad_file(path, "could not be read", why=error.strerror or str(error)) from error
+    if not head:
+        raise bad_file(
+            path, "is empty", why="it has 0 bytes; a download or a save broke off", remedy="download or save it again"
+        )
+    return head
+
+
+def reject_stand_ins(path: Path, head: bytes) -> None:
+    """Raise AceError(BAD_FILE) for what often lies where a model should be: a web page, a Git LFS pointer."""
+    if head.startswith(_LFS_MAGIC):
+        size = re.search(rb"^size (\d+)", head, re.M)
+        raise bad_file(
+            path,
+            "is a Git LFS pointer, not the file itself",
+            why=f"the real one has {int(size[1])} bytes and was not fetched"
+            if size
+            else "the real one was not fetched",
+            remedy="run `git lfs pull` in that repository",
+        )
+    if _HTML.match(head):
+        title = re.search(rb"<title[^>]*>(.{1,120}?)</title>", head, re.I | re.S)
+        shown = title[1].decode("utf-8", "replace").strip() if title else ""
+        raise bad_file(
+            path,
+            "is a web page, not a model",
+            why=f"its title is '{shown}'" if shown else "a download saved the page instead of the file",
+            remedy="download it again with the direct link; a page that asks to sign in is saved so too",
+        )
+
+
+def unknown_file(path: Path, head: bytes) -> AceError:
+    """The error that says what a file is that no loader knows."""
+    for offset, magic, words in FOREIGN_MAGICS:
+        if head[offset : offset + len(magic)] == magic:
+            return bad_file(path, f"is {words}", why="its first bytes say so", remedy=_KNOWN_KINDS)
+    if is_text(head):
+        first = head.decode("utf-8", "replace").lstrip("\ufeff").split("\n", 1)[0].strip()[:80]
+        remedy = "open it as a recipe" if path.suffix == ".toml" else _KNOWN_KINDS
+        return bad_file(path, "is plain text, not a model", why=f"it begins with `{first}`", remedy=remedy)
+    return bad_file(
+        path,
+        "is in no format that is known here",
+        why=f"its first bytes are {head[:8].hex(' ')}",
+        remedy=f"it may be damaged or cut short; {_KNOWN_KINDS}",
+    )
+
+
+_KNOWN_KINDS = "give a .py, .pt, .pth, .safetensors, .pt2 or .onnx file"
+
+
+def is_text(head: bytes) -> bool:
+    """Whether the bytes read as UTF-8 text without control characters (the end may cut a character)."""
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4 or len(head) < HEAD_BYTES:
+            return False
+        text = head[: error.start].decode("utf-8-sig")
+    return not any(ord(character) < 32 and character not in "\t\n\r\f\x1b" for character in text)
+
+
+def file_sha256(path: Path) -> str:
+    """Hex SHA-256 of the file's bytes. Raises: AceError(BAD_FILE) if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise bad_file(path, "could not be read", why=error.strerror or str(error)) from error

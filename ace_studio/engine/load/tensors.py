@@ -1,0 +1,255 @@
+"""Reading tensors as data: nothing that these files hold is ever run."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import pickle
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import psutil
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from ace_studio.engine.flow import tensor_leaves
+from ace_studio.engine.load.archive import Archive, open_archive
+from ace_studio.engine.load.pickles import PickleScan, scan_archive, scan_legacy
+from ace_studio.engine.load.safetensors_header import read_header
+from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, check_readable, read_head, reject_stand_ins, unknown_file
+from ace_studio.records.errors import AceError, ErrorCode
+
+_FREE_EXPANSION_BYTES = 64_000_000
+_LARGEST_EXPANSION = 100
+"""How many times its stored bytes a tensor may pretend to be; an expanded view of one number can say 4 TB."""
+_NPY_MAGIC = b"\x93NUMPY"
+_LOAD_ERRORS = (
+    RuntimeError, ValueError, TypeError, LookupError, AttributeError, EOFError, ArithmeticError, AssertionError,
+    ImportError, MemoryError, OSError, NameError, struct.error,
+)  # fmt: skip
+"""What torch's reader raises for damaged files: whatever the first wrong byte leads to."""
+_FORCE_UNSAFE = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+
+
+def forbid_unsafe_loading() -> None:
+    """Drop the environment variable that makes every ``torch.load`` of the user's own code run pickles."""
+    os.environ.pop(_FORCE_UNSAFE, None)
+
+
+def read_checkpoint(path: Path) -> Any:
+    """What a ``.pt`` file or a safetensors file holds, read as tensors and plain containers on the CPU.
+
+    Raises: AceError(BAD_FILE) if it is damaged, is something else, or holds more than tensors.
+    """
+    check_readable(path)
+    head = read_head(path)
+    reject_stand_ins(path, head)
+    if head.startswith(ZIP_MAGIC):
+        archive = open_archive(path)
+        scan = scan_archive(archive)
+        archive.check_content()
+        return _load_weights_only(path, scan)
+    if head.startswith(b"\x80"):
+        return _load_weights_only(path, scan_legacy(path))
+    if path.suffix == ".safetensors" or head[8:9] == b"{":
+        return _read_safetensors(path)
+    raise unknown_file(path, head)
+
+
+def read_state_dict(path: Path) -> dict[str, Tensor]:
+    """The named tensors of a weights file, taken out of the wrapping that training scripts put around them.
+
+    Raises: AceError(BAD_FILE) as `read_checkpoint`, or if there is no mapping from names to tensors in it.
+    """
+    found = find_state_dict(read_checkpoint(path))
+    if found is None:
+        raise bad_file(
+            path,
+            "holds no state dict",
+            why="there is no table of names and tensors in it",
+            remedy="save it with torch.save(model.state_dict(), path)",
+        )
+    return found
+
+
+_WRAPPINGS = ("state_dict", "model_state_dict", "model", "module", "net", "network", "weights", "params", "ema")
+"""Keys under which training scripts keep the weights, the most telling first."""
+
+
+def find_state_dict(value: object, *, depth: int = 3) -> dict[str, Tensor] | None:
+    """The table of names and tensors in a checkpoint, itself or below the usual keys; None if there is none."""
+    if not isinstance(value, Mapping) or not value or depth == 0:
+        return None
+    is_table = all(isinstance(name, str) for name in value)
+    if is_table and all(isinstance(item, Tensor) for item in value.values()):
+        return dict(value)
+    for key in _WRAPPINGS:
+        if (found := find_state_dict(value.get(key), depth=depth - 1)) is not None:
+            return found
+    tensors = {name: item for name, item in value.items() if isinstance(item, Tensor)}
+    return tensors if is_table and tensors else None
+
+
+def read_tensor(path: Path, *, name: str = "") -> Tensor:
+    """One tensor of a ``.npy``, ``.npz``, ``.safetensors`` or ``.pt`` file.
+
+    Args:
+        path: The file. ``FILE:NAME`` picks one tensor of several, as ``name`` does.
+        name: Which tensor, if the file holds several; empty if it holds one.
+
+    Raises: AceError(NOT_FOUND) if there is no such file or name; AceError(BAD_FILE) if it is damaged or not an array.
+    """
+    if not name and not path.exists() and ":" in path.name:
+        stem, _, name = path.name.rpartition(":")
+        path = path.with_name(stem)
+    check_readable(path)
+    head = read_head(path)
+    reject_stand_ins(path, head)
+    if head.startswith(_NPY_MAGIC):
+        with path.open("rb") as file:
+            return _read_npy(path, file, path.stat().st_size)
+    if head.startswith(ZIP_MAGIC) and "data.pkl" not in (archive := open_archive(path)).inner_names:
+        return _read_npz(archive, name)
+    content = read_checkpoint(path)
+    if isinstance(content, Tensor):
+        return content
+    items = content.items() if isinstance(content, Mapping) else ()
+    tensors: dict[str, Tensor] = {str(key): item for key, item in items if isinstance(item, Tensor)}
+    return tensors[_pick(path, tensors, name)]
+
+
+def _pick(path: Path, known: Iterable[str], name: str) -> str:
+    """The one name there is, or the one asked for."""
+    names = list(known)
+    if name in names:
+        return name
+    if len(names) == 1 and not name:
+        return names[0]
+    if not names:
+        raise bad_file(path, "holds no tensor", remedy="save one with numpy.save or torch.save")
+    shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+    raise AceError.of(
+        ErrorCode.NOT_FOUND,
+        f"{path.name} has no tensor '{name}'" if name else f"{path.name} holds {len(names)} tensors",
+        why=f"it holds {shown}",
+        remedy=f"name one of them: '{path.name}:{names[0]}'",
+        where=str(path),
+    )
+
+
+def _read_npz(archive: Archive, name: str) -> Tensor:
+    arrays = {member.removesuffix(".npy"): info for member, info in archive.members.items() if member.endswith(".npy")}
+    info = arrays[_pick(archive.path, arrays, name)]
+    content = archive.read(info, limit=info.file_size)
+    return _read_npy(archive.path, io.BytesIO(content), len(content))
+
+
+def _read_npy(path: Path, file: IO[bytes], length: int) -> Tensor:
+    """Read one array whose header and length agree. Objects are refused: they would be pickles."""
+    try:
+        version = np.lib.format.read_magic(file)
+        read_array_header = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        shape, is_fortran, dtype = read_array_header(file)
+        if dtype.hasobject:
+            raise bad_file(
+                path,
+                "holds Python objects, not numbers",
+                why="reading them would run code",
+                remedy="save an array of numbers",
+            )
+        needed, present = math.prod(shape) * dtype.itemsize, length - file.tell()
+        if needed != present:
+            raise bad_file(
+                path,
+                "is a damaged or incomplete numpy array",
+                why=f"its header speaks of {needed} bytes, but there are {present}",
+                remedy="save it again",
+            )
+        _check_memory(path, needed)
+        array = np.frombuffer(file.read(needed), dtype=dtype).reshape(shape, order="F" if is_fortran else "C")
+        return torch.from_numpy(np.array(array, dtype=dtype.newbyteorder("="), order="C"))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        raise bad_file(
+            path, "cannot be read as an array of numbers", why=_first_line(error), remedy="save it with numpy.save"
+        ) from error
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    read_header(path)
+    _check_memory(path, path.stat().st_size)
+    try:
+        tensors: dict[str, Tensor] = load_file(path)
+    except (SafetensorError, *_LOAD_ERRORS) as error:
+        raise bad_file(
+            path, "could not be read by safetensors", why=_first_line(error), remedy="save it again", details=str(error)
+        ) from error
+    return tensors
+
+
+def _load_weights_only(path: Path, scan: PickleScan) -> Any:
+    """``torch.load`` with its text replaced: it would advise to run the file."""
+    if scan.beyond_tensors:
+        raise _more_than_tensors(path, scan.beyond_tensors)
+    _check_memory(path, path.stat().st_size)
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)  # noqa: TID251 - the one place that may
+    except pickle.UnpicklingError as error:
+        raise _more_than_tensors(path, (), details=str(error)) from error
+    except _LOAD_ERRORS as error:
+        raise bad_file(
+            path,
+            "is damaged: torch cannot read its tensors",
+            why="the file does not hold what its table of contents says",
+            remedy="download or save it again",
+            details=str(error),
+        ) from error
+    _reject_inflated(path, content)
+    return content
+
+
+def _more_than_tensors(path: Path, names: tuple[str, ...], *, details: str = "") -> AceError:
+    shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+    return bad_file(
+        path,
+        "holds more than tensors",
+        why=f"reading it would import and call {shown}" if shown else "it holds Python objects that are not plain data",
+        remedy="where it was made, save the tensors alone: torch.save(model.state_dict(), path)",
+        details=details,
+    )
+
+
+def _reject_inflated(path: Path, content: Any) -> None:
+    """Refuse tensors that claim to be far larger than the bytes behind them; copying one would end the process."""
+    for tensor in tensor_leaves(content):
+        if tensor.layout is not torch.strided:
+            continue
+        claimed, stored = tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()
+        if claimed > _FREE_EXPANSION_BYTES + _LARGEST_EXPANSION * stored:
+            why = f"one of shape {tuple(tensor.shape)} claims {claimed} bytes, with {stored} stored"
+            raise bad_file(
+                path, "holds a tensor that is not what it says", why=why, remedy="save a copy made by .clone()"
+            )
+
+
+def _check_memory(path: Path, needed: int) -> None:
+    available = psutil.virtual_memory().available
+    if needed > available:
+        raise AceError.of(
+            ErrorCode.OUT_OF_MEMORY,
+            f"{path.name} does not fit into memory",
+            why=f"it needs {needed} bytes, and {available} are free",
+            remedy="close other programs, or use a machine with more memory",
+            where=str(path),
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).split("\n", 1)[0][:200]

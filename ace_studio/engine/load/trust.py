@@ -1,0 +1,39 @@
+"""The gate before somebody else's code: nothing runs unless its hash has been trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+
+
+@dataclass(frozen=True)
+class CodeToRun:
+    """A file whose code is about to run."""
+
+    path: Path
+    sha256: str
+    would_run: tuple[str, ...]
+
+
+def require_trust(files: Iterable[CodeToRun], is_trusted: Callable[[str], bool]) -> None:
+    """Let pass if every file is trusted.
+
+    Raises: AceError(UNTRUSTED) with one problem per file that is not; its details hold ``sha256:HASH``.
+    """
+    problems = [_problem(file) for file in files if not is_trusted(file.sha256)]
+    if problems:
+        raise AceError(*problems)
+
+
+def _problem(file: CodeToRun) -> Problem:
+    return Problem(
+        code=ErrorCode.UNTRUSTED,
+        what=f"{file.path.name} holds code that has not been trusted",
+        why="opening it would run " + "; ".join(file.would_run),
+        remedy="if you trust its maker, press Trust, or add --trust on the command line",
+        where=str(file.path),
+        details=f"sha256:{file.sha256}",
+    )

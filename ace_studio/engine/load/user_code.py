@@ -1,0 +1,266 @@
+"""The border to the user's own code: importing their files and calling their functions.
+
+One of the places where every exception is caught, because nobody can know what foreign code raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.machinery
+import importlib.util
+import linecache
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sized
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from ace_studio.engine.load.entries import PythonSource
+from ace_studio.engine.load.user_errors import is_library_file, user_code_error
+from ace_studio.records.errors import AceError
+
+_MARK = "__ace_studio_user_module__"
+"""Attribute of the modules that a load brought in, so that the next load can forget them."""
+
+_COMPILED = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+"""Endings of modules that cannot be imported twice."""
+
+
+class _UserFolder(str):
+    """A folder that we put on ``sys.path``; the type is the mark by which it is found again."""
+
+    __slots__ = ()
+
+
+class _FixedSourceLoader(importlib.machinery.SourceFileLoader):
+    """Compiles the bytes that were hashed for the trust check, whatever the file or a stale .pyc says by now."""
+
+    def __init__(self, name: str, path: str, content: bytes) -> None:
+        super().__init__(name, path)
+        self._content = content
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The module's code, from the bytes given."""
+        return self.source_to_code(self._content, self.get_filename(fullname))
+
+
+class UserModules:
+    """The user's ``.py`` files during one load.
+
+    What an earlier load imported is forgotten first, so that an edited file and its neighbours are read again. A file
+    is registered in ``sys.modules`` under its own name, because tracing and pickling look functions up there.
+    """
+
+    def __init__(self) -> None:
+        self._imported: dict[Path, ModuleType] = {}
+        self._folders: list[str] = []
+        _forget_earlier_load()
+
+    def import_file(self, source: PythonSource, content: bytes) -> ModuleType:
+        """Import the file; the second time in the same load it is the same module.
+
+        Raises: AceError(USER_CODE or NOT_INSTALLED) if its top level raises or exits.
+        """
+        path = source.path.resolve()
+        if path in self._imported:
+            return self._imported[path]
+        with self.guard(f"Importing {path.name}", folder=path.parent):
+            module = _import(path, content, in_package=source.has_relative_imports, guard=self)
+        self._imported[path] = module
+        return module
+
+    @contextlib.contextmanager
+    def guard(self, doing: str, *, folder: Path | None = None) -> Iterator[None]:
+        """Run the user's code: their folders come first on ``sys.path``, and what they raise becomes an AceError.
+
+        Ours pass through, so that a cancelled job stays cancelled inside the user's evaluate function.
+        """
+        if folder is not None:
+            self.add_folder(folder)
+        before = set(sys.modules)
+        path_before = set(sys.path)
+        writes_before = sys.dont_write_bytecode
+        sys.path[:0] = self._folders
+        sys.dont_write_bytecode = True  # leave no __pycache__ in the user's folder
+        try:
+            yield
+        except (AceError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # sys.exit() in a model file must not end the engine
+            raise user_code_error(error, doing) from error
+        finally:
+            sys.dont_write_bytecode = writes_before
+            remaining = _without_first(sys.path, self._folders)
+            sys.path[:] = [entry if entry in path_before else _UserFolder(entry) for entry in remaining]
+            self._mark_new_modules(before)
+
+    def add_folder(self, folder: Path) -> None:
+        """Let modules of this folder be imported: first in line inside `guard`, last in line afterwards.
+
+        Last, because a forward() may import a neighbour late, and no file of the user may hide a library's module.
+        """
+        name = str(folder)
+        if name not in self._folders:
+            self._folders.append(name)
+            sys.path.append(_UserFolder(name))
+
+    def function(self, target: Callable[..., Any], doing: str) -> Callable[..., Any]:
+        """The same function with `guard` around its call, and around the iteration if it gives a generator."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self.guard(doing):
+                result = target(*args, **kwargs)
+            return _GuardedIterable(result, self, doing) if _is_lazy(result) else result
+
+        return call
+
+    def files(self) -> list[Path]:
+        """Every file of the user's that has been imported, neighbours included, sorted."""
+        marked = [module for module in list(sys.modules.values()) if _is_marked(module)]
+        places = {Path(place).resolve() for place in map(_place_of, marked) if place}
+        return sorted({place for place in places if place.is_file()} | set(self._imported))
+
+    def _mark_new_modules(self, before: set[str]) -> None:
+        """Mark what was newly imported and is no library's: the user's files, wherever their own sys.path led."""
+        known = {name.partition(".")[0] for name in before}
+        for name, module in list(sys.modules.items()):
+            if name in before or (name.partition(".")[0] in known and not _parent_is_marked(name)):
+                continue
+            place = _place_of(module)
+            if place and not is_library_file(place) and not place.endswith(_COMPILED):
+                setattr(module, _MARK, True)
+
+
+class _GuardedIterable:
+    """What a user's function gave to iterate over; every step of it is their code too."""
+
+    def __init__(self, items: Iterable[Any], modules: UserModules, doing: str) -> None:
+        self._items = items
+        self._modules = modules
+        self._doing = doing
+
+    def __len__(self) -> int:
+        with self._modules.guard(self._doing):
+            if not isinstance(self._items, Sized):
+                raise TypeError("this has no length")
+            return len(self._items)
+
+    def __iter__(self) -> Iterator[Any]:
+        with self._modules.guard(self._doing):
+            iterator = iter(self._items)
+        while True:
+            with self._modules.guard(self._doing):
+                try:
+                    item = next(iterator)
+                except StopIteration:
+                    return
+            yield item
+
+
+def _is_lazy(value: object) -> bool:
+    """Whether iterating over the value runs more of the user's code."""
+    plain = (str, bytes, tuple, list, dict, set, frozenset)
+    return isinstance(value, Iterable) and not isinstance(value, plain) and not hasattr(value, "dim")
+
+
+def _import(path: Path, content: bytes, *, in_package: bool, guard: UserModules) -> ModuleType:
+    name = _package_name(path, guard) if in_package else _module_name(path)
+    present = sys.modules.get(name)
+    if present is not None and _same_file(present, path):
+        return present
+    linecache.checkcache(str(path))
+    importlib.invalidate_caches()
+    spec = importlib.util.spec_from_file_location(name, path, loader=_FixedSourceLoader(name, str(path), content))
+    if spec is None or spec.loader is None:
+        raise ImportError(f"Python has no way to import {path.name}")
+    module = importlib.util.module_from_spec(spec)
+    setattr(module, _MARK, True)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def _module_name(path: Path) -> str:
+    """The file's own name, or that with a suffix if a library has the name already (``json.py``, ``onnx.py``)."""
+    name, attempt = path.stem, 1
+    while _is_taken(name, path):
+        attempt += 1
+        name = f"{path.stem}_{attempt}"
+    return name
+
+
+def _is_taken(name: str, path: Path) -> bool:
+    present = sys.modules.get(name)
+    if present is not None:
+        return not _same_file(present, path)
+    if name in sys.stdlib_module_names:
+        return True
+    with contextlib.suppress(ImportError, ValueError):
+        spec = importlib.machinery.PathFinder.find_spec(name, [entry for entry in sys.path if _is_library_entry(entry)])
+        return spec is not None
+    return False
+
+
+def _is_library_entry(entry: str) -> bool:
+    return "site-packages" in entry or "dist-packages" in entry
+
+
+def _package_name(path: Path, guard: UserModules) -> str:
+    """The dotted name of a file that uses relative imports, its packages imported before it."""
+    parts, folder = [path.stem], path.parent
+    while True:
+        parts.insert(0, folder.name)
+        has_init = (folder / "__init__.py").exists()
+        folder = folder.parent
+        if not has_init or not (folder / "__init__.py").exists():
+            break
+    guard.add_folder(folder)
+    sys.path.insert(0, str(folder))
+    importlib.import_module(".".join(parts[:-1]))
+    return ".".join(parts)
+
+
+def _same_file(module: ModuleType, path: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and Path(file).resolve() == path
+
+
+def _place_of(module: ModuleType) -> str:
+    """The module's file, or the folder of a package without an ``__init__.py``; empty if it has neither."""
+    file = getattr(module, "__file__", None)
+    if isinstance(file, str):
+        return file
+    folders = [entry for entry in getattr(module, "__path__", ()) if isinstance(entry, str)]
+    return folders[0] if folders else ""
+
+
+def _is_marked(module: ModuleType) -> bool:
+    return bool(vars(module).get(_MARK)) if isinstance(module, ModuleType) else False
+
+
+def _parent_is_marked(name: str) -> bool:
+    parent = sys.modules.get(name.rpartition(".")[0])
+    return parent is not None and _is_marked(parent)
+
+
+def _forget_earlier_load() -> None:
+    for name in [name for name, module in list(sys.modules.items()) if _is_marked(module)]:
+        del sys.modules[name]
+    sys.path[:] = [entry for entry in sys.path if not isinstance(entry, _UserFolder)]
+    linecache.checkcache()
+
+
+def _without_first(entries: list[str], folders: list[str]) -> list[str]:
+    """The entries without those put in front; what user code added itself stays."""
+    remaining = list(entries)
+    for folder in folders:
+        for index, entry in enumerate(remaining):
+            if entry == folder and not isinstance(entry, _UserFolder):
+                del remaining[index]
+                break
+    return remaining

@@ -1,0 +1,127 @@
+"""What an exception of the user's code means: the line it came from, the reason in one sentence, and what helps."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from ace_studio.engine.load.entries import syntax_problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+
+_LONGEST_MESSAGE = 400
+_LIBRARY_FOLDERS = tuple(
+    str(folder) + "/"
+    for folder in (
+        Path(__file__).resolve().parents[2],
+        Path(torch.__file__).resolve().parent,
+        *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")),
+    )
+)
+_PACKAGE_OF_IMPORT = {
+    "PIL": "pillow", "cv2": "opencv-python-headless", "skimage": "scikit-image", "sklearn": "scikit-learn",
+    "yaml": "pyyaml", "bs4": "beautifulsoup4", "attr": "attrs", "dateutil": "python-dateutil",
+    "pytorch_lightning": "pytorch-lightning", "Crypto": "pycryptodome",
+}  # fmt: skip
+"""Packages whose name for pip is not their name for import."""
+_TORCHVISION_TRAP = re.compile(r"torchvision::nms does not exist")
+_TORCHVISION_REMEDY = (
+    f"install the torchvision that belongs to torch {torch.__version__} (a CPU build beside a CPU build); or, if you "
+    "need none of its own operators, put before the import: "
+    'lib = torch.library.Library("torchvision", "DEF"); '
+    'lib.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"); '
+    'lib.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")'
+)
+
+
+def is_library_file(file: str) -> bool:
+    """Whether a source file belongs to torch, to an installed package, to Python or to us, not to the user."""
+    if "site-packages" in file or "dist-packages" in file or file.startswith("<"):
+        return True
+    return str(Path(file).resolve()).startswith(_LIBRARY_FOLDERS)
+
+
+def user_code_error(error: BaseException, doing: str) -> AceError:
+    """The AceError for what the user's code raised while ``doing`` (``Importing model.py``) was going on.
+
+    The traceback goes into the details; the place is the innermost line of the user's own files.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return syntax_problem(Path(error.filename), error)
+    file, line = _user_place(error)
+    code, why, remedy = _diagnose(error)
+    source = linecache.getline(file, line).strip() if file else ""
+    reason = [why, f"line {line} of {Path(file).name} reads `{source}`" if source else ""]
+    return AceError(
+        Problem(
+            code=code,
+            what=f"{doing} failed: {_message(error)}",
+            why="; ".join(part for part in reason if part),
+            remedy=remedy,
+            where=f"{file}:{line}" if file else "",
+            details="".join(traceback.format_exception(error)),
+        )
+    )
+
+
+def _message(error: BaseException) -> str:
+    """Type and first lines of the message, without a traceback."""
+    text = " ".join(str(error).split())
+    text = text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + " ..."
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _user_place(error: BaseException) -> tuple[str, int]:
+    """File and line of the innermost frame in the user's files, of the error or of what caused it."""
+    for link in _chain(error):
+        frames = traceback.extract_tb(link.__traceback__)
+        for frame in reversed(frames):
+            if frame.lineno and not is_library_file(frame.filename):
+                return frame.filename, frame.lineno
+    return "", 0
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it was raised from, outermost first."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def _diagnose(error: BaseException) -> tuple[ErrorCode, str, str]:
+    """Code, reason and remedy."""
+    chain = list(_chain(error))
+    if any(_TORCHVISION_TRAP.search(str(link)) for link in chain):
+        why = "the installed torchvision was built for another torch, so its operators are missing"
+        return ErrorCode.NOT_INSTALLED, why, _TORCHVISION_REMEDY
+    for link in chain:
+        if isinstance(link, ModuleNotFoundError) and link.name:
+            return _missing_module(link.name)
+    if isinstance(error, SystemExit):
+        why = "the file ends the program instead of only defining things"
+        return ErrorCode.USER_CODE, why, "put the part that runs as a script under `if __name__ == '__main__':`"
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return ErrorCode.OUT_OF_MEMORY, "there was not enough memory", "close other programs, or use smaller examples"
+    if isinstance(error, FileNotFoundError):
+        why = "a relative path is looked up in the folder the engine was started in"
+        return ErrorCode.USER_CODE, why, "build the path from `Path(__file__).parent`"
+    return ErrorCode.USER_CODE, "", "correct the line; running the file with Python should show the same"
+
+
+def _missing_module(name: str) -> tuple[ErrorCode, str, str]:
+    top = name.partition(".")[0]
+    if top in sys.modules and top != name:
+        why = f"the installed '{top}' has no part '{name}'"
+        return ErrorCode.NOT_INSTALLED, why, f"install the version of '{top}' that your code was written for"
+    package = _PACKAGE_OF_IMPORT.get(top, top.replace("_", "-"))
+    why = f"'{top}' is not installed in the Python that the engine runs in, and no file of that name lies beside yours"
+    return ErrorCode.NOT_INSTALLED, why, f"{sys.executable} -m pip install {package}"
