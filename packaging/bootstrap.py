@@ -138,11 +138,14 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
+MAKE_VENV = ("-I", "-m", "venv")
+VENV_PROBE = "import sys, pip; print(sys.implementation.cache_tag if sys.version_info >= (3, 11) else '')"
+
+
 def venv_tag() -> str | None:
     """The interpreter's tag of a ``.venv`` that starts and has pip; None if there is none."""
-    code = "import sys, pip; print(sys.implementation.cache_tag if sys.version_info >= (3, 11) else '')"
     try:
-        found = subprocess.run([VENV_PYTHON, "-I", "-c", code], capture_output=True, text=True, check=False)
+        found = subprocess.run([VENV_PYTHON, "-I", "-c", VENV_PROBE], capture_output=True, text=True, check=False)
     except OSError:
         return None
     return found.stdout.strip() or None
@@ -165,7 +168,7 @@ def make_venv() -> str:
         )
     base = getattr(sys, "_base_executable", sys.executable)
     say(f"making .venv with Python {platform.python_version()} ({base})")
-    made = subprocess.run([base, "-I", "-m", "venv", VENV], capture_output=True, text=True, check=False)
+    made = subprocess.run([base, *MAKE_VENV, VENV], capture_output=True, text=True, check=False)
     tag = venv_tag()
     if made.returncode or tag is None:
         raise SetupError(*explain_failure(made.stdout + made.stderr, "making .venv failed"))

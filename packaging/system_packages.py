@@ -124,19 +124,32 @@ def describe_missing(needs: Sequence[SystemNeed]) -> None:
         say("install the packages of your distribution that hold these files")
 
 
+def apt_get(*words: str) -> bool:
+    """Run apt-get without its chatter, which is shown only if it failed; whether it worked."""
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(
+        ["apt-get", "-q", "-y", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    if done.returncode:
+        say(f"apt-get {words[0]} failed:")
+        print(*done.stdout.splitlines()[-10:], sep="\n", file=sys.stderr)
+    return done.returncode == 0
+
+
 def install_system_packages() -> None:
     """Install what the system lacks where we may, else say how. Nothing here stops the set-up."""
     needs = missing_needs()
-    if not needs:
-        return
-    may_install = is_debian() and os.geteuid() == 0 and not os.environ.get("ACE_NO_APT")
-    if may_install:
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "-q", "update"], stdout=sys.stderr, check=False)
+    if needs and is_debian() and os.geteuid() == 0 and not os.environ.get("ACE_NO_APT"):
+        apt_get("update")
         names = apt_names(needs)
-        say(f"installing with apt-get: {' '.join(names)}")
-        command = ["apt-get", "-q", "-y", "install", "--no-install-recommends", *names]
-        subprocess.run(command, stdout=sys.stderr, env=environment, check=False)
+        say(f"installing with apt-get, which takes a minute: {' '.join(names)}")
+        apt_get("install", "--no-install-recommends", *names)
         needs = missing_needs()
     if needs:
         describe_missing(needs)

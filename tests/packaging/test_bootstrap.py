@@ -1,0 +1,317 @@
+"""The set-up: one hash decides, half-made work is thrown away, two starts take turns, failures are explained."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+PYPROJECT = """\
+[build-system]
+requires = ["hatchling"]
+[project]
+name = "ace-studio"
+version = "0.1.0"
+dependencies = ["numpy>=1"]
+[tool.ruff]
+line-length = 120
+"""
+
+
+def load_bootstrap(root: Path, checkout: Path) -> ModuleType:
+    """The module, pointed at another checkout."""
+    packaging = str(root / "packaging")
+    sys.path.insert(0, packaging)
+    try:
+        spec = importlib.util.spec_from_file_location("bootstrap", root / "packaging" / "bootstrap.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["bootstrap"] = module
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(packaging)
+    module.ROOT = checkout
+    module.CONSTRAINTS = checkout / "packaging" / "constraints.txt"
+    module.VENV = checkout / ".venv"
+    module.STAMP = module.VENV / "ace-stamp.json"
+    module.INSTALLING = module.VENV / "ace-installing"
+    module.LOG = module.VENV / "ace-setup.log"
+    module.LOCK = checkout / ".venv.lock"
+    module.VENV_PYTHON = module.VENV / module.VENV_PYTHON.relative_to(root / ".venv")
+    return module
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    folder = tmp_path / "checkout"
+    (folder / "packaging").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    (folder / "packaging" / "constraints.txt").write_text("numpy==2.0.0\n")
+    return folder
+
+
+@pytest.fixture
+def bootstrap(root, checkout, monkeypatch):
+    module = load_bootstrap(root, checkout)
+    monkeypatch.setattr(module, "install_system_packages", lambda: None)
+    # Without pip a .venv is made in a tenth of a second instead of five.
+    monkeypatch.setattr(module, "MAKE_VENV", (*module.MAKE_VENV, "--without-pip"))
+    monkeypatch.setattr(module, "VENV_PROBE", module.VENV_PROBE.replace(", pip", ""))
+    yield module
+    sys.modules.pop("bootstrap")
+    sys.modules.pop("system_packages", None)
+
+
+@pytest.fixture
+def system_packages(bootstrap):
+    return sys.modules["system_packages"]
+
+
+@pytest.fixture
+def pip_calls(bootstrap, monkeypatch) -> list[tuple[str, ...]]:
+    """The extras of every installation; nothing is installed."""
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(bootstrap, "run_pip", lambda extras: calls.append(tuple(extras)))
+    return calls
+
+
+def test_the_second_start_installs_nothing(bootstrap, pip_calls):
+    bootstrap.set_up(("all",))
+    assert bootstrap.is_ready(("all",))
+    bootstrap.set_up(("all",))
+    assert pip_calls == [("all",)]
+
+
+def test_asking_for_another_extra_installs_it_on_top_and_keeps_the_others(bootstrap, pip_calls):
+    bootstrap.set_up(("all",))
+    assert not bootstrap.is_ready(("all", "test"))
+    bootstrap.set_up(("test",))
+    assert pip_calls == [("all",), ("all", "test")]
+    assert bootstrap.is_ready(("all",))
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "is_still_ready"),
+    [
+        ("pyproject.toml", "numpy>=1", "numpy>=2", False),
+        ("pyproject.toml", "hatchling", "hatchling>=1.25", False),
+        ("packaging/constraints.txt", "2.0.0", "2.0.1", False),
+        ("pyproject.toml", "line-length = 120", "line-length = 100", True),
+    ],
+)
+def test_only_what_pip_reads_makes_the_stamp_differ(
+    bootstrap, pip_calls, checkout, file, before, after, is_still_ready
+):
+    bootstrap.set_up(("all",))
+    text = (checkout / file).read_text()
+    assert before in text
+    (checkout / file).write_text(text.replace(before, after))
+    assert bootstrap.is_ready(("all",)) is is_still_ready
+
+
+def test_a_changed_project_is_upgraded_in_place(bootstrap, pip_calls, checkout):
+    bootstrap.set_up(("all",))
+    keepsake = bootstrap.VENV / "keepsake"
+    keepsake.touch()
+    (checkout / "pyproject.toml").write_text(PYPROJECT.replace("numpy>=1", "numpy>=2"))
+    bootstrap.set_up(("all",))
+    assert len(pip_calls) == 2
+    assert keepsake.exists()
+
+
+def test_a_venv_left_half_made_is_made_anew(bootstrap, pip_calls):
+    bootstrap.make_venv()
+    bootstrap.INSTALLING.touch()
+    rubbish = bootstrap.VENV / "rubbish"
+    rubbish.touch()
+    bootstrap.set_up(("all",))
+    assert not rubbish.exists()
+    assert not bootstrap.INSTALLING.exists()
+
+
+def test_a_venv_that_does_not_start_is_made_anew(bootstrap, pip_calls):
+    bootstrap.VENV_PYTHON.parent.mkdir(parents=True)
+    bootstrap.VENV_PYTHON.write_text("not a program")
+    bootstrap.set_up(("all",))
+    assert bootstrap.venv_tag() == sys.implementation.cache_tag
+
+
+def test_a_working_venv_that_somebody_else_made_is_kept(bootstrap, pip_calls):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bootstrap.VENV], check=True)
+    keepsake = bootstrap.VENV / "keepsake"
+    keepsake.touch()
+    bootstrap.set_up(("all",))
+    assert keepsake.exists()
+    assert pip_calls == [("all",)]
+
+
+def test_a_new_venv_has_pip_and_one_without_pip_counts_as_none(bootstrap, monkeypatch):
+    bootstrap.make_venv()
+    monkeypatch.undo()
+    assert bootstrap.venv_tag() is None
+    assert bootstrap.make_venv() == sys.implementation.cache_tag
+    assert bootstrap.venv_tag() == sys.implementation.cache_tag
+
+
+def test_an_installation_that_failed_is_not_called_ready(bootstrap, monkeypatch):
+    def fail(extras):
+        raise bootstrap.SetupError("no network")
+
+    monkeypatch.setattr(bootstrap, "run_pip", fail)
+    with pytest.raises(bootstrap.SetupError):
+        bootstrap.set_up(("all",))
+    assert not bootstrap.is_ready(("all",))
+    assert bootstrap.INSTALLING.exists()
+
+
+def test_a_stamp_that_cannot_be_read_counts_as_none(bootstrap, pip_calls):
+    bootstrap.set_up(("all",))
+    bootstrap.STAMP.write_text("[half a stam")
+    assert not bootstrap.is_ready(("all",))
+
+
+def test_too_little_room_is_said_before_anything_is_made(bootstrap, monkeypatch):
+    usage = type("Usage", (), {"free": 1_000_000_000})
+    monkeypatch.setattr(bootstrap.shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(bootstrap.SetupError, match=r"1\.0 GB left.*about 3 GB"):
+        bootstrap.set_up(("all",))
+    assert not bootstrap.VENV.exists()
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("ERROR: Could not install packages: [Errno 28] No space left on device", "the disk is full"),
+        (
+            "Retrying after connection broken by 'NewConnectionError'\nERROR: No matching distribution found for x",
+            "the package index cannot be reached",
+        ),
+        ("SSLError(SSLCertVerificationError(1, 'CERTIFICATE_VERIFY_FAILED'", "certificate"),
+        ("ERROR: No matching distribution found for torch==2.13.0", "torch==2.13.0"),
+        ("PermissionError: [Errno 13] Permission denied: 'x'", "may not be written"),
+        ("one\ntwo\nERROR: resolution is impossible", "resolution is impossible"),
+    ],
+)
+def test_every_usual_failure_of_pip_has_a_cause_and_a_remedy(bootstrap, output, expected):
+    what, remedy = bootstrap.explain_failure(output, "pip could not install the packages")
+    assert expected in what
+    assert remedy
+
+
+def test_a_failed_set_up_ends_with_a_message_and_code_6(bootstrap, monkeypatch, capsys):
+    def fail(extras):
+        raise bootstrap.SetupError("no network", "plug it in")
+
+    monkeypatch.setattr(bootstrap, "run_pip", fail)
+    with pytest.raises(SystemExit) as ended:
+        bootstrap.main(["doctor"])
+    assert ended.value.code == 6
+    shown = capsys.readouterr().err
+    assert "ace: no network" in shown
+    assert "remedy: plug it in" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments", "is_window"),
+    [
+        ([], ("-P", "-m", "ace_studio"), True),
+        (["open", "a.pt2"], ("-P", "-m", "ace_studio", "open", "a.pt2"), True),
+        (["run", "r.toml", "--json"], ("-P", "-m", "ace_studio", "run", "r.toml", "--json"), False),
+        (["demo"], ("-P", "-m", "ace_studio", "demo"), False),
+        (["test", "-k", "x"], ("-m", "pytest", "-m", "not benchmark", "-k", "x"), False),
+        (["check", "--static"], ("packaging/check.py", "--static"), False),
+    ],
+)
+def test_each_word_starts_its_program(bootstrap, words, arguments, is_window):
+    start = bootstrap.choose_start(words)
+    assert start.arguments == arguments
+    assert start.is_window is is_window
+
+
+def test_tests_and_checks_need_the_test_extra_and_run_in_the_root(bootstrap):
+    for word in ("test", "check"):
+        start = bootstrap.choose_start([word])
+        assert start.extras == ("all", "test")
+        assert start.is_in_root
+
+
+TWO_STARTS = """\
+import sys, time
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from test_bootstrap import load_bootstrap
+bootstrap = load_bootstrap(Path({root!r}), Path({checkout!r}))
+bootstrap.install_system_packages = lambda: None
+bootstrap.MAKE_VENV += ("--without-pip",)
+bootstrap.VENV_PROBE = bootstrap.VENV_PROBE.replace(", pip", "")
+def run_pip(extras):
+    with open({calls!r}, "a") as file:
+        file.write("begin ")
+    time.sleep(1)
+    with open({calls!r}, "a") as file:
+        file.write("end ")
+bootstrap.run_pip = run_pip
+bootstrap.set_up(("all",))
+assert bootstrap.is_ready(("all",))
+"""
+
+
+def test_two_starts_at_once_install_once(root, checkout, tmp_path):
+    calls = tmp_path / "calls"
+    places = {"tests": Path(__file__).parent, "root": root, "checkout": checkout, "calls": calls}
+    code = textwrap.dedent(TWO_STARTS).format(**{name: str(place) for name, place in places.items()})
+    starts = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    messages = [start.communicate(timeout=120)[1] for start in starts]
+    assert [start.returncode for start in starts] == [0, 0], messages
+    assert calls.read_text() == "begin end "
+    assert sum("waiting for it" in message for message in messages) == 1
+
+
+def need(system_packages, purpose: str, *, is_there: bool):
+    return system_packages.SystemNeed(purpose, f"lib{purpose}.so", lambda: is_there, (f"lib{purpose}1",))
+
+
+def test_missing_libraries_are_listed_with_the_line_that_installs_them(system_packages, monkeypatch, capsys):
+    monkeypatch.setattr(system_packages, "is_debian", lambda: True)
+    monkeypatch.setattr(system_packages, "apt_names", lambda needs: [name for row in needs for name in row.packages])
+    system_packages.describe_missing(
+        [need(system_packages, purpose, is_there=False) for purpose in ("window", "inductor")]
+    )
+    shown = capsys.readouterr().err
+    assert "libwindow.so (the window needs them)" in shown
+    assert "sudo apt-get install -y libwindow1 libinductor1" in shown
+
+
+def test_nothing_is_installed_for_someone_who_is_not_root(system_packages, monkeypatch):
+    monkeypatch.setattr(system_packages, "SYSTEM_NEEDS", (need(system_packages, "window", is_there=False),))
+    monkeypatch.setattr(system_packages.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(system_packages, "apt_get", lambda *words: pytest.fail(f"apt-get {words}"))
+    monkeypatch.setattr(system_packages, "apt_names", lambda needs: ["libwindow1"])
+    system_packages.install_system_packages()
+
+
+def test_nothing_is_installed_where_nothing_is_missing(system_packages, monkeypatch, capsys):
+    monkeypatch.setattr(system_packages, "SYSTEM_NEEDS", (need(system_packages, "window", is_there=True),))
+    monkeypatch.setattr(system_packages, "apt_get", lambda *words: pytest.fail(f"apt-get {words}"))
+    system_packages.install_system_packages()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("platform", "is_stopped"), [("offscreen", False), ("", True)])
+def test_the_window_is_stopped_by_what_a_screen_needs_only_where_there_is_one(
+    bootstrap, system_packages, monkeypatch, platform, is_stopped
+):
+    rows = (need(system_packages, "window", is_there=True), need(system_packages, "screen", is_there=False))
+    monkeypatch.setattr(system_packages, "SYSTEM_NEEDS", rows)
+    monkeypatch.setattr(system_packages, "apt_names", lambda needs: ["libscreen1"])
+    monkeypatch.setenv("QT_QPA_PLATFORM", platform)
+    if is_stopped:
+        with pytest.raises(bootstrap.SetupError, match="window cannot start"):
+            bootstrap.check_window_libraries()
+    else:
+        bootstrap.check_window_libraries()
