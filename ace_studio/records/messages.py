@@ -279,6 +279,9 @@ AnyEvent = (
     | BaselineMeasured | TargetFinished | JobFinished | JobFailed | JobCancelled | WorkerLost
 )  # fmt: skip
 
+JOB_ENDS = (FileInspected, EnvironmentFound, JobFinished, JobFailed, JobCancelled)
+"""Exactly one of these ends every job of a living worker; WorkerLost ends all jobs of a dead one."""
+
 _encoder = msgspec.msgpack.Encoder()
 _request_decoder = msgspec.msgpack.Decoder(AnyRequest)
 _event_decoder: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)

@@ -16,13 +16,12 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import (
+    JOB_ENDS,
     AnyEvent,
     AnyRequest,
     DoctorRequest,
-    EnvironmentFound,
     FileInspected,
     InspectRequest,
-    JobCancelled,
     JobFailed,
     JobFinished,
     LogLine,
@@ -48,8 +47,6 @@ from ace_studio.session.trust import TrustStore, file_sha256
 from ace_studio.session.undo import UndoStack
 
 Listener = Callable[[Document, frozenset[Part]], None]
-JOB_ENDS = (FileInspected, EnvironmentFound, JobFinished, JobFailed, JobCancelled)
-"""The events that end a job."""
 
 
 class EngineLink(Protocol):
@@ -146,7 +143,7 @@ class Session:
             write_recipe(recipe, target)
             self._moved_to(recipe, target)
             saved = True
-        return saved
+        return saved  # noqa: RET504 - set only if nothing went wrong in the block
 
     def restorable(self) -> tuple[SavedChoices, ...]:
         """Unsaved choices of windows that crashed, newest first."""
@@ -384,7 +381,7 @@ class Session:
                 )
             source = Path(self._document.output) / artifact
             written = tuple(copy_artifact(source, Path(destination).expanduser().absolute()))
-        return written
+        return written  # noqa: RET504 - set only if nothing went wrong in the block
 
     # --- events ---
 

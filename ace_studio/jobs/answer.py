@@ -1,0 +1,150 @@
+"""Serving one request: the handler runs, and whatever happens becomes the one event that ends the job."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from msgspec.structs import replace
+
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import (
+    JOB_ENDS,
+    AnyEvent,
+    AnyRequest,
+    DoctorRequest,
+    Event,
+    InspectRequest,
+    JobCancelled,
+    JobFailed,
+    RunRequest,
+    TraceRequest,
+)
+
+Handler = Callable[[Any, Reporter], None]
+ENGINE_MODULE = "ace_studio.engine.pipeline"
+HANDLER_NAMES: dict[type[AnyRequest], str] = {
+    InspectRequest: "inspect",
+    DoctorRequest: "doctor",
+    TraceRequest: "trace",
+    RunRequest: "run",
+}
+"""Kind of request -> the function of the handler module that serves it."""
+DETAILS_LIMIT = 20_000
+"""Characters of a traceback that travel."""
+
+
+def load_handlers(name: str) -> dict[type[AnyRequest], Handler]:
+    """The table of what serves which request, from a module's name or the path of a ``.py`` file."""
+    module = _import_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
+    return {kind: getattr(module, function) for kind, function in HANDLER_NAMES.items()}
+
+
+def _import_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def answer_request(
+    request: AnyRequest, handler: Handler, *, emit: Callable[[Event], None], is_cancelled: Callable[[], bool]
+) -> AnyEvent:
+    """Run one job and return the event that ends it; the others go to ``emit``.
+
+    Raises: nothing. What user code raises is an answer, `SystemExit` and `KeyboardInterrupt` included.
+    """
+    job = request.job
+    try:
+        return _run(request, handler, emit=emit, is_cancelled=is_cancelled)
+    except Cancelled:
+        return JobCancelled(job=job)
+    except AceError as error:
+        return JobFailed(job=job, problems=error.problems)
+    except (KeyboardInterrupt, SystemExit) as error:
+        if isinstance(error, KeyboardInterrupt) and is_cancelled():
+            return JobCancelled(job=job)
+        return JobFailed(job=job, problems=(_exit_problem(error),))
+    except BaseException as error:  # noqa: BLE001 - border: whatever user code or torch raises is an answer
+        return JobFailed(job=job, problems=(_problem_of(error),))
+
+
+def _run(
+    request: AnyRequest, handler: Handler, *, emit: Callable[[Event], None], is_cancelled: Callable[[], bool]
+) -> AnyEvent:
+    ending: list[AnyEvent] = []
+
+    def take(event: Event) -> None:
+        named = replace(event, job=request.job)
+        # The event that ends the job goes out when the job has really ended, so that the next may follow.
+        if isinstance(named, JOB_ENDS):
+            ending.append(named)
+        else:
+            emit(named)
+
+    reporter = Reporter(take, job=request.job, is_cancelled=is_cancelled)
+    reporter.check()
+    handler(request, reporter)
+    if not ending:
+        raise AceError.of(
+            ErrorCode.INTERNAL,
+            "The job ended without an answer",
+            why=f"{HANDLER_NAMES[type(request)]} returned and reported nothing",
+        )
+    return ending[0]
+
+
+def _exit_problem(error: BaseException) -> Problem:
+    words = "asked the process to end" if isinstance(error, SystemExit) else "raised KeyboardInterrupt"
+    return Problem(
+        code=ErrorCode.USER_CODE,
+        what=f"The model's code {words}",
+        why=f"{type(error).__name__}({error})",
+        remedy="Call sys.exit only under: if __name__ == '__main__'",
+        details=_traceback_text(error),
+    )
+
+
+def _problem_of(error: BaseException) -> Problem:
+    text = f"{type(error).__name__}: {error}".strip(": ")[:2000]
+    if _is_out_of_memory(error):
+        return Problem(
+            code=ErrorCode.OUT_OF_MEMORY,
+            what="There was not enough memory",
+            why=text,
+            remedy="Use smaller or fewer examples, fewer targets at once, or a machine with more memory",
+            details=_traceback_text(error),
+        )
+    return Problem(
+        code=ErrorCode.INTERNAL,
+        what="Something went wrong that ACE Studio did not expect",
+        why=text,
+        remedy="Please report it with the details. The engine is still there: you can go on",
+        where=_where(error),
+        details=_traceback_text(error),
+    )
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Python's own, torch's for devices (known by name: torch may not be there), and torch's CPU allocator's."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"MemoryError", "OutOfMemoryError"}) or "DefaultCPUAllocator" in str(error)
+
+
+def _where(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+
+
+def _traceback_text(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))[-DETAILS_LIMIT:]

@@ -1,0 +1,53 @@
+"""The first code of a worker process, started by path: ``python /path/to/boot.py`` in any interpreter.
+
+The interpreter need not have ACE Studio installed. It gets this package, and nothing else, from the folder that this
+file lies in: putting the parent folder on ``sys.path`` would hand the packages of the window's environment to the
+user's interpreter. What to connect to comes in one environment variable, which is removed before anybody can see it.
+Standard library only until `main` hands over.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+
+CONFIG_VARIABLE = "ACE_STUDIO_WORKER"
+OLDEST_PYTHON = (3, 11)
+_FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - works in any Python, however old
+
+
+def main() -> int:
+    """Make ``ace_studio`` importable, arrange to die with the parent, and become the worker."""
+    if sys.version_info < OLDEST_PYTHON:
+        sys.stderr.write("ACE Studio needs Python 3.11 or newer; this is %s\n" % sys.version.split()[0])  # noqa: UP031
+        return 3
+    config = json.loads(os.environ.pop(CONFIG_VARIABLE))
+    _make_importable(os.path.dirname(_FOLDER))  # noqa: PTH120
+    guard = importlib.import_module("ace_studio.jobs.guard")
+    guard.die_with_parent(config)
+    # By name, so that this file depends on nothing: the worker pulls in the whole engine.
+    worker = importlib.import_module("ace_studio.jobs.worker")
+    result: int = worker.main(config)
+    return result
+
+
+def _make_importable(package: str) -> None:
+    """Import ``ace_studio`` from its folder, and take our own folder, full of common names, off the path."""
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _FOLDER]  # noqa: PTH100
+    spec = importlib.util.spec_from_file_location(
+        "ace_studio",
+        os.path.join(package, "__init__.py"),  # noqa: PTH118
+        submodule_search_locations=[package],
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError("no package in " + package)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["ace_studio"] = module
+    spec.loader.exec_module(module)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Frames over a socket: four bytes of length, big endian, then that many bytes."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+
+MAX_FRAME_BYTES = 256 * 1024 * 1024
+"""Largest frame. A graph of 50,000 ops takes about 10 MB; more than this is a mistake or an attack."""
+_LENGTH = struct.Struct(">I")
+
+
+class ChannelLost(ConnectionError):  # noqa: N818 - named for what happened, like ConnectionResetError's family
+    """The other side is gone, or does not speak our protocol."""
+
+
+class Channel:
+    """Frames both ways over one connected stream socket. Any thread may send; one thread receives."""
+
+    def __init__(self, connection: socket.socket, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._socket = connection
+        self._max_frame_bytes = max_frame_bytes
+        self._send_lock = threading.Lock()
+
+    def send(self, payload: bytes) -> None:
+        """Send one frame whole.
+
+        Raises: ValueError if it is larger than the limit; ChannelLost if the other side is gone.
+        """
+        if len(payload) > self._max_frame_bytes:
+            raise ValueError(f"a message of {len(payload)} bytes is over the limit of {self._max_frame_bytes}")
+        with self._send_lock:
+            try:
+                self._socket.sendall(_LENGTH.pack(len(payload)))
+                self._socket.sendall(payload)
+            except OSError as error:
+                raise ChannelLost(str(error)) from error
+
+    def receive(self) -> bytes:
+        """Wait for one frame.
+
+        Raises: ChannelLost if the other side is gone, in the middle of a frame too, or announces more than the limit.
+        """
+        (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
+        if length > self._max_frame_bytes:
+            raise ChannelLost(f"a frame of {length} bytes was announced; the limit is {self._max_frame_bytes}")
+        return self._read(length)
+
+    def set_timeout(self, seconds: float | None) -> None:
+        """How long `receive` and `send` may take; None is for ever."""
+        self._socket.settimeout(seconds)
+
+    def shut(self) -> None:
+        """End both directions: a `receive` that waits in another thread, here or there, returns at once."""
+        # It may be unconnected already: that is what was wanted.
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Give the socket back."""
+        self.shut()
+        self._socket.close()
+
+    def _read(self, count: int) -> bytes:
+        buffer = bytearray(count)
+        view = memoryview(buffer)
+        while view:
+            try:
+                got = self._socket.recv_into(view)
+            except OSError as error:
+                raise ChannelLost(str(error)) from error
+            if got == 0:
+                missing = len(view)
+                raise ChannelLost("closed" if missing == count else f"closed with {missing} of {count} bytes missing")
+            view = view[got:]
+        return bytes(buffer)

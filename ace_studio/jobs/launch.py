@@ -1,0 +1,192 @@
+"""Starting the worker process: its command, its clean environment, and the private channel to it."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from ace_studio.jobs.channel import Channel, ChannelLost
+from ace_studio.jobs.processes import MARK_VARIABLE
+
+BOOT_FILE = Path(__file__).with_name("boot.py")
+CONFIG_VARIABLE = "ACE_STUDIO_WORKER"
+TOKEN_TIMEOUT_S = 2.0
+
+DROPPED_VARIABLES = (
+    "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONSAFEPATH", "PYTHONWARNINGS", "PYTHONBREAKPOINT",
+    "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_WEIGHTS_ONLY_LOAD",
+    "QT_PLUGIN_PATH", "QT_QPA_PLATFORM_PLUGIN_PATH", "QML2_IMPORT_PATH", "QML_IMPORT_PATH",
+)  # fmt: skip
+"""What would send the worker's interpreter astray, weaken `torch.load`, or hand it the window's Qt plugins."""
+
+
+class Transport(StrEnum):
+    """How the two processes are connected."""
+
+    PAIR = "pair"
+    """A socket pair inherited by the child: nobody else can connect at all. POSIX."""
+    LOOPBACK = "loopback"
+    """A port of 127.0.0.1 that accepts one connection, with a one-time token. Everywhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchOptions:
+    """What a worker process is started with."""
+
+    interpreter: str = sys.executable
+    handlers: str = ""
+    """Module (or ``.py`` file) that serves the requests; empty for the engine."""
+    transport: Transport = Transport.PAIR if os.name == "posix" else Transport.LOOPBACK
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables on top of the clean environment."""
+
+
+@dataclass
+class Launched:
+    """A worker process that is starting."""
+
+    process: subprocess.Popen[bytes]
+    mark: str
+    connect: Callable[[], Channel]
+    """Waits for the worker; raises ChannelLost if it died before it connected. Called once, in one thread."""
+    lifeline: int | None
+    """Descriptor whose end ends everything that the worker started; None on Windows."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def cut_lifeline(self) -> None:
+        """Let the guard clean up. Calling it again does nothing."""
+        with self.lock:
+            descriptor, self.lifeline = self.lifeline, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def launch(options: LaunchOptions) -> Launched:
+    """Start the worker process. The thread that calls this must live as long as the worker (the kernel watches it).
+
+    Raises: OSError if the interpreter cannot be started.
+    """
+    mark = secrets.token_hex(16)
+    config: dict[str, str | int] = {"mark": mark, "handlers": options.handlers}
+    inherited: list[int] = []
+    lifeline = None
+    if os.name == "posix":
+        reading, lifeline = os.pipe()
+        config["lifeline"] = reading
+        inherited.append(reading)
+    try:
+        if options.transport is Transport.PAIR:
+            process, connect = _launch_pair(options, config, inherited)
+        else:
+            process, connect = _launch_loopback(options, config, inherited)
+    except OSError:
+        if lifeline is not None:
+            os.close(lifeline)
+        raise
+    finally:
+        if inherited:
+            os.close(inherited[0])
+    return Launched(process=process, mark=mark, connect=connect, lifeline=lifeline)
+
+
+def clean_environment(options: LaunchOptions, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The parent's environment without what does harm in another interpreter.
+
+    ``PYTHONPATH`` stays only for the very interpreter that it was set for. A frozen window replaces the library path,
+    and keeps what the user had in ``LD_LIBRARY_PATH_ORIG``.
+    """
+    kept = {name: value for name, value in inherited.items() if name not in DROPPED_VARIABLES}
+    is_frozen = bool(getattr(sys, "frozen", False))
+    if is_frozen or options.interpreter != sys.executable:
+        kept.pop("PYTHONPATH", None)
+    if is_frozen:
+        kept.pop("LD_LIBRARY_PATH", None)
+        if original := kept.pop("LD_LIBRARY_PATH_ORIG", ""):
+            kept["LD_LIBRARY_PATH"] = original
+    return {**kept, "PYTHONIOENCODING": "utf-8:backslashreplace", **options.environment}
+
+
+def _launch_pair(
+    options: LaunchOptions, config: dict[str, str | int], inherited: list[int]
+) -> tuple[subprocess.Popen[bytes], Callable[[], Channel]]:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        config["descriptor"] = theirs.fileno()
+        try:
+            process = _popen(options, config, (*inherited, theirs.fileno()))
+        except OSError:
+            ours.close()
+            raise
+    return process, lambda: Channel(ours)
+
+
+def _launch_loopback(
+    options: LaunchOptions, config: dict[str, str | int], inherited: list[int]
+) -> tuple[subprocess.Popen[bytes], Callable[[], Channel]]:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=4)
+    token = secrets.token_hex(32)
+    config["port"] = listener.getsockname()[1]
+    config["token"] = token
+    try:
+        process = _popen(options, config, tuple(inherited))
+    except OSError:
+        listener.close()
+        raise
+    return process, lambda: accept_with_token(listener, token, is_alive=lambda: process.poll() is None)
+
+
+def accept_with_token(listener: socket.socket, token: str, *, is_alive: Callable[[], bool]) -> Channel:
+    """Accept the one connection that begins with the token, then stop listening. Others are closed at once.
+
+    Raises: ChannelLost if ``is_alive`` turns false first.
+    """
+    with listener:
+        listener.settimeout(0.1)
+        while is_alive():
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(TOKEN_TIMEOUT_S)
+            if _shows_token(connection, token):
+                connection.settimeout(None)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return Channel(connection)
+            connection.close()
+    raise ChannelLost("the worker never connected")
+
+
+def _shows_token(connection: socket.socket, token: str) -> bool:
+    try:
+        shown = Channel(connection, max_frame_bytes=len(token)).receive()
+    except ChannelLost:
+        return False
+    return hmac.compare_digest(shown, token.encode())
+
+
+def _popen(
+    options: LaunchOptions, config: Mapping[str, str | int], inherited: tuple[int, ...]
+) -> subprocess.Popen[bytes]:
+    environment = clean_environment(options, os.environ)
+    # Never on the command line, which everybody on the machine can read. boot removes the first of them.
+    environment[CONFIG_VARIABLE] = json.dumps(config)
+    environment[MARK_VARIABLE] = str(config["mark"])
+    return subprocess.Popen(
+        [options.interpreter, "-u", "-X", "faulthandler", str(BOOT_FILE)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        pass_fds=inherited,
+        start_new_session=os.name == "posix",
+    )

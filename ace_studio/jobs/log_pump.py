@@ -1,0 +1,128 @@
+"""Reading what the worker prints: every byte is taken, so that nobody waits, but only so many lines go on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+LINES_PER_S = 200
+"""Lines that go on per second and stream; a burst of `BURST_LINES` may come at once."""
+BURST_LINES = 400
+LINE_LIMIT = 2000
+"""Characters of a line that go on."""
+TAIL_LINES = 200
+"""Lines kept for the record of a failure."""
+_READ_BYTES = 256 * 1024
+_TAIL_BYTES = 16 * 1024
+_PAUSE_S = 0.002
+"""Pause between reads during a flood: at most 128 MB/s, and the window's thread keeps the interpreter lock."""
+_F_SETPIPE_SZ = 1031
+
+
+class LineBudget:
+    """A token bucket: how many lines may go on now."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left = float(BURST_LINES)
+        self._last_s = clock()
+
+    def take(self, wanted: int) -> int:
+        """How many of ``wanted`` lines may go on."""
+        now_s = self._clock()
+        self._left = min(float(BURST_LINES), self._left + (now_s - self._last_s) * LINES_PER_S)
+        self._last_s = now_s
+        granted = min(wanted, int(self._left))
+        self._left -= granted
+        return granted
+
+
+class LogPump:
+    """Reads one stream of the worker in a thread of its own, until all who hold it have closed it."""
+
+    def __init__(
+        self, descriptor: int, *, stream: str, emit: Callable[[str, str], None], tail: deque[str] | None = None
+    ) -> None:
+        """``emit(text, stream)`` is called for each line that goes on; ``tail`` gets the last lines in any case."""
+        self._descriptor = descriptor
+        self._stream = stream
+        self._emit = emit
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES) if tail is None else tail
+        self._budget = LineBudget()
+        self._rest = b""
+        self._left_out = 0
+        self._thread = threading.Thread(target=self._pump, name=f"ace-{stream}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        if sys.platform == "linux":
+            import fcntl  # noqa: PLC0415 - does not exist on Windows
+
+            # A larger pipe lets a flood pass with fewer reads; refused if the user's pipes use up their share.
+            with suppress(OSError):
+                fcntl.fcntl(self._descriptor, _F_SETPIPE_SZ, 1024 * 1024)
+        self._thread.start()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until everything was read, but not longer than this."""
+        self._thread.join(timeout_s)
+
+    def _pump(self) -> None:
+        while chunk := self._read():
+            if not self._take(chunk):
+                time.sleep(_PAUSE_S)
+        if self._rest:
+            self._pass_on([self._rest])
+            self._rest = b""
+        self._say_left_out()
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._descriptor, _READ_BYTES)
+        except OSError:
+            return b""
+
+    def _take(self, chunk: bytes) -> bool:
+        """Split into lines and pass them on. False during a flood."""
+        dropped = 0
+        if len(chunk) > 2 * _TAIL_BYTES:
+            head = chunk[:_TAIL_BYTES]
+            dropped = chunk.count(b"\n") - head.count(b"\n")
+            self._lines(head)
+            chunk = chunk[-_TAIL_BYTES:]
+            self._rest = b""
+            dropped -= chunk.count(b"\n")
+            self._left_out += max(0, dropped)
+        return self._lines(chunk) and not dropped
+
+    def _lines(self, chunk: bytes) -> bool:
+        *lines, rest = (self._rest + chunk).split(b"\n")
+        self._rest = rest[-LINE_LIMIT * 4 :]
+        return self._pass_on(lines)
+
+    def _pass_on(self, lines: list[bytes]) -> bool:
+        granted = self._budget.take(len(lines))
+        if granted and self._left_out:
+            self._say_left_out()
+        texts = [_text(line) for line in lines]
+        self.tail.extend(texts)
+        for text in texts[:granted]:
+            self._emit(text, self._stream)
+        self._left_out += len(lines) - granted
+        return granted == len(lines)
+
+    def _say_left_out(self) -> None:
+        if self._left_out:
+            self._emit(f"... {self._left_out} lines left out ...", self._stream)
+            self._left_out = 0
+
+
+def _text(line: bytes) -> str:
+    """A line as text. Of a progress bar, which writes over itself, the last state is kept."""
+    text = line.rstrip(b"\r")[-LINE_LIMIT * 4 :].rpartition(b"\r")[2].decode("utf-8", errors="replace")
+    return text if len(text) <= LINE_LIMIT else text[:LINE_LIMIT] + " ..."

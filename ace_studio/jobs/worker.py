@@ -1,0 +1,159 @@
+"""The child side: takes requests, runs them one after another in the main thread, answers with events.
+
+A second thread reads, so that a cancel is heard while a job runs. What user code prints goes to the process's own
+stdout and stderr, which the parent reads: a crash in native code loses none of it, and no lock of ours is involved.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import platform
+import queue
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from ace_studio.engine.progress import Reporter
+from ace_studio.jobs.answer import ENGINE_MODULE, Handler, answer_request, load_handlers
+from ace_studio.jobs.channel import Channel, ChannelLost
+from ace_studio.jobs.processes import kill_group
+from ace_studio.records.messages import (
+    PROTOCOL_VERSION,
+    AnyEvent,
+    AnyRequest,
+    CancelRequest,
+    Event,
+    ShutdownRequest,
+    WorkerReady,
+    decode_request,
+    encode_message,
+)
+
+INTERRUPT_AFTER_S = 1.0
+"""A cancelled job that does not report gets a KeyboardInterrupt after this; the parent kills later than that."""
+
+
+def main(config: Mapping[str, Any]) -> int:
+    """Connect, import the engine, say so, and serve until the parent goes or says stop."""
+    begin = time.perf_counter()
+    channel = Channel(_connect(config))
+    handlers = load_handlers(str(config.get("handlers") or ENGINE_MODULE))
+    torch = sys.modules.get("torch")
+    ready = WorkerReady(
+        protocol=PROTOCOL_VERSION,
+        pid=os.getpid(),
+        python=platform.python_version(),
+        torch=str(getattr(torch, "__version__", "")),
+        seconds=time.perf_counter() - begin,
+    )
+    channel.send(encode_message(ready))
+    Worker(channel, handlers).serve()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # User code may have left threads and exit hooks that never end.
+    os._exit(0)
+
+
+def _connect(config: Mapping[str, Any]) -> socket.socket:
+    """The inherited socket, or a connection to the parent's port that begins with the one-time token."""
+    if "descriptor" in config:
+        descriptor = int(config["descriptor"])
+        os.set_inheritable(descriptor, False)
+        return socket.socket(fileno=descriptor)
+    connection = socket.create_connection(("127.0.0.1", int(config["port"])), timeout=10)
+    connection.settimeout(None)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    Channel(connection).send(str(config["token"]).encode())
+    return connection
+
+
+class Worker:
+    """Serves requests from a channel with a table of handlers."""
+
+    def __init__(self, channel: Channel, handlers: Mapping[type[AnyRequest], Handler]) -> None:
+        self._channel = channel
+        self._handlers = handlers
+        self._requests: queue.Queue[AnyRequest | None] = queue.Queue()
+        self._cancelled: set[str] = set()
+        self._interruptible = ""
+        """The job that a KeyboardInterrupt may end now; empty outside its handler."""
+
+    def serve(self) -> None:
+        """Run jobs until a ShutdownRequest; called in the main thread."""
+        signal.signal(signal.SIGINT, self._on_interrupt)
+        threading.Thread(target=self._listen, name="ace-requests", daemon=True).start()
+        while (request := self._requests.get()) is not None:
+            self._send(self._answer(request))
+
+    def _answer(self, request: AnyRequest) -> AnyEvent:
+        job = request.job
+        try:
+            return answer_request(
+                request, self._interruptible_handler, emit=self._send, is_cancelled=lambda: job in self._cancelled
+            )
+        finally:
+            self._interruptible = ""
+            self._cancelled.discard(job)
+
+    def _interruptible_handler(self, request: AnyRequest, reporter: Reporter) -> None:
+        self._interruptible = request.job
+        self._handlers[type(request)](request, reporter)
+        self._interruptible = ""
+
+    def _listen(self) -> None:
+        """Read requests for ever, in a thread of its own."""
+        try:
+            while True:
+                self._heard(decode_request(self._channel.receive()))
+        except (ChannelLost, msgspec.DecodeError):
+            die()
+
+    def _heard(self, request: AnyRequest) -> None:
+        match request:
+            case CancelRequest(job=job):
+                self._cancelled.add(job)
+                timer = threading.Timer(INTERRUPT_AFTER_S, self._interrupt, (job,))
+                timer.daemon = True
+                timer.start()
+            case ShutdownRequest():
+                self._requests.put(None)
+            case _:
+                self._requests.put(request)
+
+    def _interrupt(self, job: str) -> None:
+        """Interrupt a job that does not look whether it was cancelled."""
+        if self._interruptible != job or job not in self._cancelled:
+            return
+        if hasattr(signal, "pthread_kill"):
+            # A real signal, because it also ends a sleep or a read that waits in the kernel.
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        else:
+            _thread.interrupt_main()
+
+    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Runs in the main thread; between jobs there is nothing to interrupt any more."""
+        del number, frame
+        if self._interruptible in self._cancelled:
+            self._interruptible = ""
+            raise KeyboardInterrupt
+
+    def _send(self, event: AnyEvent | Event) -> None:
+        try:
+            self._channel.send(encode_message(event))  # type: ignore[arg-type]
+        except ChannelLost:
+            die()
+
+
+def die() -> None:
+    """End this process and all it started: the parent is gone."""
+    if os.name == "posix" and os.getpgrp() == os.getpid():
+        kill_group(os.getpgrp())
+    os._exit(70)

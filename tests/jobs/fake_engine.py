@@ -1,0 +1,155 @@
+"""What the worker of the tests serves requests with: misbehaviour by name, given as the path of an InspectRequest.
+
+No torch, so that a worker is up in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import FileInspected, FileReport, InspectRequest, JobFinished, Phase, TraceRequest
+
+FOREVER_S = 600.0
+CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+
+
+def echo(argument: str, reporter: Reporter) -> str:
+    reporter.phase(Phase.LOAD, argument)
+    return argument
+
+
+def listen(argument: str, reporter: Reporter) -> str:
+    """A well-behaved long job: reports, and so notices a cancel."""
+    while True:
+        reporter.phase(Phase.MEASURE, argument)
+        time.sleep(0.01)
+
+
+def sleep(argument: str, reporter: Reporter) -> str:
+    """Never reports, but can be interrupted."""
+    reporter.phase(Phase.LOAD, "asleep")
+    time.sleep(FOREVER_S)
+    return ""
+
+
+def stubborn(argument: str, reporter: Reporter) -> str:
+    """Ignores SIGTERM and swallows every KeyboardInterrupt."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    reporter.phase(Phase.LOAD, "stubborn")
+    while True:
+        try:
+            time.sleep(FOREVER_S)
+        except BaseException:
+            continue
+
+
+def flood(argument: str, reporter: Reporter) -> str:
+    for number in range(int(argument)):
+        print(f"line {number} " + "x" * 60)
+    print("the last line")
+    return argument
+
+
+def shout(argument: str, reporter: Reporter) -> str:
+    """Prints by every way there is, a child process included."""
+    print("by print")
+    print("by stderr", file=sys.stderr)
+    os.write(1, b"by descriptor\n")
+    subprocess.run([sys.executable, "-S", "-c", "print('by a child')"], check=True)
+    return ""
+
+
+def read_stdin(argument: str, reporter: Reporter) -> str:
+    return repr(sys.stdin.read())
+
+
+def leave(argument: str, reporter: Reporter) -> str:
+    print("leaving")
+    os._exit(int(argument))
+
+
+def exit_politely(argument: str, reporter: Reporter) -> str:
+    sys.exit(int(argument))
+
+
+def interrupt(argument: str, reporter: Reporter) -> str:
+    raise KeyboardInterrupt
+
+
+def fail(argument: str, reporter: Reporter) -> str:
+    raise AceError.of(ErrorCode.BAD_INPUT, "No good", why="the test says so")
+
+
+def divide(argument: str, reporter: Reporter) -> str:
+    return str(1 / 0)
+
+
+def exhaust(argument: str, reporter: Reporter) -> str:
+    raise MemoryError("no more")
+
+
+def say_nothing(argument: str, reporter: Reporter) -> None:
+    return None
+
+
+def crash(argument: str, reporter: Reporter) -> str:
+    """A segmentation fault in native code."""
+    ctypes.string_at(0)
+    return ""
+
+
+def close_descriptors(argument: str, reporter: Reporter) -> str:
+    os.closerange(3, 200)
+    time.sleep(FOREVER_S)
+    return ""
+
+
+def spawn(argument: str, reporter: Reporter) -> str:
+    """Leaves children behind: one of our group, one in a session of its own, one that is a plain fork."""
+    pids = [subprocess.Popen([sys.executable, "-S", "-c", CHILD]).pid]
+    pids.append(subprocess.Popen([sys.executable, "-S", "-c", CHILD], start_new_session=True).pid)
+    forked = os.fork()
+    if forked == 0:
+        time.sleep(FOREVER_S)
+        os._exit(0)
+    pids.append(forked)
+    time.sleep(0.3)
+    return " ".join(map(str, pids))
+
+
+def environment(argument: str, reporter: Reporter) -> str:
+    return os.environ.get(argument, "<unset>")
+
+
+def path(argument: str, reporter: Reporter) -> str:
+    import ace_studio
+
+    return "\n".join([str(Path(ace_studio.__file__).parent), *sys.path])
+
+
+def inspect(request: InspectRequest, reporter: Reporter) -> None:
+    name, _, argument = request.path.partition(" ")
+    answer = globals()[name](argument, reporter)
+    if answer is not None:
+        report = FileReport(path=answer, kind="answer", label="", sha256="", size_bytes=0, trust="inspect")
+        reporter.emit(FileInspected(report=report))
+
+
+def doctor(request: object, reporter: Reporter) -> None:
+    raise NotImplementedError
+
+
+def trace(request: TraceRequest, reporter: Reporter) -> None:
+    reporter.phase(Phase.CAPTURE, request.recipe.model.source)
+    reporter.emit(JobFinished())
+
+
+run = trace

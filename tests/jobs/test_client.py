@@ -1,0 +1,395 @@
+"""Real worker processes that misbehave in every way we know, and the client that has to live with them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.jobs.launch import Transport
+from ace_studio.records.errors import ErrorCode
+from ace_studio.records.messages import (
+    JOB_ENDS,
+    AnyEvent,
+    FileInspected,
+    InspectRequest,
+    JobCancelled,
+    JobFailed,
+    JobFinished,
+    LogLine,
+    Progress,
+    TraceRequest,
+    WorkerLost,
+    WorkerReady,
+)
+from ace_studio.records.recipe import ModelChoice, Recipe
+
+HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
+posix = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX")
+
+
+@pytest.fixture
+def make_client() -> Iterator[Callable[..., WorkerClient]]:
+    made: list[WorkerClient] = []
+
+    def make(*args: object, **options: object) -> WorkerClient:
+        client = WorkerClient(*args, **{"handlers": HANDLERS, **options})  # type: ignore[arg-type]
+        made.append(client)
+        client.start()
+        return client
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture
+def client(make_client: Callable[..., WorkerClient]) -> WorkerClient:
+    started = make_client()
+    assert isinstance(take(started, WorkerReady), WorkerReady)
+    return started
+
+
+def ask(what: str, job: str = "job") -> InspectRequest:
+    return InspectRequest(job=job, path=what)
+
+
+def take(client: WorkerClient, *kinds: type[AnyEvent], within_s: float = 20.0) -> AnyEvent:
+    """The next event of one of these kinds."""
+    return collect(client, *kinds, within_s=within_s)[-1]
+
+
+def collect(client: WorkerClient, *kinds: type[AnyEvent], within_s: float = 20.0) -> list[AnyEvent]:
+    """All events up to the next one of these kinds."""
+    deadline_s = time.monotonic() + within_s
+    seen: list[AnyEvent] = []
+    while (left_s := deadline_s - time.monotonic()) > 0:
+        event = client.next_event(left_s)
+        if event is not None:
+            seen.append(event)
+            if isinstance(event, kinds):
+                return seen
+    raise AssertionError(f"none of {kinds} within {within_s} s, only {seen[-5:]}")
+
+
+def answer(client: WorkerClient, what: str) -> str:
+    client.send(ask(what))
+    event = take(client, *JOB_ENDS, WorkerLost)
+    assert isinstance(event, FileInspected), event
+    return event.report.path
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(condition: Callable[[], bool], within_s: float) -> bool:
+    deadline_s = time.monotonic() + within_s
+    while time.monotonic() < deadline_s:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def test_a_worker_says_ready_and_answers(client: WorkerClient) -> None:
+    client.send(ask("echo hello"))
+    progress, end = take(client, Progress), take(client, *JOB_ENDS)
+    assert isinstance(progress, Progress) and (progress.job, progress.detail) == ("job", "hello")
+    assert isinstance(end, FileInspected) and (end.job, end.report.path) == ("job", "hello")
+
+
+def test_start_returns_at_once_and_a_request_sent_before_ready_is_served(
+    make_client: Callable[..., WorkerClient],
+) -> None:
+    begin_s = time.monotonic()
+    client = make_client()
+    client.send(ask("echo early"))
+    assert time.monotonic() - begin_s < 0.1
+    assert isinstance(take(client, FileInspected), FileInspected)
+
+
+def test_a_recipe_travels_whole(client: WorkerClient) -> None:
+    recipe = Recipe(model=ModelChoice(source="model.py", entry="make_model"))
+    client.send(TraceRequest(job="t", recipe=recipe, folder="/tmp"))
+    events = collect(client, JobFinished)
+    assert any(isinstance(event, Progress) and event.detail == "model.py" for event in events)
+
+
+def test_the_loopback_channel_works_as_the_inherited_one(make_client: Callable[..., WorkerClient]) -> None:
+    client = make_client(transport=Transport.LOOPBACK)
+    assert answer(client, "echo over the network") == "over the network"
+
+
+@pytest.mark.parametrize("what", ["fail", "divide", "exhaust", "say_nothing", "exit_politely 0", "interrupt"])
+def test_a_failing_job_is_a_message_and_the_worker_lives(client: WorkerClient, what: str) -> None:
+    client.send(ask(what))
+    failed = take(client, *JOB_ENDS, WorkerLost)
+    assert isinstance(failed, JobFailed)
+    expected = {
+        "fail": "bad-input",
+        "exhaust": "out-of-memory",
+        "exit_politely 0": "user-code",
+        "interrupt": "user-code",
+    }
+    assert failed.problems[0].code == expected.get(what, "internal")
+    assert answer(client, "echo still here") == "still here"
+
+
+def test_an_unexpected_error_carries_its_traceback(client: WorkerClient) -> None:
+    client.send(ask("divide"))
+    failed = take(client, JobFailed)
+    assert isinstance(failed, JobFailed)
+    assert "ZeroDivisionError" in failed.problems[0].why
+    assert "fake_engine.py" in failed.problems[0].details
+
+
+def test_a_job_that_reports_is_cancelled_within_200_ms(client: WorkerClient) -> None:
+    client.send(ask("listen"))
+    take(client, Progress)
+    begin_s = time.monotonic()
+    client.cancel("job")
+    cancelled = take(client, JobCancelled, JobFailed, WorkerLost)
+    assert isinstance(cancelled, JobCancelled)
+    assert time.monotonic() - begin_s < 0.2
+    assert answer(client, "echo again") == "again"
+
+
+def test_a_job_that_sleeps_is_interrupted_and_the_worker_lives(client: WorkerClient) -> None:
+    client.send(ask("sleep"))
+    take(client, Progress)
+    client.cancel("job")
+    assert isinstance(take(client, JobCancelled, JobFailed, WorkerLost, within_s=3), JobCancelled)
+    assert answer(client, "echo again") == "again"
+
+
+@posix
+def test_a_job_that_ignores_everything_is_gone_within_5_s_and_the_next_start_works(client: WorkerClient) -> None:
+    client.send(ask("stubborn"))
+    take(client, Progress)
+    pid = client.pid
+    assert pid is not None
+    begin_s = time.monotonic()
+    client.cancel("job", grace_s=1.5)
+    lost = take(client, WorkerLost)
+    assert time.monotonic() - begin_s < 5.0
+    assert isinstance(lost, WorkerLost) and lost.problem.code is ErrorCode.CANCELLED and lost.job == "job"
+    assert not is_alive(pid)
+    client.start()
+    assert answer(client, "echo back") == "back"
+
+
+def test_cancelling_a_job_that_waits_keeps_it_from_running(client: WorkerClient) -> None:
+    client.send(ask("listen", job="first"))
+    client.send(ask("echo never", job="second"))
+    take(client, Progress)
+    client.cancel("second")
+    client.cancel("first")
+    ends = [take(client, *JOB_ENDS), take(client, *JOB_ENDS)]
+    assert [(type(end), end.job) for end in ends] == [(JobCancelled, "first"), (JobCancelled, "second")]
+
+
+@posix
+def test_kill_9_is_one_message_within_a_second_and_the_next_start_works(client: WorkerClient) -> None:
+    client.send(ask("sleep"))
+    take(client, Progress)
+    begin_s = time.monotonic()
+    os.kill(client.pid or 0, signal.SIGKILL)
+    lost = take(client, WorkerLost)
+    assert time.monotonic() - begin_s < 1.0
+    assert isinstance(lost, WorkerLost)
+    assert (lost.job, lost.exit_code, lost.problem.code) == ("job", -9, ErrorCode.CRASH)
+    assert "SIGKILL" in lost.problem.why
+    assert client.next_event(0.5) is None
+    client.start()
+    assert answer(client, "echo back") == "back"
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_process_that_ends_without_an_answer_is_a_failure(client: WorkerClient, code: int) -> None:
+    client.send(ask(f"leave {code}"))
+    lost = take(client, WorkerLost)
+    assert isinstance(lost, WorkerLost)
+    assert (lost.exit_code, lost.problem.code) == (code, ErrorCode.CRASH)
+    assert "leaving" in lost.problem.details
+
+
+@posix
+def test_a_segmentation_fault_names_the_line_of_python_that_called(client: WorkerClient) -> None:
+    client.send(ask("crash"))
+    lost = take(client, WorkerLost)
+    assert isinstance(lost, WorkerLost)
+    assert "SIGSEGV" in lost.problem.what
+    assert "fake_engine.py" in lost.problem.details
+
+
+@posix
+def test_user_code_that_closes_the_channel_is_found_out(client: WorkerClient) -> None:
+    client.send(ask("close_descriptors"))
+    assert isinstance(take(client, WorkerLost, within_s=5), WorkerLost)
+
+
+def test_everything_printed_arrives_whoever_prints_it(client: WorkerClient) -> None:
+    client.send(ask("shout"))
+    wanted = {"by print", "by stderr", "by descriptor", "by a child"}
+    seen: dict[str, str] = {}
+    while not wanted <= set(seen):
+        line = take(client, LogLine, within_s=5)
+        assert isinstance(line, LogLine)
+        seen[line.text] = line.stream
+    assert seen["by stderr"] == "stderr" and seen["by a child"] == "stdout"
+
+
+def test_a_flood_of_output_is_thinned_and_does_not_stop_the_job(client: WorkerClient) -> None:
+    client.send(ask("flood 200000"))
+    events = collect(client, FileInspected, within_s=30)
+    lines = [event.text for event in events if isinstance(event, LogLine)]
+    assert lines[0].startswith("line 0 ")
+    assert len(lines) < 10_000
+    later = [event.text for event in drain(client, 1.0) if isinstance(event, LogLine)]
+    assert any("lines left out" in line for line in lines + later)
+
+
+def drain(client: WorkerClient, seconds: float) -> list[AnyEvent]:
+    deadline_s = time.monotonic() + seconds
+    seen = []
+    while (left_s := deadline_s - time.monotonic()) > 0:
+        event = client.next_event(left_s)
+        if event is not None:
+            seen.append(event)
+    return seen
+
+
+def test_stdin_is_empty(client: WorkerClient) -> None:
+    assert answer(client, "read_stdin") == "''"
+
+
+@posix
+@pytest.mark.parametrize("end", ["close", "kill", "crash"])
+def test_no_child_of_a_job_survives_the_worker(client: WorkerClient, end: str) -> None:
+    pids = [int(pid) for pid in answer(client, "spawn").split()]
+    worker = client.pid or 0
+    assert all(is_alive(pid) for pid in pids)
+    if end == "close":
+        client.close()
+    elif end == "kill":
+        client.kill()
+    else:
+        os.kill(worker, signal.SIGKILL)
+    assert wait_until(lambda: not any(is_alive(pid) for pid in [worker, *pids]), within_s=2.0)
+
+
+PARENT = """
+import sys, time
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.records.messages import InspectRequest, FileInspected
+client = WorkerClient(handlers=sys.argv[1])
+client.start()
+client.send(InspectRequest(job="j", path="spawn"))
+for event in client.events():
+    if isinstance(event, FileInspected):
+        print(client.pid, event.report.path, flush=True)
+        client.send(InspectRequest(job="k", path=sys.argv[2]))
+"""
+
+
+@posix
+@pytest.mark.parametrize("what", ["sleep", "stubborn"])
+def test_nothing_survives_a_parent_that_was_killed(what: str, root: Path) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, HANDLERS, what], stdout=subprocess.PIPE, cwd=root, text=True
+    )
+    assert parent.stdout is not None
+    pids = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(pids) == 4
+    time.sleep(0.3)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert wait_until(lambda: not any(is_alive(pid) for pid in pids), within_s=2.0)
+
+
+def test_the_worker_sees_a_clean_environment_and_no_token(
+    make_client: Callable[..., WorkerClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "PYTHONHOME", "QT_PLUGIN_PATH"):
+        monkeypatch.setenv(name, "/nonexistent")
+    client = make_client(environment={"ACE_TEST_EXTRA": "yes"})
+    assert answer(client, "environment TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD") == "<unset>"
+    assert answer(client, "environment QT_PLUGIN_PATH") == "<unset>"
+    assert answer(client, "environment ACE_STUDIO_WORKER") == "<unset>"
+    assert answer(client, "environment ACE_TEST_EXTRA") == "yes"
+
+
+def test_the_package_is_found_without_its_folder_on_the_path(client: WorkerClient, root: Path) -> None:
+    package, *path = answer(client, "path").split("\n")
+    assert Path(package) == root / "ace_studio"
+    assert str(root / "ace_studio" / "jobs") not in path
+
+
+def test_an_interpreter_that_is_not_there_is_named(make_client: Callable[..., WorkerClient]) -> None:
+    client = make_client("/nonexistent/python")
+    lost = take(client, WorkerLost, within_s=2)
+    assert isinstance(lost, WorkerLost)
+    assert lost.problem.code is ErrorCode.NOT_FOUND and "/nonexistent/python" in lost.problem.why
+
+
+def test_an_interpreter_without_a_package_is_told_what_to_install(
+    make_client: Callable[..., WorkerClient], tmp_path: Path
+) -> None:
+    handlers = tmp_path / "needs_more.py"
+    handlers.write_text("import torch_that_is_missing.nn\n")
+    lost = take(make_client(handlers=str(handlers)), WorkerLost, within_s=10)
+    assert isinstance(lost, WorkerLost)
+    assert lost.problem.code is ErrorCode.NOT_INSTALLED
+    assert lost.problem.what == "The Python of the engine has no torch_that_is_missing"
+    assert f"{sys.executable} -m pip install torch_that_is_missing" in lost.problem.remedy
+    assert "Traceback" in lost.problem.details
+
+
+def test_a_worker_that_cannot_come_up_says_its_last_words(
+    make_client: Callable[..., WorkerClient], tmp_path: Path
+) -> None:
+    handlers = tmp_path / "broken.py"
+    handlers.write_text("raise RuntimeError('the licence server is down')\n")
+    lost = take(make_client(handlers=str(handlers)), WorkerLost, within_s=10)
+    assert isinstance(lost, WorkerLost)
+    assert "the licence server is down" in lost.problem.why
+
+
+def test_a_worker_of_another_version_is_refused(make_client: Callable[..., WorkerClient], tmp_path: Path) -> None:
+    handlers = tmp_path / "other_version.py"
+    handlers.write_text(
+        "import ace_studio.jobs.worker as worker\nworker.PROTOCOL_VERSION = 99\ninspect = doctor = trace = run = None\n"
+    )
+    lost = take(make_client(handlers=str(handlers)), WorkerLost, within_s=10)
+    assert isinstance(lost, WorkerLost)
+    assert "version 99" in lost.problem.why
+
+
+def test_closing_ends_the_iteration_and_says_nothing_of_a_loss(client: WorkerClient) -> None:
+    pid = client.pid or 0
+    client.close()
+    assert not any(isinstance(event, WorkerLost) for event in client.events())
+    assert not is_alive(pid)
+
+
+def test_a_restart_gives_a_new_worker_without_a_loss(client: WorkerClient) -> None:
+    old = client.pid
+    client.send(ask("sleep"))
+    take(client, Progress)
+    client.restart()
+    ready = take(client, WorkerReady, WorkerLost)
+    assert isinstance(ready, WorkerReady) and ready.pid != old
+    assert answer(client, "echo new") == "new"
