@@ -67,8 +67,8 @@ def recipe_text(recipe: Recipe) -> str:
     lines = [f"format = {recipe.format}"]
     for field in msgspec.structs.fields(Recipe):
         table = getattr(recipe, field.name)
-        if isinstance(table, msgspec.Struct):
-            lines += _table_lines(field.encode_name, table)
+        if isinstance(table, msgspec.Struct) and table != field.default:
+            lines += _table_lines(field.encode_name, table) or _first_line(field.encode_name, table)
     return "\n".join(lines) + "\n"
 
 
@@ -196,6 +196,12 @@ def _table_lines(name: str, table: msgspec.Struct) -> list[str]:
             values.append(_pair(key, value))
     header = ["", f"[{name}]", *values] if values else []
     return [*header, *lists, *tables]
+
+
+def _first_line(name: str, table: msgspec.Struct) -> list[str]:
+    """A table whose values are all default but whose presence says something (``[plan]``: the goal does not choose)."""
+    first = msgspec.structs.fields(type(table))[0]
+    return ["", f"[{name}]", _pair(first.encode_name, getattr(table, first.name))]
 
 
 def _changed(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
