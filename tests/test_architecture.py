@@ -1,0 +1,81 @@
+"""The import contracts hold, and each of them is seen to fail when somebody breaks it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+VIOLATIONS = {
+    "Floors: main > gui | cli > session > jobs > engine > records": (
+        ("records/errors.py", "import ace_studio.session.document"),
+        ("engine/flow.py", "import ace_studio.jobs"),
+        ("jobs/__init__.py", "import ace_studio.cli"),
+    ),
+    "Qt lives in the window only": (
+        ("engine/flow.py", "from PySide6.QtCore import QObject"),
+        ("session/document.py", "import pyqtgraph"),
+    ),
+    "torch and its family live in the engine only": (
+        ("records/errors.py", "import torch"),
+        ("session/document.py", "import onnxruntime"),
+        ("gui/__init__.py", "import ace_studio.jobs.worker\nimport ace_studio.engine.flow"),
+    ),
+    "The session and the window reach the engine through jobs only": (
+        ("session/document.py", "import ace_studio.engine.progress"),
+        ("gui/__init__.py", "import ace_studio.engine.progress"),
+    ),
+}
+"""Contract -> lines that break it, each with the file of the package it is added to."""
+
+
+def contract_names(root: Path) -> list[str]:
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    return [contract["name"] for contract in settings["tool"]["importlinter"]["contracts"]]
+
+
+def broken_contracts(checkout: Path) -> list[str]:
+    """Names of the contracts that the package in this folder breaks."""
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout), "COLUMNS": "300"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Contracts:" in done.stdout, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    return [line.removesuffix("BROKEN").strip() for line in lines if line.endswith(" BROKEN")]
+
+
+@pytest.fixture
+def copy(root, tmp_path) -> Path:
+    """A copy of the package and its settings, to spoil."""
+    skipped = shutil.ignore_patterns("__pycache__", "*.html", "*.j2", "*.png")
+    shutil.copytree(root / "ace_studio", tmp_path / "ace_studio", ignore=skipped)
+    shutil.copy(root / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_the_package_keeps_every_contract(root):
+    assert broken_contracts(root) == []
+
+
+def test_every_contract_has_a_violation_that_proves_it(root):
+    assert set(VIOLATIONS) == set(contract_names(root))
+
+
+@pytest.mark.parametrize(
+    ("contract", "file", "line"),
+    [(contract, file, line) for contract, rows in VIOLATIONS.items() for file, line in rows],
+)
+def test_a_contract_fails_when_it_is_broken(copy, contract, file, line):
+    path = copy / "ace_studio" / file
+    path.write_text(path.read_text(encoding="utf-8") + f"\n{line}\n", encoding="utf-8")
+    assert contract in broken_contracts(copy)
