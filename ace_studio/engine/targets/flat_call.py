@@ -1,0 +1,99 @@
+"""Between what forward takes and the flat list of tensors that a runtime takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export.graph_signature import ConstantArgument, OutputKind, TensorArgument
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.records.errors import AceError, ErrorCode
+
+
+class FlatCall:
+    """Flattens a call and puts the result's nesting back, as it was when the graph was captured."""
+
+    def __init__(self, captured: CapturedModel) -> None:
+        self._example = captured.example
+        self._forward = captured.module.forward
+        _, self._in_spec = pytree.tree_flatten((captured.example.args, dict(captured.example.kwargs)))
+        self._is_plain = not captured.example.kwargs and all(isinstance(one, Tensor) for one in captured.example.args)
+        self._out_spec = captured.program.call_spec.out_spec
+        self._leaves = [
+            spec.arg for spec in captured.program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT
+        ]
+        self._is_single = self._out_spec is not None and self._out_spec.is_leaf() and len(self._leaves) == 1
+
+    def flatten(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
+        """The tensors of a call, in the order of `Example.tensors`.
+
+        Raises: AceError(BAD_INPUT) if the call is not nested like the example that was traced.
+        """
+        if self._is_plain and not kwargs and len(args) == len(self._example.args):
+            return list(args)
+        leaves, spec = pytree.tree_flatten(
+            (args, {name: kwargs[name] for name in self._example.kwargs if name in kwargs})
+        )
+        if spec != self._in_spec or len(kwargs) != len(self._example.kwargs):
+            leaves = self._bind(args, kwargs)
+        return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The same call written in another way: by keyword what the example gave by position, or the reverse."""
+        try:
+            bound = inspect.signature(self._forward).bind(*args, **kwargs).arguments
+            ours = inspect.signature(self._forward).bind(*self._example.args, **self._example.kwargs).arguments
+        except (TypeError, ValueError) as error:
+            raise self._bad_call(str(error)) from error
+        if set(bound) != set(ours):
+            raise self._bad_call(f"it gives {', '.join(bound) or 'nothing'}; traced were {', '.join(ours)}")
+        leaves, spec = pytree.tree_flatten([bound[name] for name in ours])
+        if spec != pytree.tree_structure(list(ours.values())):
+            raise self._bad_call("its arguments are nested in another way")
+        return leaves
+
+    def _bad_call(self, why: str) -> AceError:
+        return AceError.of(
+            ErrorCode.BAD_INPUT,
+            "This call does not look like the example that the graph was captured with",
+            why=why,
+            remedy="Call it with the same arguments, nested in the same way.",
+        )
+
+    def unflatten(self, flat: Sequence[Tensor]) -> Any:
+        """What forward would have given for these tensors; values that are constants of the graph are put back."""
+        if self._is_single:
+            return flat[0]
+        waiting = iter(flat)
+        leaves = [_output_leaf(argument, waiting) for argument in self._leaves]
+        return leaves if self._out_spec is None else pytree.tree_unflatten(leaves, self._out_spec)
+
+
+def _output_leaf(argument: object, waiting: Any) -> Any:
+    if isinstance(argument, ConstantArgument):
+        return argument.value
+    value: Tensor = next(waiting)
+    return value if isinstance(argument, TensorArgument) else value.item()
+
+
+def as_numpy(tensor: Tensor) -> Any:
+    """A view of the tensor's memory as a C-contiguous numpy array; copied only if it has to be.
+
+    Raises: AceError(UNSUPPORTED) for a type that numpy lacks (bfloat16, float8).
+    """
+    try:
+        return tensor.detach().cpu().contiguous().numpy()
+    except TypeError as error:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED, f"An input of type {tensor.dtype} cannot be handed to this runtime", why=str(error)
+        ) from error
+
+
+def as_tensor(array: Any) -> Tensor:
+    """A tensor over the array's memory; copied if numpy does not own it or may not write it."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())

@@ -1,0 +1,51 @@
+"""Which operators of the captured graph ONNX Runtime and OpenVINO can run below fp32, as a table."""
+
+from __future__ import annotations
+
+from ace_studio.records.plan import Precision
+
+_CONVOLUTIONS = frozenset(
+    {"conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
+)
+_LINEAR = frozenset({"linear", "addmm"})
+_PRODUCTS = frozenset({"mm", "bmm", "matmul", "baddbmm", "einsum"})
+_RECURRENT = frozenset({"lstm_cell", "gru_cell", "lstm", "gru", "rnn_tanh", "rnn_tanh_cell", "rnn_relu_cell"})
+_ABSORBED = frozenset({"batch_norm", "relu", "relu_", "relu6", "hardtanh", "hardtanh_", "clamp", "clamp_min", "clamp_"})
+_POOLS = frozenset({"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool2d", "adaptive_avg_pool2d"})
+_SUMS = frozenset({"add", "add_"})
+_MOVES = frozenset(
+    {"view", "reshape", "flatten", "_unsafe_view", "transpose", "permute", "squeeze", "unsqueeze", "cat", "contiguous",
+     "concat", "chunk", "split", "split_with_sizes", "t", "dropout", "alias", "detach", "clone"}
+)  # fmt: skip
+_STATIC = _CONVOLUTIONS | _LINEAR | _PRODUCTS | _RECURRENT | _ABSORBED | _POOLS | _SUMS | _MOVES
+_WEIGHTED = _LINEAR | _PRODUCTS | _RECURRENT
+
+
+def short_name(op: str) -> str:
+    """``aten.conv2d.default`` -> ``conv2d``."""
+    parts = op.split(".")
+    return parts[1] if len(parts) > 2 else parts[-1]
+
+
+def onnxruntime_op_problem(op: str, precision: Precision) -> str:
+    """Why ONNX Runtime leaves an operator at fp32; empty if it does not."""
+    name = short_name(op)
+    if precision is Precision.FP32:
+        return ""
+    if precision is Precision.INT8_STATIC:
+        return "" if name in _STATIC else f"{name} has no 8-bit kernel worth using; it stays fp32"
+    if precision is Precision.INT8_DYNAMIC and name in _CONVOLUTIONS:
+        return "ConvInteger, the only dynamic 8-bit convolution of ONNX Runtime, is slower than fp32"
+    return "" if name in _WEIGHTED else f"{precision} is for products with a constant weight; {name} is none"
+
+
+def openvino_op_problem(op: str, precision: Precision) -> str:
+    """Why OpenVINO leaves an operator at fp32; empty if it does not."""
+    name = short_name(op)
+    if precision in {Precision.FP32, Precision.BF16, Precision.FP16}:
+        return ""
+    if precision is Precision.INT8_STATIC:
+        return "" if name in _STATIC else f"{name} has no 8-bit kernel worth using; it stays fp32"
+    if precision is Precision.INT8_WEIGHT and name in _CONVOLUTIONS:
+        return ""
+    return "" if name in _WEIGHTED else f"{precision} is for products with a constant weight; {name} is none"

@@ -1,0 +1,235 @@
+"""Applying a plan to an ONNX model: quantize-dequantize pairs, dynamic integer products, packed weights.
+
+The pattern decides whether ONNX Runtime fuses: activations unsigned, weights signed and per channel, a quantized
+output at every convolution and product, behind its ReLU, and the bias as int32 with the product of both scales.
+"""
+
+from __future__ import annotations
+
+import copy
+import platform
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx_program import OnnxProgram
+from ace_studio.engine.targets.onnx_static import FOLLOWING_TYPES, PRODUCT_TYPES, StaticChoice, choose_static
+from ace_studio.engine.targets.quiet import hushed
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.plan import Precision
+
+WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
+FLOAT_GIVING_TYPES = frozenset({"Gemm", "MatMul"})
+"""Products with an 8-bit kernel that can give a float result."""
+WEIGHT_BLOCK = 32
+"""Weights that share one scale; the width that ONNX Runtime's packed kernels are best at."""
+INT8_ACCUMULATION = 4
+"""MatMulNBits accuracy level 4: activations are quantized to 8 bits on the fly. Level 0 is several times slower."""
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """Instruction sets of this processor as Linux names them; empty where nobody can tell."""
+    path = Path("/proc/cpuinfo")
+    if not path.exists():
+        return frozenset()
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in {"flags", "Features"}:
+            return frozenset(value.split())
+    return frozenset()
+
+
+def must_reduce_range() -> bool:
+    """Whether weights must leave one bit free: x86 without VNNI adds two unsigned x signed products in 16 bits, which clips."""
+    is_x86 = platform.machine().lower() in {"x86_64", "amd64", "x86", "i686"}
+    return is_x86 and not cpu_flags() & {"avx512_vnni", "avx_vnni"}
+
+
+def apply_plan(program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]) -> Any:
+    """A copy of the program's model in which every op runs as planned.
+
+    Args:
+        program: The fp32 model.
+        job: Plan, calibration and reporter.
+        make_session: Opens a model for a look at activations.
+
+    Raises: AceError(UNSUPPORTED) if the quantizer left everything as it was.
+    """
+    model = copy.deepcopy(program.model)
+    for planned, bits in WEIGHT_BITS.items():
+        if nodes := program.nodes_of(job.plan.ops_at(planned)):
+            model = _pack_weights(model, nodes, bits=bits)
+    if nodes := program.nodes_of(job.plan.ops_at(Precision.INT8_DYNAMIC)):
+        model = _quantize_dynamic(model, nodes)
+    if job.plan.ops_at(Precision.INT8_STATIC):
+        chosen = choose_static(program, job, job.calibration(), make_session=make_session)
+        if chosen.nodes:
+            model = _quantize_static(model, chosen)
+    if job.plan.precisions - {Precision.FP32} and len(model.graph.node) == len(program.model.graph.node):
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "The quantizer changed nothing",
+            why="no node of the ONNX model that belongs to a planned op is of a type it can quantize",
+            remedy="Plan fp32 for this target, or another target.",
+        )
+    return model
+
+
+# --- static ---
+
+
+def _quantize_static(model: Any, chosen: StaticChoice) -> Any:
+    from onnxruntime.quantization import CalibrationMethod, QuantType  # noqa: PLC0415 - optional package
+    from onnxruntime.quantization.calibrate import TensorsData  # noqa: PLC0415
+    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer  # noqa: PLC0415
+
+    ranges = chosen.ranges
+    bounds = {name: (np.float32(min(low, 0.0)), np.float32(max(high, 0.0))) for name, (low, high) in ranges.items()}
+    data = {name: tuple(np.asarray(bound) for bound in pair) for name, pair in bounds.items()}
+    with hushed():
+        quantizer = QDQQuantizer(
+            model,
+            True,  # per channel
+            must_reduce_range(),
+            QuantType.QInt8,
+            QuantType.QUInt8,
+            TensorsData(CalibrationMethod.MinMax, data),
+            sorted(chosen.nodes),
+            [],
+            sorted(PRODUCT_TYPES | FOLLOWING_TYPES),
+            {"WeightSymmetric": True, "ActivationSymmetric": False},
+        )
+        quantizer.quantize_model()
+    drop_idle_pairs(quantizer.model.model, chosen.nodes)
+    return quantizer.model.model
+
+
+def drop_idle_pairs(model: Any, quantized: frozenset[str]) -> None:
+    """Remove, in place, each quantize-dequantize pair behind a product that can give float, if only float nodes read it.
+
+    ``QGemm`` and the integer ``MatMul`` can give float results; rounding those for a float reader is only a loss.
+    """
+    producer = {value: node for node in model.graph.node for value in node.output}
+    readers: dict[str, list[Any]] = {}
+    for node in model.graph.node:
+        for value in node.input:
+            readers.setdefault(value, []).append(node)
+    dropped: set[str] = set()
+    for last in [node for node in model.graph.node if node.op_type == "DequantizeLinear"]:
+        first = producer.get(last.input[0])
+        source = producer.get(first.input[0]) if first is not None else None
+        if source is None or source.op_type not in FLOAT_GIVING_TYPES or len(readers[first.output[0]]) > 1:
+            continue
+        around = [*readers.get(last.output[0], ()), *readers.get(source.output[0], ())]
+        if any(reader.name in quantized for reader in around):
+            continue
+        source.output[0] = last.output[0]
+        dropped |= {first.name, last.name}
+    kept = [node for node in model.graph.node if node.name not in dropped]
+    model.graph.ClearField("node")
+    model.graph.node.extend(kept)
+    _drop_unused_constants(model)
+
+
+# --- dynamic and weight only ---
+
+
+def _quantize_dynamic(model: Any, nodes: Sequence[str]) -> Any:
+    from onnxruntime.quantization import QuantizationMode, QuantType  # noqa: PLC0415 - optional package
+    from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer  # noqa: PLC0415
+
+    split = _split_gemms(model, set(nodes))
+    with hushed():
+        quantizer = ONNXQuantizer(
+            model,
+            True,  # per channel
+            must_reduce_range(),
+            QuantizationMode.IntegerOps,
+            False,  # not static
+            QuantType.QInt8,
+            QuantType.QUInt8,
+            None,
+            [*nodes, *split],
+            [],
+            ["MatMul"],
+            {"MatMulConstBOnly": True, "WeightSymmetric": True},
+        )
+        quantizer.quantize_model()
+    return quantizer.model.model
+
+
+def _pack_weights(model: Any, nodes: Sequence[str], *, bits: int) -> Any:
+    from onnxruntime.quantization.matmul_nbits_quantizer import (  # noqa: PLC0415 - optional package
+        DefaultWeightOnlyQuantConfig,
+        MatMulNBitsQuantizer,
+    )
+
+    chosen = {*nodes, *_split_gemms(model, set(nodes))}
+    excluded = [node.name for node in model.graph.node if node.name not in chosen]
+    with hushed():
+        config = DefaultWeightOnlyQuantConfig(
+            block_size=WEIGHT_BLOCK, is_symmetric=bits == 8, accuracy_level=INT8_ACCUMULATION, bits=bits
+        )
+        quantizer = MatMulNBitsQuantizer(model, nodes_to_exclude=excluded, algo_config=config)
+        quantizer.process()
+    return quantizer.model.model
+
+
+def _split_gemms(model: Any, nodes: set[str]) -> list[str]:
+    """Turn these ``Gemm`` nodes with a constant weight into ``MatMul`` + ``Add``, in place; names of the new products.
+
+    The integer and the packed product exist for ``MatMul`` only.
+    """
+    import onnx  # noqa: PLC0415 - optional package
+
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    made: list[str] = []
+    rebuilt = []
+    for node in model.graph.node:
+        is_plain = node.op_type == "Gemm" and node.name in nodes and _is_plain_gemm(node)
+        if not is_plain or node.input[1] not in constants:
+            rebuilt.append(node)
+            continue
+        weight = onnx.numpy_helper.to_array(constants[node.input[1]])
+        if _attribute(node, "transB", 0):
+            weight = np.ascontiguousarray(weight.T)
+        name = f"{node.name}_product"
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, f"{name}_weight"))
+        has_bias = len(node.input) > 2
+        result = f"{node.output[0]}_product" if has_bias else node.output[0]
+        rebuilt.append(onnx.helper.make_node("MatMul", [node.input[0], f"{name}_weight"], [result], name=name))
+        made.append(name)
+        if has_bias:
+            added = onnx.helper.make_node("Add", [result, node.input[2]], list(node.output), name=node.name)
+            rebuilt.append(added)
+    model.graph.ClearField("node")
+    model.graph.node.extend(rebuilt)
+    _drop_unused_constants(model)
+    return made
+
+
+def _is_plain_gemm(node: Any) -> bool:
+    return (
+        _attribute(node, "alpha", 1.0) == 1.0
+        and _attribute(node, "beta", 1.0) == 1.0
+        and not _attribute(node, "transA", 0)
+    )
+
+
+def _attribute(node: Any, name: str, default: float) -> float:
+    for attribute in node.attribute:
+        if attribute.name == name:
+            return float(attribute.f if attribute.type == attribute.FLOAT else attribute.i)
+    return default
+
+
+def _drop_unused_constants(model: Any) -> None:
+    used = {name for node in model.graph.node for name in node.input} | {output.name for output in model.graph.output}
+    kept = [tensor for tensor in model.graph.initializer if tensor.name in used]
+    model.graph.ClearField("initializer")
+    model.graph.initializer.extend(kept)

@@ -1,0 +1,155 @@
+"""Which nodes of the ONNX model become 8-bit when their ops are planned int8-static, and over which ranges."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.flat_call import as_numpy
+from ace_studio.engine.targets.onnx_program import OnnxProgram
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.plan import Precision
+
+PRODUCT_TYPES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+MOVING_TYPES = frozenset(
+    {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Split", "Slice", "Gather", "Pad", "Concat", "Identity"}
+)
+"""Nodes that change where values are and not what they are."""
+FOLLOWING_TYPES = frozenset(
+    {"Add", "Relu", "Clip", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "Concat", "Reshape", "Transpose",
+     "Squeeze", "Unsqueeze", "Flatten", "Split", "Resize"}
+)  # fmt: skip
+"""Nodes worth running on 8-bit values if all of their inputs are 8-bit already."""
+_RANGES_KEY = "onnx_activation_ranges"
+
+Ranges = Mapping[str, tuple[float, float]]
+"""Value name -> smallest and largest element seen."""
+
+
+@dataclass(frozen=True)
+class StaticChoice:
+    """The nodes to quantize and the ranges of the values around them."""
+
+    nodes: frozenset[str]
+    ranges: Ranges
+
+
+def choose_static(
+    program: OnnxProgram, job: LoweringJob, examples: Sequence[Example], *, make_session: Callable[[Any], Any]
+) -> StaticChoice:
+    """Pick the nodes of the ops planned int8-static that gain by it.
+
+    Products are chosen if calibration saw their inputs move: a recurrent state that was always zero says nothing about
+    its range, and a grid for it would turn every later state into zero. What follows a product is chosen if all that
+    it reads is 8-bit; a sum of two float values would only lose.
+    """
+    planned = set(program.nodes_of(job.plan.ops_at(Precision.INT8_STATIC)))
+    products = [node for node in program.model.graph.node if node.name in planned and node.op_type in PRODUCT_TYPES]
+    ranges = _shared_ranges(program, job, examples, make_session)
+    constants = {tensor.name for tensor in program.model.graph.initializer}
+    chosen: set[str] = set()
+    for node in products:
+        seen = [ranges[name] for name in node.input[:2] if name in ranges]
+        if any(low == high for low, high in seen):
+            owner = program.owners[node.name][0]
+            job.reporter.warn(
+                "calibration-constant",
+                f"{owner} stays fp32: one of its inputs was {seen[0][0]:g} in every calibration example",
+                where=owner,
+            )
+        else:
+            chosen.add(node.name)
+    return StaticChoice(nodes=frozenset(_with_followers(program, planned, chosen, constants)), ranges=ranges)
+
+
+def _with_followers(program: OnnxProgram, planned: set[str], chosen: set[str], constants: set[str]) -> set[str]:
+    """Add the nodes all of whose (non-constant) inputs are made by chosen nodes, in execution order."""
+    made: set[str] = set()
+    result = set(chosen)
+    for node in program.model.graph.node:
+        inputs = [name for name in node.input if name and name not in constants]
+        follows = node.op_type in FOLLOWING_TYPES and node.name in planned and inputs and made.issuperset(inputs)
+        if follows:
+            result.add(node.name)
+        if follows or node.name in chosen:
+            made.update(node.output)
+    return result
+
+
+def _shared_ranges(
+    program: OnnxProgram, job: LoweringJob, examples: Sequence[Example], make_session: Callable[[Any], Any]
+) -> Ranges:
+    """Ranges of all float values, found once per job and set of examples."""
+    if _RANGES_KEY not in job.shared or job.shared[_RANGES_KEY][0] is not examples:
+        job.shared[_RANGES_KEY] = (examples, activation_ranges(program, examples, make_session, job.reporter))
+    ranges: Ranges = job.shared[_RANGES_KEY][1]
+    return ranges
+
+
+def activation_ranges(
+    program: OnnxProgram, examples: Sequence[Example], make_session: Callable[[Any], Any], reporter: Reporter
+) -> Ranges:
+    """Smallest and largest element of every float value around products and what follows them, over all examples.
+
+    Raises: AceError(UNSUPPORTED) if one is not finite.
+    """
+    model = copy.deepcopy(program.model)
+    watched = _watched_values(model)
+    present = {output.name for output in model.graph.output}
+    present |= {entry.name for entry in model.graph.input}
+    model.graph.output.extend(info for name, info in watched.items() if name not in present)
+    session = make_session(model)
+    ranges: dict[str, tuple[float, float]] = {}
+    for index, example in enumerate(examples):
+        reporter.advance(index / len(examples), f"finding ranges, example {index + 1} of {len(examples)}")
+        feed = {name: as_numpy(leaf) for name, leaf in zip(program.input_names, example.tensors(), strict=True)}
+        for name, value in zip(watched, _all_values(session, watched, feed), strict=True):
+            if value.size:
+                low, high = ranges.get(name, (np.inf, -np.inf))
+                ranges[name] = (min(low, float(value.min())), max(high, float(value.max())))
+    _refuse_infinite(ranges)
+    return ranges
+
+
+def _all_values(session: Any, watched: Mapping[str, Any], feed: dict[str, Any]) -> list[Any]:
+    """Values of the watched names; those that are inputs of the model are taken from the feed."""
+    asked = [name for name in watched if name not in feed]
+    found = dict(zip(asked, session.run(asked, feed), strict=True)) if asked else {}
+    return [feed[name] if name in feed else found[name] for name in watched]
+
+
+def _watched_values(model: Any) -> dict[str, Any]:
+    import onnx  # noqa: PLC0415 - optional package
+
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    infos = {info.name: info for info in [*inferred.value_info, *model.graph.input, *model.graph.output]}
+    names = {
+        name
+        for node in model.graph.node
+        if node.op_type in PRODUCT_TYPES | FOLLOWING_TYPES
+        for name in [*node.input, *node.output]
+    }
+    wanted = onnx.TensorProto.FLOAT
+    return {name: infos[name] for name in sorted(names) if name in infos and _element_type(infos[name]) == wanted}
+
+
+def _element_type(info: Any) -> int:
+    return int(info.type.tensor_type.elem_type)
+
+
+def _refuse_infinite(ranges: Ranges) -> None:
+    bad = [name for name, bounds in ranges.items() if not np.isfinite(bounds).all()]
+    if bad:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            f"Calibration saw values that are not finite in {', '.join(bad[:3])}",
+            why="an 8-bit grid needs finite bounds",
+            remedy="Check the calibration examples, or plan fp32 for the op that makes them.",
+        )

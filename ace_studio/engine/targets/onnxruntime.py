@@ -1,0 +1,182 @@
+"""ONNX Runtime: the captured graph as ONNX, quantized so that its integer kernels fuse, and what it really runs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.flat_call import FlatCall, as_numpy, as_tensor
+from ace_studio.engine.targets.onnx_op_support import onnxruntime_op_problem
+from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
+from ace_studio.engine.targets.onnx_quantize import apply_plan
+from ace_studio.engine.targets.onnxruntime_profile import profile_kernels
+from ace_studio.engine.targets.kernels import ReadBack
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.plan import Precision
+
+NEEDED = ("onnx", "onnxscript", "onnxruntime")
+INSTALL = "pip install onnx onnxscript onnxruntime"
+ARTIFACT_NAME = "model.onnx"
+_LOG_ERRORS_ONLY = 3
+_FLOAT_REASON = "ONNX Runtime's CPU kernels compute in fp32: {precision} would be converted at every op and run slower"
+_PRECISION_PROBLEMS = {
+    Precision.FP32: "",
+    Precision.INT8_STATIC: "",
+    Precision.INT8_DYNAMIC: "",
+    Precision.INT8_WEIGHT: "",
+    Precision.INT4_WEIGHT: "",
+    Precision.FP16: _FLOAT_REASON.format(precision="fp16"),
+    Precision.BF16: _FLOAT_REASON.format(precision="bf16"),
+    Precision.FP8: "ONNX Runtime has no fp8 kernels on a CPU",
+}
+
+
+class OnnxRuntimeTarget(Target):
+    """Runs on the CPU, or on CUDA where onnxruntime-gpu is installed and the model lives there."""
+
+    name = "onnxruntime"
+    label = "ONNX Runtime"
+
+    def available(self) -> Availability:
+        """Whether the exporter's and the runtime's packages are there."""
+        missing = [package for package in NEEDED if importlib.util.find_spec(package) is None]
+        if missing:
+            return Availability(ok=False, reason=f"not installed: {', '.join(missing)}", install=INSTALL)
+        return Availability(ok=True, version=importlib.metadata.version("onnxruntime"))
+
+    def precision_problem(self, precision: Precision) -> str:
+        """Why not, for the floats that the CPU kernels lack."""
+        return _PRECISION_PROBLEMS.get(precision, f"ONNX Runtime has no {precision}")
+
+    def op_problem(self, op: str, precision: Precision) -> str:
+        """Why an op stays fp32."""
+        return self.precision_problem(precision) or onnxruntime_op_problem(op, precision)
+
+    def lower(self, job: LoweringJob) -> Lowered:
+        """Export once, apply the plan, open a session."""
+        self._refuse_missing()
+        program = onnx_program_of(job)
+        model = apply_plan(program, job, _session_maker(job))
+        job.reporter.advance(None, "optimizing for ONNX Runtime")
+        return OnnxRuntimeLowered(job, program, model)
+
+    def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
+        """Open ``model.onnx`` on the CPU."""
+        self._refuse_missing()
+        return _flat_function(make_session(path.read_bytes(), threads=threads))
+
+    def _refuse_missing(self) -> None:
+        found = self.available()
+        if not found.ok:
+            raise AceError.of(ErrorCode.NOT_INSTALLED, f"ONNX Runtime is {found.reason}", remedy=found.install)
+
+
+class OnnxRuntimeLowered(Lowered):
+    """A session, and the model it was opened from."""
+
+    def __init__(self, job: LoweringJob, program: OnnxProgram, model: Any) -> None:
+        self._job = job
+        self._program = program
+        self._model = model
+        self._call = FlatCall(job.captured)
+        self._run = _flat_function(_session_maker(job)(model))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it as forward is called."""
+        return self._call.unflatten(self._run(*self._call.flatten(args, kwargs)))
+
+    def read_back(self) -> list[OpActual]:
+        """Profile the traced example and map every kernel back to its ops."""
+        job = self._job
+        kernels = profile_kernels(
+            self._model,
+            self._program,
+            feed=_feed(self._program.input_names, job.captured.example.tensors()),
+            options=session_options(threads=job.threads),
+            providers=providers_for(job.device),
+            planned=job.plan.precision,
+            heavy=job.captured.table,
+            folder=job.folder,
+        )
+        back = ReadBack(table=job.captured.table, plan=job.plan, runtime="ONNX Runtime", folded=self._program.folded)
+        return back.ops(kernels)
+
+    def save(self, folder: Path) -> Path:
+        """Write ``model.onnx``."""
+        path = folder / ARTIFACT_NAME
+        path.write_bytes(self._model.SerializeToString())
+        return path
+
+
+def session_options(*, threads: int) -> Any:
+    """Options of every session: that many threads, all graph optimizations, nothing on stderr, no spinning between calls."""
+    import onnxruntime  # noqa: PLC0415 - optional package
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = _LOG_ERRORS_ONLY
+    # Threads that still spin after a call would take time from whatever is measured next.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    return options
+
+
+def providers_for(device: torch.device) -> list[str]:
+    """Execution providers for a device, the best first.
+
+    Raises: AceError(NOT_INSTALLED) if the device is a GPU and this build of ONNX Runtime has no provider for it.
+    """
+    import onnxruntime  # noqa: PLC0415 - optional package
+
+    if device.type == "cpu":
+        return ["CPUExecutionProvider"]
+    if device.type == "cuda" and "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        return ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    raise AceError.of(
+        ErrorCode.NOT_INSTALLED,
+        f"This ONNX Runtime cannot run on {device.type}",
+        why=f"it has {', '.join(onnxruntime.get_available_providers())}",
+        remedy="Install onnxruntime-gpu, or measure on the CPU.",
+    )
+
+
+def make_session(model: bytes, *, threads: int, device: torch.device | None = None) -> Any:
+    """Open a serialized model.
+
+    Raises: AceError(UNSUPPORTED) in the runtime's words if it refuses the model.
+    """
+    import onnxruntime  # noqa: PLC0415 - optional package
+
+    providers = providers_for(device or torch.device("cpu"))
+    try:
+        return onnxruntime.InferenceSession(model, session_options(threads=threads), providers=providers)
+    except RuntimeError as error:
+        raise AceError.of(ErrorCode.UNSUPPORTED, "ONNX Runtime refuses the model", why=str(error)[:500]) from error
+
+
+def _session_maker(job: LoweringJob) -> Callable[[Any], Any]:
+    return lambda model: make_session(model.SerializeToString(), threads=job.threads, device=job.device)
+
+
+def _feed(names: Sequence[str], tensors: Sequence[Tensor]) -> dict[str, Any]:
+    return {name: as_numpy(tensor) for name, tensor in zip(names, tensors, strict=True)}
+
+
+def _flat_function(session: Any) -> Callable[..., list[Tensor]]:
+    names = [found.name for found in session.get_inputs()]
+    outputs = [found.name for found in session.get_outputs()]
+
+    def run(*tensors: Tensor) -> list[Tensor]:
+        # The runtime makes new arrays for the outputs of every call, so wrapping them without a copy is safe.
+        return [as_tensor(array) for array in session.run(outputs, _feed(names, tensors))]
+
+    return run

@@ -1,0 +1,121 @@
+"""Applying a plan to an OpenVINO model with NNCF: what is not planned is named as ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.flat_call import as_numpy
+from ace_studio.engine.targets.onnx_program import OnnxProgram
+from ace_studio.engine.targets.onnx_static import MOVING_TYPES, StaticChoice, choose_static
+from ace_studio.engine.targets.openvino_import import import_nncf
+from ace_studio.engine.targets.quiet import hushed
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.plan import Precision
+
+INT4_GROUP = 32
+"""Weights that share one scale."""
+_INNER_NAMES = ("", "/WithoutBiases")
+"""A node with a bias becomes two: the arithmetic under this suffix, and the addition under the node's name."""
+_WEIGHT_ONLY = (Precision.INT8_WEIGHT, Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT)
+
+
+def compress(model: Any, program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]) -> Any:
+    """The model with every op as planned; the model itself if fp32 (or a float hint) is all there is.
+
+    Args:
+        model: ``openvino.Model`` that was read from the program's ONNX model; names survive that.
+        program: The fp32 model and its owners.
+        job: Plan, calibration and reporter.
+        make_session: Opens an ONNX model for a look at activations.
+
+    Raises: AceError(UNSUPPORTED) in NNCF's words if it refuses the model.
+    """
+    try:
+        if job.plan.ops_at(Precision.INT8_STATIC):
+            model = _quantize(model, program, job, make_session)
+        for precision in _WEIGHT_ONLY:
+            if ops := job.plan.ops_at(precision):
+                model = _compress_weights(model, program, set(program.nodes_of(ops)), precision)
+    except (RuntimeError, ValueError, TypeError) as error:
+        if isinstance(error, AceError):
+            raise
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "NNCF cannot compress this model as planned",
+            why=(str(error).strip().splitlines() or [type(error).__name__])[0][:300],
+            remedy="Plan fp32 for the ops it names, or another precision.",
+            details=str(error)[:20_000],
+        ) from error
+    return model
+
+
+def _quantize(model: Any, program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]) -> Any:
+    examples = job.calibration()
+    chosen = choose_static(program, job, examples, make_session=make_session)
+    nncf = import_nncf()
+    calibration = CalibrationFeed(program.input_names, examples, job.reporter)
+    with hushed():
+        return nncf.quantize(
+            model,
+            nncf.Dataset(calibration),
+            preset=nncf.QuantizationPreset.MIXED,
+            subset_size=len(examples),
+            fast_bias_correction=True,
+            ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), validate=False),
+        )
+
+
+def _ignored_static(program: OnnxProgram, chosen: StaticChoice) -> list[str]:
+    """Names of all nodes that must stay float. Nodes that only move values are left to NNCF: it looks through them."""
+    kept = [
+        node for node in program.model.graph.node if node.name not in chosen.nodes and node.op_type not in MOVING_TYPES
+    ]
+    return _layer_names(kept)
+
+
+def _layer_names(nodes: Sequence[Any]) -> list[str]:
+    """Every name that OpenVINO may have given to these nodes: the node's, the inner one, or that of a model output."""
+    return [f"{node.name}{suffix}" for node in nodes for suffix in _INNER_NAMES] + [
+        f"{output}{suffix}" for node in nodes for output in node.output for suffix in _INNER_NAMES
+    ]
+
+
+def _compress_weights(model: Any, program: OnnxProgram, nodes: set[str], precision: Precision) -> Any:
+    nncf = import_nncf()
+    ignored = _layer_names([node for node in program.model.graph.node if node.name not in nodes])
+    scope = nncf.IgnoredScope(names=ignored, validate=False)
+    with hushed():
+        if precision is not Precision.INT4_WEIGHT:
+            return nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM, ignored_scope=scope)
+        return nncf.compress_weights(
+            model,
+            mode=nncf.CompressWeightsMode.INT4_ASYM,
+            ratio=1.0,
+            group_size=INT4_GROUP,
+            all_layers=True,
+            ignored_scope=scope,
+            advanced_parameters=nncf.AdvancedCompressionParameters(
+                group_size_fallback_mode=nncf.GroupSizeFallbackMode.ADJUST
+            ),
+        )
+
+
+class CalibrationFeed:
+    """The calibration examples as NNCF reads them, several times over; every step reports, and may cancel."""
+
+    def __init__(self, names: Sequence[str], examples: Sequence[Example], reporter: Reporter) -> None:
+        self._names = names
+        self._examples = examples
+        self._reporter = reporter
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for index, example in enumerate(self._examples):
+            self._reporter.advance(index / len(self), f"calibrating, example {index + 1} of {len(self)}")
+            yield {name: as_numpy(leaf) for name, leaf in zip(self._names, example.tensors(), strict=True)}
