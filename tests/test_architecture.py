@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,8 +51,7 @@ def broken_contracts(checkout: Path) -> list[str]:
         check=False,
     )
     assert "Contracts:" in done.stdout, done.stdout + done.stderr
-    lines = done.stdout.splitlines()
-    return [line.removesuffix("BROKEN").strip() for line in lines if line.endswith(" BROKEN")]
+    return re.findall(r"^(.+?) BROKEN\b.*$", done.stdout, flags=re.MULTILINE)
 
 
 @pytest.fixture
