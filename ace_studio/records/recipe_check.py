@@ -37,7 +37,7 @@ _ENUM_NOUNS: dict[type, str] = {
 }
 _REFERENCE = re.compile(r"(?:.+\.py:)?[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _CONTROL = re.compile(r"[^:\s]+(?::[^:\s]+)?")
-_DIM_KEY = re.compile(r"(.+)\.(\d+)")
+_DIM_KEY = re.compile(r"(.+)\.([0-9]{1,9})", re.DOTALL)
 _FILE_VALUE = re.compile(r".*[./\\].*", re.DOTALL)
 
 
@@ -53,7 +53,13 @@ class Fault:
 
 def recipe_faults(document: Mapping[str, Any]) -> list[Fault]:
     """Everything that is wrong with a parsed recipe whose ``format`` is ours; empty if it can be converted."""
-    return [*_shape_faults(document, _RECIPE_TYPE, ()), *_value_faults(document), *_meaning_faults(document)]
+    misshapen = list(_shape_faults(document, _RECIPE_TYPE, ()))
+    told = {fault.path for fault in misshapen}
+    return [
+        *misshapen,
+        *(fault for fault in _value_faults(document) if fault.path not in told),
+        *_meaning_faults(document),
+    ]
 
 
 def path_text(path: KeyPath) -> str:
