@@ -1,0 +1,134 @@
+"""Open blocks: framed areas with a title bar, and their names where the bar is too small to read."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
+from ace_studio.gui.graph_view.primitives import draw_rects
+from ace_studio.gui.graph_view.stage import ROUND_FROM, TEXT_FROM, Stage
+
+MAX_ROUND = 400
+MAX_NAMES = 60
+TITLE_PIXELS = 13.0
+READABLE_TITLE = 15.0
+"""Height of a title bar, in pixels, from which its text can be read."""
+
+
+def draw_frames(stage: Stage) -> None:
+    """Fill and outline the open blocks, outer ones first."""
+    picture, painter = stage.picture, stage.painter
+    frames = stage.inside(picture.scene.frames)
+    rects = stage.rects(frames)
+    large = (rects[:, 2] > 3) & (rects[:, 3] > 3)
+    frames, rects = frames[large], rects[large]
+    rounded = stage.op_height >= ROUND_FROM and len(frames) <= MAX_ROUND
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, rounded)
+    painter.setPen(QPen(QColor(stage.colours.frame_border), 1))
+    levels = np.minimum(picture.tree.depth[frames] - 1, len(stage.colours.frames) - 1)
+    depths = picture.tree.depth[frames]
+    for depth in np.unique(depths):
+        same = np.flatnonzero(depths == depth)
+        painter.setBrush(QColor(stage.colours.frames[int(levels[same[0]])]))
+        if rounded:
+            radius = min(12.0, 9.0 * stage.camera.scale)
+            for at in same:
+                painter.drawRoundedRect(QRectF(*rects[at]), radius, radius)
+        else:
+            draw_rects(painter, rects[same])
+    _outline_marked(stage, frames, rects)
+
+
+def _outline_marked(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None:
+    """Selected blocks and the one with the keyboard focus."""
+    picture, painter = stage.picture, stage.painter
+    chosen = np.zeros(len(frames), dtype=bool)
+    if picture.selected.any():
+        chosen = picture.share_of(picture.selected, frames) >= 1.0
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for at in np.flatnonzero(chosen | (frames == stage.current)):
+        painter.setPen(QPen(QColor(stage.colours.accent), 2.0 if chosen[at] else 1.2))
+        painter.drawRoundedRect(QRectF(*rects[at]).adjusted(1, 1, -1, -1), 6, 6)
+
+
+def title_of_block(stage: Stage, block: int) -> tuple[str, str]:
+    """Name and the rest of a title bar: class, how many alike, how many ops."""
+    tree = stage.picture.tree
+    name, module_type = stage.picture.titles(block)
+    repeats = tree.repeats[block - tree.root]
+    ops = int(tree.ops_inside[block])
+    parts = [module_type, f"×{repeats}" if repeats else "", f"{ops} op" if ops == 1 else f"{ops} ops"]
+    return name, "  ·  ".join(part for part in parts if part)
+
+
+def draw_frame_names(stage: Stage) -> None:
+    """Titles: in the bar of each block, or as small labels over the far picture."""
+    picture = stage.picture
+    frames = stage.inside(picture.scene.frames)
+    if not len(frames):
+        return
+    rects = stage.rects(frames)
+    bar = TITLE_HEIGHT * stage.camera.scale
+    if bar >= READABLE_TITLE and stage.op_height >= TEXT_FROM:
+        wide = rects[:, 2] > 40
+        for frame, rect in zip(frames[wide], rects[wide], strict=True):
+            _draw_title(stage, int(frame), rect, bar)
+    else:
+        _draw_labels(stage, frames, rects)
+
+
+def _draw_title(stage: Stage, frame: int, rect: np.ndarray, bar: float) -> None:
+    left, top, width, _ = rect
+    scale = stage.camera.scale
+    pixels = max(8, round(min(TITLE_PIXELS * scale, bar * 0.55)))
+    # The title keeps to the visible part of a wide frame.
+    shift = min(max(0.0, -left), max(0.0, width - 160 * scale)) if stage.culls else 0.0
+    start = left + shift + 12 * scale
+    room = width - shift - 24 * scale
+    name, rest = title_of_block(stage, frame)
+    middle = top + bar * 0.5
+    used = stage.texts.draw(
+        stage.painter, name, (start, middle, room), pixels=pixels, colour=QColor(stage.colours.text), bold=True
+    )
+    stage.texts.draw(
+        stage.painter,
+        rest,
+        (start + used + pixels * 0.7, middle, room - used - pixels * 0.7),
+        pixels=max(7, round(pixels * 0.86)),
+        colour=QColor(stage.colours.text_dim),
+    )
+
+
+def _draw_labels(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None:
+    """Names of large open blocks on small plates, outer blocks first, none over another."""
+    painter = stage.painter
+    taken: list[QRectF] = []
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    plate = QColor(stage.colours.panel)
+    plate.setAlpha(225)
+    for frame, rect in zip(frames, rects, strict=True):
+        left, top, width, height = rect
+        if width < 64 or height < 40 or len(taken) >= MAX_NAMES:
+            continue
+        name, rest = title_of_block(stage, int(frame))
+        text = f"{name}  {rest.split('  ·  ')[0]}" if width > 150 else name
+        left, top = max(left + 4, 4.0), max(top + 4, 4.0)
+        room = min(width - 8, 260.0)
+        _, length = stage.texts.get(text, 11, room=room - 10, bold=True, ratio=painter.device().devicePixelRatioF())
+        label = QRectF(left, top, length + 10, 18)
+        if any(label.intersects(other) for other in taken):
+            continue
+        taken.append(label)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(plate)
+        painter.drawRoundedRect(label, 4, 4)
+        stage.texts.draw(
+            painter,
+            text,
+            (left + 5, label.center().y(), room - 10),
+            pixels=11,
+            colour=QColor(stage.colours.text),
+            bold=True,
+        )

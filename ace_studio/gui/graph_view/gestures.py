@@ -1,0 +1,141 @@
+"""Drags of the mouse: panning, the lasso and the zoom box; and what a click selects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+
+from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
+from ace_studio.gui.graph_view.camera import MAX_SCALE
+from ace_studio.gui.graph_view.colours import GraphColours
+
+if TYPE_CHECKING:
+    from ace_studio.gui.graph_view.canvas import GraphCanvas
+
+CLICK_SLACK = 4.0
+"""A press that moves less, in pixels, is a click."""
+
+
+class DragKind(StrEnum):
+    """What moving the mouse with a button down does."""
+
+    PAN = "pan"
+    """Moves the picture."""
+    LASSO = "lasso"
+    """Selects what is encircled."""
+    ZOOM_BOX = "zoom box"
+    """Shows the box as large as fits."""
+
+
+def drag_kind(modifiers: Qt.KeyboardModifier, button: Qt.MouseButton) -> DragKind:
+    """The drag that these keys start."""
+    if button is Qt.MouseButton.LeftButton and modifiers & Qt.KeyboardModifier.ShiftModifier:
+        return DragKind.LASSO
+    if button is Qt.MouseButton.LeftButton and modifiers & Qt.KeyboardModifier.ControlModifier:
+        return DragKind.ZOOM_BOX
+    return DragKind.PAN
+
+
+@dataclass(kw_only=True)
+class Drag:
+    """A drag that is going on."""
+
+    kind: DragKind
+    start: QPointF
+    modifiers: Qt.KeyboardModifier
+    trail: list[QPointF] = field(default_factory=list)
+    has_moved: bool = False
+
+    def move_to(self, place: QPointF) -> QPointF:
+        """Go on to a place; returns the step to apply."""
+        last = self.trail[-1] if self.trail else self.start
+        if not self.has_moved and (place - self.start).manhattanLength() < CLICK_SLACK:
+            return QPointF()
+        self.has_moved = True
+        self.trail.append(place)
+        return place - last
+
+    def draw(self, painter: QPainter, colours: GraphColours) -> None:
+        """The lasso or the box as it is now."""
+        if not self.has_moved or self.kind is DragKind.PAN:
+            return
+        fill = QColor(colours.accent)
+        fill.setAlpha(36)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        painter.setPen(QPen(QColor(colours.accent), 1.2, Qt.PenStyle.DashLine))
+        painter.setBrush(fill)
+        if self.kind is DragKind.LASSO:
+            painter.drawPolygon(QPolygonF([self.start, *self.trail]))
+        else:
+            painter.drawRect(QRectF(self.start, self.trail[-1]).normalized())
+
+
+def finish_drag(canvas: GraphCanvas, drag: Drag, place: QPointF) -> None:
+    """Do what the drag was for."""
+    if not drag.has_moved:
+        _click(canvas, drag, place)
+    elif drag.kind is DragKind.LASSO:
+        _select_inside(canvas, drag)
+    elif drag.kind is DragKind.ZOOM_BOX:
+        box = QRectF(drag.start, place).normalized()
+        left, top = canvas.camera.to_scene(box.left(), box.top())
+        right, bottom = canvas.camera.to_scene(box.right(), box.bottom())
+        if box.width() > CLICK_SLACK and box.height() > CLICK_SLACK:
+            canvas.camera.show((left, top, right, bottom), canvas.width(), canvas.height(), most=MAX_SCALE)
+            canvas.pan(0.0, 0.0)
+
+
+def _click(canvas: GraphCanvas, drag: Drag, place: QPointF) -> None:
+    """Select what was clicked; a click beside everything clears the selection."""
+    picture = canvas.picture
+    if picture is None:
+        return
+    at = canvas.camera.to_scene(place.x(), place.y())
+    node = picture.node_at(*at)
+    adds = bool(drag.modifiers & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier))
+    if node >= 0 and picture.arrangement.is_open(node) and not _on_title(canvas, node, at[1]):
+        canvas.set_current(node)
+        node = -1
+    elif node >= 0:
+        canvas.set_current(node)
+    if node >= 0:
+        canvas.select([node], adds=adds)
+    elif not adds:
+        canvas.select([])
+
+
+def _on_title(canvas: GraphCanvas, block: int, y: float) -> bool:
+    return canvas.picture is not None and y - canvas.picture.scene.y[block] <= TITLE_HEIGHT
+
+
+def _select_inside(canvas: GraphCanvas, drag: Drag) -> None:
+    """Select the boxes whose middle is inside the lasso."""
+    picture = canvas.picture
+    if picture is None:
+        return
+    scene, boxes = picture.scene, picture.scene.boxes
+    x = (scene.x[boxes] + scene.width[boxes] / 2) * canvas.camera.scale + canvas.camera.dx
+    y = (scene.y[boxes] + scene.height[boxes] / 2) * canvas.camera.scale + canvas.camera.dy
+    outline = np.array([(point.x(), point.y()) for point in (drag.start, *drag.trail)])
+    chosen = boxes[inside_polygon(outline, x, y)]
+    adds = bool(drag.modifiers & Qt.KeyboardModifier.ControlModifier)
+    canvas.select(chosen.tolist(), adds=adds)
+
+
+def inside_polygon(outline: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Which points are inside a closed outline, by the even-odd rule.
+
+    Shapes: outline [corners, 2]; x, y [points] -> [points].
+    """
+    inside = np.zeros(len(x), dtype=bool)
+    for (x0, y0), (x1, y1) in zip(outline, np.roll(outline, -1, axis=0), strict=True):
+        if y0 == y1:
+            continue
+        crosses = (y0 > y) != (y1 > y)
+        inside ^= crosses & (x < (x1 - x0) * (y - y0) / (y1 - y0) + x0)
+    return inside

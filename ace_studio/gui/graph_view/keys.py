@@ -1,0 +1,155 @@
+"""What the keys do in the graph: one row per key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
+
+from ace_studio.gui.graph_view.picture import Picture
+
+if TYPE_CHECKING:
+    from ace_studio.gui.graph_view.canvas import GraphCanvas
+
+Key = Qt.Key
+
+
+def handle_key(canvas: GraphCanvas, event: QKeyEvent) -> bool:
+    """Do what the key is for; False if it is for nothing here."""
+    other = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.MetaModifier
+    if event.modifiers() & other or canvas.picture is None or not len(canvas.picture.table):
+        return False
+    action = KEYS.get(Qt.Key(event.key()))
+    if action is None:
+        return False
+    action(canvas, event)
+    event.accept()
+    return True
+
+
+def _frame_selection(canvas: GraphCanvas, _: QKeyEvent) -> None:
+    frame_selected(canvas)
+
+
+def frame_selected(canvas: GraphCanvas) -> None:
+    """Show the selection as large as fits, else the current node, else everything."""
+    picture = canvas.picture
+    if picture is None:
+        return
+    if picture.selected.any():
+        canvas.frame(np.unique(picture.scene.stands_for[picture.selected]).tolist())
+    elif canvas.current >= 0:
+        canvas.frame([canvas.current])
+    else:
+        canvas.fit()
+
+
+def _toggle(canvas: GraphCanvas, _: QKeyEvent) -> None:
+    canvas.toggle(canvas.current)
+
+
+def _clear(canvas: GraphCanvas, _: QKeyEvent) -> None:
+    canvas.select([])
+
+
+def _walk(step: Callable[[Picture, int], int]) -> Callable[[GraphCanvas, QKeyEvent], None]:
+    def walk(canvas: GraphCanvas, event: QKeyEvent) -> None:
+        picture = canvas.picture
+        if picture is None:
+            return
+        node = step(picture, canvas.current) if canvas.current >= 0 else _first(picture)
+        if node < 0:
+            return
+        canvas.set_current(node)
+        canvas.select([node], adds=bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
+        canvas.show_node(node)
+
+    return walk
+
+
+def _first(picture: Picture) -> int:
+    """The first box of the graph."""
+    boxes = picture.scene.boxes
+    return int(boxes[np.argmin(picture.tree.first_row[boxes])])
+
+
+def _nearest(picture: Picture, node: int, nodes: np.ndarray) -> int:
+    """The one whose middle is horizontally nearest; -1 if there is none."""
+    nodes = nodes[nodes != node]
+    if not len(nodes):
+        return -1
+    scene = picture.scene
+    middle = scene.x[nodes] + scene.width[nodes] / 2
+    return int(nodes[np.argmin(np.abs(middle - scene.x[node] - scene.width[node] / 2))])
+
+
+def neighbours(picture: Picture, node: int, *, downstream: bool) -> np.ndarray:
+    """Visible boxes that read from a node (or that it reads from), across the frames of open blocks."""
+    inside = np.zeros(len(picture.table), dtype=bool)
+    inside[picture.rows_inside(node)] = True
+    source = np.array(picture.table.edge_source, dtype=np.int64)
+    target = np.array(picture.table.edge_target, dtype=np.int64)
+    if not downstream:
+        source, target = target, source
+    rows = target[inside[source] & ~inside[target]] if len(source) else source
+    return np.unique(picture.scene.stands_for[rows])
+
+
+def _down(picture: Picture, node: int) -> int:
+    return _nearest(picture, node, neighbours(picture, node, downstream=True))
+
+
+def _up(picture: Picture, node: int) -> int:
+    return _nearest(picture, node, neighbours(picture, node, downstream=False))
+
+
+def _sideways(direction: int) -> Callable[[Picture, int], int]:
+    def step(picture: Picture, node: int) -> int:
+        """The next node of the same block at about the same height."""
+        scene = picture.scene
+        parent = int(picture.tree.parent[node])
+        if parent < 0:
+            return -1
+        beside = picture.tree.children(parent)
+        middle = scene.y + scene.height / 2
+        level = np.abs(middle[beside] - middle[node]) <= np.maximum(scene.height[beside], scene.height[node]) / 2
+        ahead = (scene.x[beside] - scene.x[node]) * direction > 0
+        found = beside[level & ahead]
+        return int(found[np.argmin(np.abs(scene.x[found] - scene.x[node]))]) if len(found) else -1
+
+    return step
+
+
+KEYS: dict[Qt.Key, Callable[[GraphCanvas, QKeyEvent], None]] = {
+    Key.Key_Space: lambda canvas, _: canvas.fit(),
+    Key.Key_F: _frame_selection,
+    Key.Key_Backspace: lambda canvas, _: canvas.close_around(),
+    Key.Key_Return: _toggle,
+    Key.Key_Enter: _toggle,
+    Key.Key_Escape: _clear,
+    Key.Key_Down: _walk(_down),
+    Key.Key_Up: _walk(_up),
+    Key.Key_Left: _walk(_sideways(-1)),
+    Key.Key_Right: _walk(_sideways(1)),
+    Key.Key_Plus: lambda canvas, _: canvas.zoom(1.25),
+    Key.Key_Equal: lambda canvas, _: canvas.zoom(1.25),
+    Key.Key_Minus: lambda canvas, _: canvas.zoom(0.8),
+    Key.Key_Home: lambda canvas, _: _go_to(canvas, _first),
+    Key.Key_End: lambda canvas, _: _go_to(canvas, _last),
+}
+
+
+def _last(picture: Picture) -> int:
+    boxes = picture.scene.boxes
+    return int(boxes[np.argmax(picture.tree.first_row[boxes])])
+
+
+def _go_to(canvas: GraphCanvas, choose: Callable[[Picture], int]) -> None:
+    if canvas.picture is not None:
+        node = choose(canvas.picture)
+        canvas.set_current(node)
+        canvas.select([node])
+        canvas.show_node(node)

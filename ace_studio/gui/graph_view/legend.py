@@ -1,0 +1,122 @@
+"""The legend of the present colouring; a click on an entry dims its ops, another brings them back."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap
+from PySide6.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
+
+from ace_studio.gui.graph_view.colours import Colouring, GraphColours, text_on
+
+SWATCH = 16
+
+
+class Legend(QWidget):
+    """One switch per category that occurs in the graph."""
+
+    filter_changed = Signal(frozenset)
+    """Indices of the categories that are switched off."""
+
+    def __init__(self, parent: QWidget) -> None:
+        """Start empty and hidden."""
+        super().__init__(parent)
+        self._colours: GraphColours | None = None
+        self._title = QLabel(self)
+        self._box = QVBoxLayout(self)
+        self._box.setContentsMargins(10, 8, 10, 8)
+        self._box.setSpacing(1)
+        self._box.addWidget(self._title)
+        self._entries: dict[int, QToolButton] = {}
+        self.setAccessibleName("Legend")
+        self.hide()
+
+    @property
+    def entries(self) -> dict[int, QToolButton]:
+        """The switches by category index."""
+        return dict(self._entries)
+
+    def show_colouring(self, colouring: Colouring, category: np.ndarray, *, colours: GraphColours) -> None:
+        """Make an entry for every category that some op has.
+
+        Args:
+            colouring: What the colours mean.
+            category: [rows] category of each row, -1 for none.
+            colours: Of the theme.
+        """
+        for button in self._entries.values():
+            self._box.removeWidget(button)
+            button.hide()
+            button.deleteLater()
+        self._entries.clear()
+        self._colours = colours
+        self._title.setText(colouring.label[:1].upper() + colouring.label[1:])
+        self._title.setStyleSheet(f"color: {colours.text}; font-weight: 600; padding: 0 2px 3px 2px")
+        counts = np.bincount(category[category >= 0], minlength=len(colouring.categories))
+        for at in np.flatnonzero(counts):
+            self._entries[int(at)] = button = self._entry(colouring, int(at), count=int(counts[at]))
+            self._box.addWidget(button)
+        self.setVisible(bool(self._entries))
+        self._box.activate()
+        self.resize(self.sizeHint())
+
+    def _entry(self, colouring: Colouring, at: int, *, count: int) -> QToolButton:
+        button = QToolButton(self)
+        button.setCheckable(True)
+        button.setChecked(True)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setAutoRaise(True)
+        button.setIcon(self._icon(colouring.colours[at], colouring.letters[at]))
+        button.setIconSize(QSize(SWATCH, SWATCH))
+        button.setText(f"{colouring.categories[at]}  {count:,}")
+        button.setAccessibleName(f"{colouring.categories[at]}, {count} ops")
+        button.setToolTip("Dim or show these ops")
+        if self._colours is not None:
+            button.setStyleSheet(
+                "QToolButton { border: 1px solid transparent; border-radius: 4px; padding: 1px 5px 1px 2px;"
+                f" color: {self._colours.text}; text-align: left; background: transparent }}"
+                f"QToolButton:hover, QToolButton:focus {{ border-color: {self._colours.accent} }}"
+            )
+        button.toggled.connect(lambda shown: self._mark(button, shown=shown))
+        return button
+
+    def _icon(self, colour: str, letter: str) -> QIcon:
+        ratio = self.devicePixelRatioF()
+        pixmap = QPixmap(QSize(SWATCH, SWATCH) * ratio)
+        pixmap.setDevicePixelRatio(ratio)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(pixmap)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(colour))
+        square = QRectF(1, 1, SWATCH - 2, SWATCH - 2)
+        painter.drawRoundedRect(square, 4, 4)
+        font = painter.font()
+        font.setPixelSize(10)
+        font.setBold(True)
+        painter.setFont(font)
+        painter.setPen(QPen(QColor(text_on(colour))))
+        painter.drawText(square, Qt.AlignmentFlag.AlignCenter, letter)
+        painter.end()
+        return QIcon(pixmap)
+
+    def _mark(self, button: QToolButton, *, shown: bool) -> None:
+        """Strike the name out; a style sheet cannot change the font with the state."""
+        font = button.font()
+        font.setStrikeOut(not shown)
+        button.setFont(font)
+        self.filter_changed.emit(frozenset(at for at, button in self._entries.items() if not button.isChecked()))
+
+    def paintEvent(self, event: object) -> None:  # noqa: N802 - Qt's name
+        """The plate behind the entries."""
+        del event
+        if self._colours is None:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        plate = QColor(self._colours.panel)
+        plate.setAlpha(236)
+        painter.setPen(QPen(QColor(self._colours.panel_border), 1))
+        painter.setBrush(plate)
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 7, 7)
+        painter.end()

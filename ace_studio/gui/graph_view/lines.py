@@ -1,0 +1,125 @@
+"""Edges: curves with arrowheads where they are close, straight lines where they are many."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+
+from ace_studio.gui.graph_layout import PieceKind, Scene
+from ace_studio.gui.graph_view.colours import blend
+from ace_studio.gui.graph_view.primitives import draw_lines as draw_all_lines
+from ace_studio.gui.graph_view.stage import ROUND_FROM, Stage
+
+MAX_CURVES = 2500
+MAX_SMOOTH = 9000
+MAX_ARROWS = 900
+STEPS_CLOSE, STEPS_FAR = 14, 7
+ARROW = 7.5
+"""Length of an arrowhead in the scene."""
+
+
+def draw_lines(stage: Stage) -> None:
+    """Draw the visible pieces of all edges; those at the selection last and stronger."""
+    scene = stage.picture.scene
+    ends, index = _visible(stage)
+    if not len(index):
+        return
+    strong = _strong(stage)[index]
+    kind, arrow = scene.piece_kind[index], scene.piece_arrow[index]
+    colour = stage.colours.edge
+    if strong.any():
+        colour = blend(colour, stage.colours.background, share=0.62)
+    for mask, shade, width in ((~strong, colour, 1.3), (strong, stage.colours.accent, 2.2)):
+        if mask.any():
+            _draw(stage, ends[mask], (kind[mask], arrow[mask]), colour=shade, width=width)
+
+
+def _visible(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
+    """Pieces that touch the window, in pixels, and their indices."""
+    pieces, camera = stage.picture.scene.pieces, stage.camera
+    if stage.culls:
+        left, top = camera.to_scene(-4, -4)
+        right, bottom = camera.to_scene(stage.width + 4, stage.height + 4)
+        x0, y0, x1, y1 = pieces.T
+        seen = (np.maximum(y0, y1) > top) & (np.minimum(y0, y1) < bottom)
+        seen &= (np.maximum(x0, x1) > left) & (np.minimum(x0, x1) < right)
+        # Within 0.5 px of each other the ends are one point on the screen.
+        apart = (np.abs(x1 - x0) + np.abs(y1 - y0)) * camera.scale > 0.5
+        seen &= apart | (stage.picture.scene.piece_arrow != 0)
+        index = np.flatnonzero(seen)
+    else:
+        index = np.arange(len(pieces))
+    offset = np.array([camera.dx, camera.dy, camera.dx, camera.dy])
+    return pieces[index] * camera.scale + offset, index
+
+
+def _strong(stage: Stage) -> np.ndarray:
+    """Which pieces belong to the selected boxes or to the one under the pointer."""
+    picture, scene = stage.picture, stage.picture.scene
+    marked = np.zeros(picture.tree.node_count + 1, dtype=bool)
+    selected = picture.selected
+    if selected.any() and not selected.all():
+        whole = picture.share_of(selected, scene.boxes) >= 1.0
+        marked[scene.boxes[whole]] = True
+    if stage.hovered >= 0 and scene.visible[stage.hovered] and not picture.arrangement.is_open(stage.hovered):
+        marked[stage.hovered] = True
+    if not marked.any():
+        return np.zeros(len(scene.pieces), dtype=bool)
+    leading = _leads_to(scene, marked)
+    return marked[scene.piece_source] | marked[scene.piece_target] | leading
+
+
+def _leads_to(scene: Scene, marked: np.ndarray) -> np.ndarray:
+    """Pieces shared by several edges on the way to marked nodes."""
+    deepest = np.full(len(marked), -1)
+    last = marked[scene.piece_target] & (scene.piece_target >= 0)
+    np.maximum.at(deepest, scene.piece_source[last], scene.piece_rank[last])
+    return (scene.piece_target < 0) & (scene.piece_rank < deepest[scene.piece_source])
+
+
+def _draw(stage: Stage, ends: np.ndarray, marks: tuple[np.ndarray, np.ndarray], *, colour: str, width: float) -> None:
+    kind, arrow = marks
+    painter = stage.painter
+    close = stage.op_height >= ROUND_FROM
+    pen = QPen(QColor(colour), max(1.0, width * min(1.6, max(0.55, stage.camera.scale))))
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    painter.setPen(pen)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, close or len(ends) < MAX_SMOOTH)
+    curved = (kind == PieceKind.CURVE) & (np.abs(ends[:, 0] - ends[:, 2]) > 1.0)
+    if not close or curved.sum() > MAX_CURVES:
+        draw_all_lines(painter, ends)
+    else:
+        draw_all_lines(painter, ends[~curved])
+        pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+        painter.setPen(pen)
+        draw_all_lines(painter, bend(ends[curved], STEPS_CLOSE if curved.sum() < 400 else STEPS_FAR))
+    if close and np.count_nonzero(arrow) <= MAX_ARROWS:
+        _draw_arrows(stage, ends, arrow, colour=colour)
+
+
+def bend(ends: np.ndarray, steps: int) -> np.ndarray:
+    """Curves that leave and arrive vertically, as short straight lines.
+
+    Shapes: ends [curves, 4] -> [curves * steps, 4].
+    """
+    t = np.linspace(0.0, 1.0, steps + 1)
+    x0, y0, x1, y1 = (ends[:, at, None] for at in range(4))
+    # A cubic Bezier curve whose control points lie half way down, straight below and above the ends.
+    ease = 3 * t**2 - 2 * t**3
+    fall = 1.5 * t * (1 - t) ** 2 + 1.5 * t**2 * (1 - t) + t**3
+    x, y = x0 + (x1 - x0) * ease, y0 + (y1 - y0) * fall
+    return np.stack([x[:, :-1], y[:, :-1], x[:, 1:], y[:, 1:]], axis=-1).reshape(-1, 4)
+
+
+def _draw_arrows(stage: Stage, ends: np.ndarray, arrow: np.ndarray, *, colour: str) -> None:
+    """Small triangles: at the end pointing down, or at the start pointing up."""
+    painter = stage.painter
+    size = min(11.0, max(4.0, ARROW * stage.camera.scale))
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(colour))
+    for at in np.flatnonzero(arrow):
+        x, y = (ends[at, 2], ends[at, 3]) if arrow[at] > 0 else (ends[at, 0], ends[at, 1])
+        back = y - size if arrow[at] > 0 else y + size
+        painter.drawPolygon(QPolygonF([QPointF(x, y), QPointF(x - size * 0.46, back), QPointF(x + size * 0.46, back)]))

@@ -1,0 +1,148 @@
+"""What a graph view shows, without a widget: the scene, the category of every box, selection and matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from ace_studio.gui.graph_layout import Arrangement, Hierarchy, Scene
+from ace_studio.gui.graph_layout.sizes import detail_of, title_of
+from ace_studio.gui.graph_view.colours import Colouring
+from ace_studio.records.graph import GraphTable, OpKind
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Picture:
+    """One graph as it is shown now."""
+
+    def __init__(self, table: GraphTable, colouring: Colouring) -> None:
+        """Open as many blocks as stay readable."""
+        self.table = table
+        self.arrangement = Arrangement(table)
+        self.arrangement.open_readably()
+        self.tree: Hierarchy = self.arrangement.tree
+        self.scene: Scene = self.arrangement.scene()
+        self.selected: Mask = np.zeros(len(table), dtype=bool)
+        self.matched: Mask = np.zeros(len(table), dtype=bool)
+        self.version = 0
+        self._row_of = {op_id: row for row, op_id in enumerate(table.op_id)}
+        self._titles: dict[int, tuple[str, str]] = {}
+        self.set_colouring(colouring)
+
+    def set_colouring(self, colouring: Colouring) -> None:
+        """Show another property; every category is visible again."""
+        self.colouring = colouring
+        value = colouring.value_of
+        self.category = np.array([value.get(op_id, -1) for op_id in self.table.op_id], dtype=np.int64)
+        self.hidden_categories: frozenset[int] = frozenset()
+        self.mix = self._count_categories()
+        self.version += 1
+
+    def _count_categories(self) -> npt.NDArray[np.int64]:
+        """[blocks, categories] how many ops of each category a block contains."""
+        kinds = len(self.colouring.categories)
+        counts = np.zeros((len(self.tree.names), kinds), dtype=np.int64)
+        is_op = np.array([kind is OpKind.OP for kind in self.table.kind], dtype=bool)
+        counted = np.flatnonzero((self.category >= 0) & is_op)
+        for level in range(self.tree.ancestors.shape[1]):
+            node = self.tree.ancestors[counted, level]
+            inside = node >= self.tree.root
+            flat = (node[inside] - self.tree.root) * kinds + self.category[counted[inside]]
+            counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
+        return counts
+
+    def rows_of(self, op_ids: Iterable[str]) -> list[int]:
+        """Rows of these ops; unknown ids are left out."""
+        return [self._row_of[op_id] for op_id in op_ids if op_id in self._row_of]
+
+    def op_ids(self, mask: Mask) -> tuple[str, ...]:
+        """Ids of the marked rows."""
+        return tuple(self.table.op_id[row] for row in np.flatnonzero(mask))
+
+    def rows_inside(self, node: int) -> npt.NDArray[np.int64]:
+        """Rows in a block, or the row itself."""
+        if node < self.tree.root:
+            return np.array([node])
+        return np.flatnonzero(self.tree.ancestors[:, self.tree.depth[node]] == node)
+
+    def share_of(self, mask: Mask, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Which part of each visible box or frame is marked, 0..1."""
+        marked = np.zeros(self.tree.node_count)
+        np.add.at(marked, self.scene.stands_for[mask], 1.0)
+        for level in range(self.tree.ancestors.shape[1] - 1):
+            block = self.tree.ancestors[mask, level]
+            inside = (block >= self.tree.root) & (self.scene.stands_for[mask] != block)
+            np.add.at(marked, block[inside], 1.0)
+        return marked[nodes] / np.maximum(self.tree.rows_inside[nodes], 1)
+
+    def row_visible(self, row: int) -> bool:
+        """Whether the row has a box of its own now."""
+        return bool(self.scene.visible[row])
+
+    def dimmed(self, boxes: npt.NDArray[np.int64]) -> Mask:
+        """Which boxes the legend has filtered out: blocks only if nothing inside is left."""
+        if not self.hidden_categories:
+            return np.zeros(len(boxes), dtype=bool)
+        off = np.zeros(len(self.colouring.categories) + 1, dtype=bool)
+        off[list(self.hidden_categories)] = True
+        dim = np.zeros(len(boxes), dtype=bool)
+        rows = boxes < self.tree.root
+        dim[rows] = off[self.category[boxes[rows]]]
+        kept = self.mix[boxes[~rows] - self.tree.root][:, ~off[:-1]].sum(axis=1)
+        dim[~rows] = kept == 0
+        return dim
+
+    def refresh(self) -> None:
+        """Make the scene anew after blocks were opened or closed."""
+        self.scene = self.arrangement.scene()
+        self.version += 1
+
+    def titles(self, node: int) -> tuple[str, str]:
+        """The two lines written on a box."""
+        known = self._titles.get(node)
+        if known is None:
+            known = self._titles[node] = self._make_titles(node)
+        return known
+
+    def _make_titles(self, node: int) -> tuple[str, str]:
+        if node < self.tree.root:
+            return title_of(self.table, node), detail_of(self.table, node)
+        at = node - self.tree.root
+        return self.tree.names[at] or "model", self.tree.types[at]
+
+    def node_at(self, x: float, y: float) -> int:
+        """The box under a point, else the innermost open block, else -1."""
+        scene = self.scene
+        boxes = scene.boxes
+        inside = (
+            (scene.x[boxes] <= x)
+            & (x <= scene.x[boxes] + scene.width[boxes])
+            & (scene.y[boxes] <= y)
+            & (y <= scene.y[boxes] + scene.height[boxes])
+        )
+        found = boxes[inside]
+        return int(found[-1]) if len(found) else self.frame_at(x, y)
+
+    def frame_at(self, x: float, y: float) -> int:
+        """The innermost open block around a point, or -1."""
+        scene, frames = self.scene, self.scene.frames
+        inside = (
+            (scene.x[frames] <= x)
+            & (x <= scene.x[frames] + scene.width[frames])
+            & (scene.y[frames] <= y)
+            & (y <= scene.y[frames] + scene.height[frames])
+        )
+        found = frames[inside]
+        return int(found[-1]) if len(found) else -1
+
+    def bounds(self, nodes: Iterable[int]) -> tuple[float, float, float, float] | None:
+        """Left, top, right and bottom around visible nodes; None without any."""
+        kept = np.array([node for node in nodes if self.scene.visible[node]], dtype=np.int64)
+        if not len(kept):
+            return None
+        scene = self.scene
+        right, bottom = scene.x[kept] + scene.width[kept], scene.y[kept] + scene.height[kept]
+        return float(scene.x[kept].min()), float(scene.y[kept].min()), float(right.max()), float(bottom.max())

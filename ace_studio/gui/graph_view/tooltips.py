@@ -1,0 +1,68 @@
+"""What the pointer says about an op or a block."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import PurePath
+
+from ace_studio.gui.graph_view.picture import Picture
+from ace_studio.records.graph import GraphTable
+
+_UNITS = ("", "k", "M", "G", "T", "P")
+
+
+def count_text(count: float, unit: str) -> str:
+    """A count with a decimal prefix: ``1.23 GFLOP``."""
+    step = 0
+    while abs(count) >= 1000 and step < len(_UNITS) - 1:
+        count /= 1000
+        step += 1
+    return f"{count:.3g} {_UNITS[step]}{unit}"
+
+
+def tooltip_of(picture: Picture, node: int) -> str:
+    """Rich text; every name from the model is escaped."""
+    title, rows = _op_facts(picture, node) if node < picture.tree.root else _block_facts(picture, node)
+    cells = "".join(
+        f"<tr><td style='padding-right:10px'>{name}</td><td>{escape(value)}</td></tr>" for name, value in rows if value
+    )
+    return f"<b>{escape(title)}</b><table>{cells}</table>"
+
+
+def _op_facts(picture: Picture, row: int) -> tuple[str, list[tuple[str, str]]]:
+    table = picture.table
+    category = int(picture.category[row])
+    file = table.file[row]
+    line = f"{PurePath(table.files[file]).name}:{table.line[row]}" if 0 <= file < len(table.files) else ""
+    coloured = picture.colouring.categories[category] if category >= 0 else ""
+    return table.op_id[row], [
+        ("operator", table.op[row]),
+        ("module", table.module[row]),
+        ("shape", table.shape[row]),
+        ("type", table.dtype[row]),
+        ("device", table.device[row]),
+        ("computes", count_text(table.flops[row], "FLOP") if table.flops[row] else ""),
+        ("weights", count_text(table.weight_bytes[row], "B") if table.weight_bytes[row] else ""),
+        ("result", count_text(table.output_bytes[row], "B") if table.output_bytes[row] else ""),
+        ("source", line),
+        (escape(picture.colouring.label), coloured),
+    ]
+
+
+def _block_facts(picture: Picture, block: int) -> tuple[str, list[tuple[str, str]]]:
+    tree, at = picture.tree, block - picture.tree.root
+    rows = picture.rows_inside(block)
+    repeats = tree.repeats[at]
+    return tree.paths[at] or picture.table.name, [
+        ("class", tree.types[at]),
+        ("identical", f"{repeats} layers" if repeats else ""),
+        ("ops", f"{int(tree.ops_inside[block]):,}"),
+        ("computes", _total(picture.table, rows.tolist(), "flops", "FLOP")),
+        ("weights", _total(picture.table, rows.tolist(), "weight_bytes", "B")),
+    ]
+
+
+def _total(table: GraphTable, rows: list[int], column: str, unit: str) -> str:
+    values: tuple[int, ...] = getattr(table, column)
+    total = sum(values[row] for row in rows)
+    return count_text(total, unit) if total else ""
