@@ -19,6 +19,9 @@ from ace_studio.records.plan import WEIGHTED_OPS, Precision
 _DECORATION = re.compile(r"^fused |(_nchwc|_nhwc)?(_token_\d+)?$")
 """What ONNX Runtime adds to the name of a node, or to that of its result, when it rewrites it."""
 
+_QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "FakeQuantize"})
+"""Kernels between precisions; an op that only they are left of (a ReLU in front of an unsigned grid) is absorbed."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -102,7 +105,7 @@ def _walk_back(starts: Sequence[Step], producer: Mapping[str, Step], *, stop: se
 def owners_of(
     covered: Mapping[str, Sequence[str]], owners: Mapping[str, Sequence[str]], heavy: frozenset[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Name of each new step -> op ids that own it; an op of ``heavy`` (weighted ops) first, else the nearest to the output."""
+    """Name of each new step -> op ids that own it; one of ``heavy`` (the weighted ops) first, else the last to run."""
     result = {}
     for name, old_names in covered.items():
         ids = list(dict.fromkeys(op_id for old in old_names for op_id in owners.get(old, ())))
@@ -140,6 +143,8 @@ class ReadBack:
     runtime: str
     folded: Mapping[str, str] = field(default_factory=dict)
     """Op id -> why nothing is left of it."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """Op id -> why the quantizer left it, or part of it, as it was."""
 
     def ops(self, kernels: Iterable[Kernel]) -> list[OpActual]:
         """What became of every op, in row order."""
@@ -157,6 +162,8 @@ class ReadBack:
         ]
 
     def _one(self, op_id: str, kernels: list[Kernel], fused_into: Kernel | None) -> OpActual:
+        if kernels and all(kernel.kind in _QUANTIZERS for kernel in kernels):
+            return OpActual(op_id=op_id, actual="fused", device=kernels[0].device, reason=f"done by {kernels[0].kind}")
         if kernels:
             return self._executed(op_id, kernels)
         if fused_into is not None:
@@ -185,9 +192,12 @@ class ReadBack:
         words = f"{self.runtime} ran {kinds}"
         precisions = sorted({kernel.precision for kernel in deciding})
         if len(precisions) > 1:
-            return f"{words}; its {len(kernels)} kernels ran at {' and '.join(precisions)}"
+            return self._noted(op_id, f"{words}; its {len(kernels)} kernels ran at {' and '.join(precisions)}")
         if deciding[0].precision != planned:
-            return f"planned {planned}, but {words} at {deciding[0].precision}"
+            return self._noted(op_id, f"planned {planned}, but {words} at {deciding[0].precision}")
         if planned is Precision.FP32:
             return f"{words}; {self.plan.reason[op_id]}" if op_id in self.plan.reason else words
         return words
+
+    def _noted(self, op_id: str, words: str) -> str:
+        return f"{words}: {self.notes[op_id]}" if op_id in self.notes else words

@@ -85,12 +85,12 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
             exported = torch.onnx.export(
                 captured.program, args=(), dynamo=True, verbose=False, optimize=False, opset_version=OPSET
             )
-        except Exception as error:  # noqa: BLE001 - border: translating may run the user's own operators
+        except Exception as error:  # border: translating may run the user's own operators
             raise _export_problem(captured, error, said.getvalue()) from error
         if exported is None:
             raise _unsupported("The exporter gave no ONNX model", "it returned nothing")
         _name_interface(exported.model.graph, captured)
-        graph_inputs = [value.name for value in exported.model.graph.inputs]
+        graph_inputs = [str(value.name) for value in exported.model.graph.inputs]
         before, owners_before = _marked_steps(exported.model.graph)
         exported.optimize()
         _rename_dims(exported.model.graph, captured)
@@ -159,7 +159,7 @@ def _input_names(captured: CapturedModel) -> tuple[str, ...]:
 
 
 def _name_interface(graph: Any, captured: CapturedModel) -> None:
-    """Give inputs and outputs the names that the user knows; a value inside that has such a name already gets another."""
+    """Give inputs and outputs the names that the user knows; a value inside that has such a name gets another."""
     placeholders = _tensor_placeholders(captured.program)
     wanted = dict(zip(placeholders, _input_names(captured), strict=False))
     new_names = {id(value): wanted.get(value.name, value.name) for value in graph.inputs}
@@ -205,7 +205,8 @@ def _path_name(path: Sequence[Any]) -> str:
 
 def _marked_steps(graph: Any) -> tuple[list[Step], dict[str, tuple[str, ...]]]:
     """The exported nodes before any optimization, and the op id that each one was marked with."""
-    steps, owners = [], {}
+    steps: list[Step] = []
+    owners: dict[str, tuple[str, ...]] = {}
     for index, node in enumerate(graph):
         node.name = node.name or f"node_{index}"
         inputs = tuple(value.name for value in node.inputs if value is not None)

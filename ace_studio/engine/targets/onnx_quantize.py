@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,13 +45,15 @@ def cpu_flags() -> frozenset[str]:
 
 
 def must_reduce_range() -> bool:
-    """Whether weights must leave one bit free: x86 without VNNI adds two unsigned x signed products in 16 bits, which clips."""
+    """Whether weights must leave one bit free: x86 without VNNI adds two products in 16 bits, which clips."""
     is_x86 = platform.machine().lower() in {"x86_64", "amd64", "x86", "i686"}
     return is_x86 and not cpu_flags() & {"avx512_vnni", "avx_vnni"}
 
 
-def apply_plan(program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]) -> Any:
-    """A copy of the program's model in which every op runs as planned.
+def apply_plan(
+    program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]
+) -> tuple[Any, Mapping[str, str]]:
+    """A copy of the program's model in which every op runs as planned; and why some ops do not (op id -> why).
 
     Args:
         program: The fp32 model.
@@ -61,6 +63,7 @@ def apply_plan(program: OnnxProgram, job: LoweringJob, make_session: Callable[[A
     Raises: AceError(UNSUPPORTED) if the quantizer left everything as it was.
     """
     model = copy.deepcopy(program.model)
+    notes: Mapping[str, str] = {}
     for planned, bits in WEIGHT_BITS.items():
         if nodes := program.nodes_of(job.plan.ops_at(planned)):
             model = _pack_weights(model, nodes, bits=bits)
@@ -68,6 +71,7 @@ def apply_plan(program: OnnxProgram, job: LoweringJob, make_session: Callable[[A
         model = _quantize_dynamic(model, nodes)
     if job.plan.ops_at(Precision.INT8_STATIC):
         chosen = choose_static(program, job, job.calibration(), make_session=make_session)
+        notes = chosen.notes
         if chosen.nodes:
             model = _quantize_static(model, chosen)
     if job.plan.precisions - {Precision.FP32} and len(model.graph.node) == len(program.model.graph.node):
@@ -77,7 +81,7 @@ def apply_plan(program: OnnxProgram, job: LoweringJob, make_session: Callable[[A
             why="no node of the ONNX model that belongs to a planned op is of a type it can quantize",
             remedy="Plan fp32 for this target, or another target.",
         )
-    return model
+    return model, notes
 
 
 # --- static ---
@@ -110,7 +114,7 @@ def _quantize_static(model: Any, chosen: StaticChoice) -> Any:
 
 
 def drop_idle_pairs(model: Any, quantized: frozenset[str]) -> None:
-    """Remove, in place, each quantize-dequantize pair behind a product that can give float, if only float nodes read it.
+    """Remove, in place, each pair behind a product that can give float, where only float nodes read the result.
 
     ``QGemm`` and the integer ``MatMul`` can give float results; rounding those for a float reader is only a loss.
     """
@@ -123,7 +127,12 @@ def drop_idle_pairs(model: Any, quantized: frozenset[str]) -> None:
     for last in [node for node in model.graph.node if node.op_type == "DequantizeLinear"]:
         first = producer.get(last.input[0])
         source = producer.get(first.input[0]) if first is not None else None
-        if source is None or source.op_type not in FLOAT_GIVING_TYPES or len(readers[first.output[0]]) > 1:
+        if (
+            first is None
+            or source is None
+            or source.op_type not in FLOAT_GIVING_TYPES
+            or len(readers[first.output[0]]) > 1
+        ):
             continue
         around = [*readers.get(last.output[0], ()), *readers.get(source.output[0], ())]
         if any(reader.name in quantized for reader in around):

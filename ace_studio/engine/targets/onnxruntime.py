@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ from torch import Tensor
 
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.flat_call import FlatCall, as_numpy, as_tensor
+from ace_studio.engine.targets.kernels import ReadBack
 from ace_studio.engine.targets.onnx_op_support import onnxruntime_op_problem
 from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.onnx_quantize import apply_plan
 from ace_studio.engine.targets.onnxruntime_profile import profile_kernels
-from ace_studio.engine.targets.kernels import ReadBack
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import Precision
 
@@ -63,9 +63,9 @@ class OnnxRuntimeTarget(Target):
         """Export once, apply the plan, open a session."""
         self._refuse_missing()
         program = onnx_program_of(job)
-        model = apply_plan(program, job, _session_maker(job))
+        model, notes = apply_plan(program, job, _session_maker(job))
         job.reporter.advance(None, "optimizing for ONNX Runtime")
-        return OnnxRuntimeLowered(job, program, model)
+        return OnnxRuntimeLowered(job, program, model, notes=notes)
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.onnx`` on the CPU."""
@@ -81,10 +81,11 @@ class OnnxRuntimeTarget(Target):
 class OnnxRuntimeLowered(Lowered):
     """A session, and the model it was opened from."""
 
-    def __init__(self, job: LoweringJob, program: OnnxProgram, model: Any) -> None:
+    def __init__(self, job: LoweringJob, program: OnnxProgram, model: Any, *, notes: Mapping[str, str]) -> None:
         self._job = job
         self._program = program
         self._model = model
+        self._notes = notes
         self._call = FlatCall(job.captured)
         self._run = _flat_function(_session_maker(job)(model))
 
@@ -105,7 +106,13 @@ class OnnxRuntimeLowered(Lowered):
             heavy=job.captured.table,
             folder=job.folder,
         )
-        back = ReadBack(table=job.captured.table, plan=job.plan, runtime="ONNX Runtime", folded=self._program.folded)
+        back = ReadBack(
+            table=job.captured.table,
+            plan=job.plan,
+            runtime="ONNX Runtime",
+            folded=self._program.folded,
+            notes=self._notes,
+        )
         return back.ops(kernels)
 
     def save(self, folder: Path) -> Path:
@@ -116,7 +123,7 @@ class OnnxRuntimeLowered(Lowered):
 
 
 def session_options(*, threads: int) -> Any:
-    """Options of every session: that many threads, all graph optimizations, nothing on stderr, no spinning between calls."""
+    """Options of every session: so many threads, all graph optimizations, silence, no spinning between calls."""
     import onnxruntime  # noqa: PLC0415 - optional package
 
     options = onnxruntime.SessionOptions()

@@ -73,12 +73,14 @@ class OpenVinoTarget(Target):
             )
         program = onnx_program_of(job)
         model = import_openvino().Core().read_model(program.model.SerializeToString())
-        model = compress(model, program, job, lambda onnx_model: OpenVinoSession(onnx_model, threads=job.threads))
+        model, notes = compress(
+            model, program, job, lambda onnx_model: OpenVinoSession(onnx_model, threads=job.threads)
+        )
         options = _planned_options(job)
         for key in _STORED_OPTIONS:
             model.set_rt_info(options[key], [_OUR_SECTION, key])
         job.reporter.advance(None, "compiling for OpenVINO")
-        return OpenVinoLowered(job, program, model, options)
+        return OpenVinoLowered(job, program, model, options=options, notes=notes)
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.xml`` with the weights beside it."""
@@ -117,11 +119,14 @@ _CAPABILITY: Mapping[Precision, tuple[str, str]] = {
 class OpenVinoLowered(Lowered):
     """A compiled model, and the model it was compiled from."""
 
-    def __init__(self, job: LoweringJob, program: OnnxProgram, model: Any, options: dict[str, str]) -> None:
+    def __init__(
+        self, job: LoweringJob, program: OnnxProgram, model: Any, *, options: dict[str, str], notes: Mapping[str, str]
+    ) -> None:
         self._job = job
         self._program = program
         self._model = model
         self._options = options
+        self._notes = notes
         self._call = FlatCall(job.captured)
         self._run = _flat_function(_compile(model, options))
 
@@ -142,7 +147,13 @@ class OpenVinoLowered(Lowered):
             table=job.captured.table,
             is_dynamic=self._options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] != "0",
         )
-        back = ReadBack(table=job.captured.table, plan=job.plan, runtime="OpenVINO", folded=self._program.folded)
+        back = ReadBack(
+            table=job.captured.table,
+            plan=job.plan,
+            runtime="OpenVINO",
+            folded=self._program.folded,
+            notes=self._notes,
+        )
         return back.ops(kernels)
 
     def save(self, folder: Path) -> Path:

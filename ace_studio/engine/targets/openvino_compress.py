@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ace_studio.engine.flow import Example
@@ -23,8 +23,10 @@ _INNER_NAMES = ("", "/WithoutBiases")
 _WEIGHT_ONLY = (Precision.INT8_WEIGHT, Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT)
 
 
-def compress(model: Any, program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]) -> Any:
-    """The model with every op as planned; the model itself if fp32 (or a float hint) is all there is.
+def compress(
+    model: Any, program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]
+) -> tuple[Any, Mapping[str, str]]:
+    """The model with every op as planned, and why some ops are not (op id -> why).
 
     Args:
         model: ``openvino.Model`` that was read from the program's ONNX model; names survive that.
@@ -34,9 +36,13 @@ def compress(model: Any, program: OnnxProgram, job: LoweringJob, make_session: C
 
     Raises: AceError(UNSUPPORTED) in NNCF's words if it refuses the model.
     """
+    notes: Mapping[str, str] = {}
     try:
         if job.plan.ops_at(Precision.INT8_STATIC):
-            model = _quantize(model, program, job, make_session)
+            examples = job.calibration()
+            chosen = choose_static(program, job, examples, make_session=make_session)
+            notes = chosen.notes
+            model = _quantize(model, program, chosen, CalibrationFeed(program.input_names, examples, job.reporter))
         for precision in _WEIGHT_ONLY:
             if ops := job.plan.ops_at(precision):
                 model = _compress_weights(model, program, set(program.nodes_of(ops)), precision)
@@ -50,20 +56,19 @@ def compress(model: Any, program: OnnxProgram, job: LoweringJob, make_session: C
             remedy="Plan fp32 for the ops it names, or another precision.",
             details=str(error)[:20_000],
         ) from error
-    return model
+    return model, notes
 
 
-def _quantize(model: Any, program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]) -> Any:
-    examples = job.calibration()
-    chosen = choose_static(program, job, examples, make_session=make_session)
+def _quantize(model: Any, program: OnnxProgram, chosen: StaticChoice, calibration: CalibrationFeed) -> Any:
+    if not chosen.nodes:
+        return model
     nncf = import_nncf()
-    calibration = CalibrationFeed(program.input_names, examples, job.reporter)
     with hushed():
         return nncf.quantize(
             model,
             nncf.Dataset(calibration),
             preset=nncf.QuantizationPreset.MIXED,
-            subset_size=len(examples),
+            subset_size=len(calibration),
             fast_bias_correction=True,
             ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), validate=False),
         )

@@ -11,7 +11,7 @@ _NO_TELEMETRY = "NNCF_CI"
 
 
 def import_openvino() -> Any:
-    """The ``openvino`` package. Reading, compiling and running models sends nothing; its converter, which does, is not used."""
+    """The ``openvino`` package. Its converter would send usage data and is not used; the rest sends nothing."""
     import openvino  # noqa: PLC0415 - optional package
 
     return openvino

@@ -11,8 +11,10 @@ from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import Precision
 
 _NOT_COMPUTED = frozenset({"Const", "Input", "Output", "Parameter", "Result"})
-_PRODUCTS = frozenset({"Convolution", "FullyConnected", "MatMul", "Deconvolution", "ScaledDotProductAttention", "RNNSeq",
-                       "RNNCell", "LSTMSequence", "LSTMCell", "MHA", "GroupConvolution"})  # fmt: skip
+_PRODUCTS = frozenset(
+    {"Convolution", "FullyConnected", "MatMul", "Deconvolution", "ScaledDotProductAttention", "RNNSeq", "RNNCell",
+     "LSTMSequence", "LSTMCell", "MHA", "GroupConvolution"}
+)  # fmt: skip
 _CONVERSIONS = frozenset({"Reorder", "FakeQuantize", "Convert", "Subgraph_Reorder"})
 _TYPE_PRECISION = {
     "u8": Precision.INT8_STATIC,
