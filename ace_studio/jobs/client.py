@@ -83,7 +83,7 @@ class WorkerClient:
     @property
     def is_running(self) -> bool:
         """Whether a worker is starting or alive."""
-        return self._worker is not None and not self._worker.ended.is_set()
+        return self._worker is not None and self._worker.is_alive
 
     def start(self) -> None:
         """Start a worker and return at once; WorkerReady or WorkerLost follows. Does nothing if one is running."""
@@ -176,6 +176,12 @@ class _Worker:
     def pid(self) -> int | None:
         return self._launched.process.pid if self._launched else None
 
+    @property
+    def is_alive(self) -> bool:
+        """False only once its WorkerLost is in the queue."""
+        with self._lock:
+            return not self.ended.is_set()
+
     # --- what the owner asks ---
 
     def send(self, request: AnyRequest) -> None:
@@ -266,8 +272,8 @@ class _Worker:
             job = self._jobs[0] if self._jobs else ""
             self._jobs.clear()
             self.ended.set()
-        if not self._is_quiet:
-            self._put(WorkerLost(job=job, problem=problem, exit_code=exit_code))
+            if not self._is_quiet:
+                self._put(WorkerLost(job=job, problem=problem, exit_code=exit_code))
 
     def _start_pumps(self, process: subprocess.Popen[bytes]) -> list[LogPump]:
         pumps = []

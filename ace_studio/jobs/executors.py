@@ -35,7 +35,11 @@ class WorkerExecutor:
 
         Closing the iterator early, as Ctrl-C does, cancels the job and waits until it has stopped.
         """
-        self._client.start()
+        if not self._client.is_running:
+            # What the lost worker left in the queue is not about this request.
+            while self._client.next_event(0) is not None:
+                pass
+            self._client.start()
         self._client.send(request)
         is_over = False
         try:

@@ -7,12 +7,30 @@ import tempfile
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.session.document import Document
 from ace_studio.session.trust import file_sha256
 
 COMPANIONS = {".xml": (".bin",), ".onnx": (".onnx.data", ".onnx_data", ".data")}
 """Suffix of an artifact -> suffixes of the files beside it (same stem) that hold its weights."""
 FREE_STEM = {".xml"}
 """Formats whose companion follows the file's stem; the others carry its name inside and must keep it."""
+
+
+def export_run(document: Document, run_index: int, destination: Path) -> tuple[Path, ...]:
+    """Copy the artifact of a run to a file or folder; returns the files written.
+
+    Raises: AceError as `copy_artifact` does, and NOT_FOUND if the run has no artifact.
+    """
+    runs = document.runs
+    artifact = runs[run_index].artifact if 0 <= run_index < len(runs) else None
+    if not artifact:
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            "This run has no artifact",
+            why="Its target failed, or keeps nothing on disk",
+            remedy="Choose a run whose status is ok",
+        )
+    return tuple(copy_artifact(Path(document.output) / artifact, destination))
 
 
 def artifact_files(artifact: Path) -> tuple[Path, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from ace_studio.records.messages import (
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.results import TargetRun
 from ace_studio.session.document import Activity, Document, Selection
+from ace_studio.session.recipe_paths import rebase_recipe
 
 PROBLEM_LIMIT = 50
 
@@ -40,10 +42,28 @@ def with_problems(document: Document, *problems: Any) -> Document:
     return replace(document, problems=(*kept, *problems)[-PROBLEM_LIMIT:])
 
 
-def without_runs(document: Document) -> Document:
-    """The document as a new run starts: the runs before it are in the history."""
+def without_runs(document: Document, *, output: str) -> Document:
+    """The document as a new run into a folder starts: the runs before it are in the history."""
     selection = replace(document.selection, run=None)
-    return replace(document, baseline=None, runs=(), result=None, output="", ran_with=None, selection=selection)
+    return replace(document, baseline=None, runs=(), result=None, output=output, ran_with=None, selection=selection)
+
+
+def moved_to(document: Document, recipe: Recipe, target: Path) -> Document:
+    """The document with its choices saved in a file, perhaps of another folder than before."""
+    old_folder = Path(document.folder)
+    captured_with, ran_with = (
+        found if found is None else rebase_recipe(found, old_folder, target.parent)
+        for found in (document.captured_with, document.ran_with)
+    )
+    return replace(
+        document,
+        recipe=recipe,
+        recipe_path=str(target),
+        folder=str(target.parent),
+        is_dirty=False,
+        captured_with=captured_with,
+        ran_with=ran_with,
+    )
 
 
 def _progress(document: Document, event: Progress, asked_with: Recipe) -> Document:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import platformdirs
@@ -56,3 +57,10 @@ class UserFolders:
     def autosave(self) -> Path:
         """Unsaved choices of running windows, one file each."""
         return self.state / "autosave"
+
+
+def new_run_folder(runs: Path, title: str) -> Path:
+    """A folder for a run that is not there yet, named by local time and what is run."""
+    first = runs / f"{datetime.now().astimezone():%Y-%m-%d-%H%M%S}-{Path(title).stem or 'run'}"
+    others = (first.with_name(f"{first.name}-{number}") for number in range(2, 1000))
+    return next(path for path in (first, *others) if not path.exists())

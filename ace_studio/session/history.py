@@ -12,6 +12,7 @@ import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.results import Result, decode_result
+from ace_studio.session.folders import UserFolders
 
 SCHEMA_VERSION = 1
 _SCHEMA = """
@@ -61,6 +62,18 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Folder with the artifacts."""
     tags: tuple[str, ...] = ()
 
+    @property
+    def summary(self) -> str:
+        """The run in a few words: what was chosen, and what it gave."""
+        parts = [self.status, f"{self.target} {self.precision}".strip()]
+        if self.latency_ms is not None:
+            parts.append(f"{self.latency_ms:.3g} ms")
+        if self.speedup is not None:
+            parts.append(f"{self.speedup:.2f}x")
+        if self.metric_drop is not None:
+            parts.append(f"metric drop {self.metric_drop:.2%}")
+        return ", ".join(part for part in parts if part)
+
 
 class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     """A past run whole."""
@@ -75,6 +88,11 @@ class History:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    @classmethod
+    def open_default(cls) -> History:
+        """The history of this user, which the window and the command line share."""
+        return cls(UserFolders.of_user().history)
 
     def add(
         self,
@@ -115,7 +133,7 @@ class History:
             )
             return int(cursor.lastrowid or 0)
 
-    def list_runs(self, *, limit: int = 1000, fingerprint: str = "", tag: str = "") -> tuple[RunSummary, ...]:
+    def list(self, *, limit: int = 1000, fingerprint: str = "", tag: str = "") -> tuple[RunSummary, ...]:
         """The newest runs, newest first; only those of a fingerprint or with a tag if asked.
 
         Raises: AceError(NOT_FOUND) if the database cannot be read.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.safe_file import write_atomically
+from ace_studio.session.document import Document
+from ace_studio.session.recipe_paths import code_files
 
 
 class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,3 +89,24 @@ def file_sha256(path: Path) -> str:
     """SHA-256 of a file's bytes, in hex. Raises: OSError."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def files_to_trust(document: Document) -> Iterator[tuple[str, str]]:
+    """Path and SHA-256 of all that a word of trust is about.
+
+    That is the file that was inspected, what the engine asked trust for, and other code that the recipe names.
+    """
+    report = document.file
+    if report is not None and report.sha256:
+        yield report.path, report.sha256
+    for problem in document.problems:
+        if problem.code is ErrorCode.UNTRUSTED and (sha256 := _hash_in(problem)):
+            yield problem.where, sha256
+    for file in code_files(document.recipe, Path(document.folder)):
+        with suppress(OSError):
+            yield str(file), file_sha256(file)
+
+
+def _hash_in(problem: Problem) -> str:
+    """The hash that the engine asked trust for; empty if the problem names none."""
+    return next((line[7:].strip() for line in problem.details.splitlines() if line.startswith("sha256:")), "")

@@ -1,0 +1,113 @@
+"""The verbs that change a choice; each is one step of undo, with words for the menu."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.plan import Precision, rule_problem
+from ace_studio.records.recipe import CaptureChoice, Goal, MeasureChoice, Recipe
+from ace_studio.records.tensors import DimChoice, TensorSpec
+from ace_studio.session import choices
+from ace_studio.session.document import Document
+from ace_studio.session.recipe_paths import relative_to
+
+
+class ChoiceVerbs:
+    """Part of `Session`: everything that the user can choose. Quick edits of the same thing are one step."""
+
+    @property
+    def document(self) -> Document:
+        """What there is now."""
+        raise NotImplementedError
+
+    def _choose(self, label: str, recipe: Recipe, *, subject: str = "") -> None:
+        """Make these the choices, as an undoable step. Steps of one ``subject`` in quick succession are merged."""
+        raise NotImplementedError
+
+    def _report(self, *problems: Problem) -> None:
+        """Show problems."""
+        raise NotImplementedError
+
+    def set_entry(self, name: str) -> None:
+        """The callable that makes the model."""
+        self._choose("entry", choices.change(self.document.recipe, "model", entry=name), subject="entry")
+
+    def set_weights(self, path: str) -> None:
+        """The state dict to load into the model; empty for none."""
+        relative = relative_to(Path(path), Path(self.document.folder)) if path else ""
+        self._choose("weights", choices.change(self.document.recipe, "model", weights=relative))
+
+    def set_rows(self, rows: Sequence[dict[str, TensorSpec]]) -> None:
+        """The rows of the shape table."""
+        changed = choices.change(self.document.recipe, "inputs", rows=tuple(rows))
+        self._choose("example shapes", changed, subject="rows")
+
+    def set_dim(self, name: str, choice: DimChoice) -> None:
+        """What one dimension (``x.0``) should be."""
+        self._choose(f"{name} {choice}", choices.with_dim(self.document.recipe, name, choice), subject=f"dim {name}")
+
+    def set_tracing(self, name: str) -> None:
+        """The callable that gives the examples to trace with; empty for the rows."""
+        self._choose("tracing inputs", choices.change(self.document.recipe, "inputs", tracing=name), subject="tracing")
+
+    def set_capture(self, capture: CaptureChoice) -> None:
+        """The rungs to try, their time limit, and the controls."""
+        self._choose("capture options", replace(self.document.recipe, capture=capture), subject="capture")
+
+    def set_default_precision(self, precision: Precision) -> None:
+        """The precision of every op that no rule names."""
+        changed = choices.with_default_precision(self.document.recipe, precision)
+        self._choose(f"default precision {precision}", changed)
+
+    def set_plan_from_goal(self, from_goal: bool) -> None:
+        """Whether the goal chooses the precisions."""
+        label = "precisions from the goal" if from_goal else "precisions by hand"
+        self._choose(label, choices.change(self.document.recipe, "plan", from_goal=from_goal))
+
+    def set_rule(self, match: str, precision: Precision) -> None:
+        """A rule such as ``module:layer1.*``; it goes to the end, where it wins."""
+        fault = rule_problem(match)
+        if fault:
+            self._report(Problem(code=ErrorCode.RECIPE, what=fault, remedy="Write for example module:layer1.*"))
+            return
+        changed = choices.with_rules(self.document.recipe, (match,), precision)
+        self._choose(f"{precision} for {match}", changed, subject=f"rule {match}")
+
+    def remove_rule(self, match: str) -> None:
+        """Remove the rules with these very words."""
+        self._choose(f"remove {match}", choices.with_rules(self.document.recipe, (match,), None))
+
+    def set_precision_of_ops(self, op_ids: Sequence[str], precision: Precision | None) -> None:
+        """The precision of these very ops; None removes their own rules again."""
+        matches = choices.op_matches(op_ids)
+        count = "1 op" if len(matches) == 1 else f"{len(matches)} ops"
+        label = f"{precision} for {count}" if precision else f"no own precision for {count}"
+        self._choose(label, choices.with_rules(self.document.recipe, matches, precision))
+
+    def set_targets(self, names: Sequence[str]) -> None:
+        """The targets to lower to; none means ``auto``."""
+        names = tuple(dict.fromkeys(names)) or ("auto",)
+        self._choose("targets", choices.change(self.document.recipe, "targets", names=names))
+
+    def set_goal(self, goal: Goal) -> None:
+        """What the result must satisfy."""
+        self._choose("goal", replace(self.document.recipe, goal=goal), subject="goal")
+
+    def set_measure(self, measure: MeasureChoice) -> None:
+        """Threads, rounds and device."""
+        self._choose("how to measure", replace(self.document.recipe, measure=measure), subject="measure")
+
+    def set_calibration(self, *, inputs: str | None = None, samples: int | None = None) -> None:
+        """The callable that gives calibration inputs, and how many to use; None leaves a value as it is."""
+        values = {key: value for key, value in (("inputs", inputs), ("samples", samples)) if value is not None}
+        self._choose("calibration", choices.change(self.document.recipe, "calibration", **values), subject="calib")
+
+    def set_evaluate(self, *, function: str | None = None, higher_is_better: bool | None = None) -> None:
+        """The user's metric, and its direction; None leaves a value as it is."""
+        pairs = (("function", function), ("higher_is_better", higher_is_better))
+        values = {key: value for key, value in pairs if value is not None}
+        self._choose("evaluation", choices.change(self.document.recipe, "evaluate", **values), subject="evaluate")

@@ -1,0 +1,159 @@
+"""The conversation with the engine: one request at a time, the others wait, and a lost process is started again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import (
+    AnyRequest,
+    DoctorRequest,
+    InspectRequest,
+    RunRequest,
+    TraceRequest,
+    WorkerLost,
+)
+from ace_studio.session.document import Activity, Document, EngineState, Verb
+
+IDLE_DEATHS = 3
+"""Deaths in a row without any work after which the engine is not started again by itself."""
+
+VERBS: dict[type[AnyRequest], Verb] = {
+    InspectRequest: Verb.INSPECT,
+    DoctorRequest: Verb.ENVIRONMENT,
+    TraceRequest: Verb.TRACE,
+    RunRequest: Verb.RUN,
+}
+
+
+class EngineLink(Protocol):
+    """What the session needs of the engine. Events come back through `Session.apply`."""
+
+    def send(self, request: AnyRequest) -> None:
+        """Send a request. The session sends one at a time, and only after WorkerReady."""
+
+    def cancel(self, job: str) -> None:
+        """Stop the job: ask first, then end the process."""
+
+    def restart(self) -> None:
+        """Start a new engine process (ending the old one); WorkerReady or WorkerLost follows."""
+
+
+def start_problem(document: Document) -> Problem | None:
+    """Why a trace or a run cannot start now, or None."""
+    if not document.recipe.model.source:
+        return Problem(code=ErrorCode.USAGE, what="No model is open", remedy="Open a model file or a recipe first")
+    if document.activity.is_working:
+        what = f"The engine is busy with a {document.activity.verb}"
+        return Problem(code=ErrorCode.USAGE, what=what, remedy="Wait until it is done, or cancel it")
+    return None
+
+
+class JobQueue:
+    """Which request the engine works on, which wait, and whether the engine is there at all."""
+
+    def __init__(self, engine: EngineLink, clock: Callable[[], float]) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._waiting: list[AnyRequest] = []
+        self._is_ready = False
+        self._is_lost = False
+        self._is_cancelling = False
+        self._idle_deaths = 0
+        self._count = 0
+        self.current: AnyRequest | None = None
+        """What the engine works on."""
+        self.is_abandoned = False
+        """Whether nobody wants the findings of the current job any more."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is going on and nothing waits."""
+        return self.current is None and not self._waiting
+
+    def new_job(self, kind: type[AnyRequest]) -> str:
+        """A name for a job that no other job of this session has."""
+        self._count += 1
+        return f"{VERBS[kind]}-{self._count}"
+
+    def submit(self, request: AnyRequest) -> None:
+        """Send the request now, or as soon as the engine is there and free. A lost engine is started again."""
+        self._waiting.append(request)
+        if self._is_lost:
+            self.restart()
+        self._send_next()
+
+    def cancel(self, *, abandon: bool = False) -> None:
+        """Stop the current job and drop those that wait. With ``abandon`` its findings are not wanted either."""
+        self._waiting.clear()
+        if self.current is None:
+            return
+        self.is_abandoned = self.is_abandoned or abandon
+        if not self._is_cancelling:
+            self._is_cancelling = True
+            self._engine.cancel(self.current.job)
+
+    def restart(self) -> None:
+        """Start a new engine process; what it works on now is given up."""
+        self._forget_current()
+        self._is_ready = self._is_lost = False
+        self._idle_deaths = 0
+        self._engine.restart()
+
+    def became_ready(self) -> None:
+        """The engine process is up."""
+        self._is_ready, self._is_lost = True, False
+        self._send_next()
+
+    def ended(self) -> None:
+        """The current job has ended."""
+        self._forget_current()
+        self._idle_deaths = 0
+        self._send_next()
+
+    def lost(self, event: WorkerLost) -> None:
+        """The engine process died. Another is started, unless it never came up or keeps dying without any work."""
+        current, was_ready = self.current, self._is_ready
+        self._forget_current()
+        self._is_ready = False
+        if current is not None and event.problem.code is ErrorCode.CANCELLED and event.job not in ("", current.job):
+            # The process ended for an earlier job; this one had just been sent and is innocent.
+            self._waiting.insert(0, current)
+        self._idle_deaths = self._idle_deaths + 1 if current is None else 0
+        if was_ready and self._idle_deaths < IDLE_DEATHS:
+            self._engine.restart()
+        else:
+            self._waiting.clear()
+            self._is_lost = True
+
+    def activity(self, before: Activity) -> Activity:
+        """What to show. Progress of the job that is shown already is kept."""
+        request = self.current or next(iter(self._waiting), None)
+        state = self._state()
+        if request is None:
+            return before if before == Activity(state=state) else Activity(state=state)
+        if request.job == before.job:
+            return before if before.state is state else replace(before, state=state)
+        return Activity(state=state, job=request.job, verb=VERBS[type(request)], started_s=self._clock())
+
+    def _state(self) -> EngineState:
+        if self._is_lost:
+            return EngineState.LOST
+        if not self._is_ready:
+            return EngineState.STARTING
+        if self.current is None:
+            return EngineState.IDLE
+        return EngineState.CANCELLING if self._is_cancelling else EngineState.BUSY
+
+    def _send_next(self) -> None:
+        if self._is_ready and self.current is None and self._waiting:
+            self.current = self._waiting.pop(0)
+            self._engine.send(self.current)
+
+    def _forget_current(self) -> None:
+        self.current = None
+        self.is_abandoned = False
+        self._is_cancelling = False
