@@ -236,8 +236,13 @@ def test_a_segmentation_fault_names_the_line_of_python_that_called(client: Worke
 
 @posix
 def test_user_code_that_closes_the_channel_is_found_out(client: WorkerClient) -> None:
-    client.send(ask("close_descriptors"))
+    client.send(ask("close_descriptors 4096"))
     assert isinstance(take(client, WorkerLost, within_s=5), WorkerLost)
+
+
+@posix
+def test_user_code_that_closes_the_usual_descriptors_does_not_hit_the_channel(client: WorkerClient) -> None:
+    assert answer(client, "close_descriptors 256") == "still here"
 
 
 def test_everything_printed_arrives_whoever_prints_it(client: WorkerClient) -> None:
