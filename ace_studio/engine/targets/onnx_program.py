@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.export.graph_signature import ConstantArgument
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.flow import CapturedModel
@@ -80,6 +81,11 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
     Raises: AceError(UNSUPPORTED) if an op has no ONNX form, the model keeps state, or it is too large for a message.
     """
     _refuse_state(captured)
+    leaves = list(captured.program.graph.output_node().args[0])
+    is_computed = [isinstance(leaf, torch.fx.Node) for leaf in leaves]
+    names = _output_names(captured.program, leaves)
+    if not any(is_computed):
+        raise _unsupported("The model returns no tensor", "there is nothing for a runtime to compute")
     with _marked(captured.program), hushed() as said:
         try:
             exported = torch.onnx.export(
@@ -89,7 +95,8 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
             raise _export_problem(captured, error, said.getvalue()) from error
         if exported is None:
             raise _unsupported("The exporter gave no ONNX model", "it returned nothing")
-        _name_interface(exported.model.graph, captured)
+        _drop_stand_ins(exported.model.graph, is_computed)
+        _name_interface(exported.model.graph, captured, names)
         graph_inputs = [str(value.name) for value in exported.model.graph.inputs]
         before, owners_before = _marked_steps(exported.model.graph)
         exported.optimize()
@@ -125,7 +132,7 @@ def _refuse_state(captured: CapturedModel) -> None:
 
 @contextlib.contextmanager
 def _marked(program: torch.export.ExportedProgram) -> Iterator[None]:
-    """Write each op's id where the exporter keeps it through decompositions, and hide results that are no tensors.
+    """Write each op's id where the exporter keeps it through decompositions, and put tensors for constant results.
 
     Names of nodes do not survive: after an LSTM cell is decomposed, ``sigmoid`` is another op. Stack traces do.
     Everything is put back at the end.
@@ -137,9 +144,12 @@ def _marked(program: torch.export.ExportedProgram) -> Iterator[None]:
     try:
         for node in nodes:
             node.meta["stack_trace"] = _MARK + node.name
-        kept = [index for index, leaf in enumerate(results[0]) if isinstance(leaf, torch.fx.Node)]
-        output.args = (tuple(results[0][index] for index in kept),)
-        program.graph_signature.output_specs = [specs[index] for index in kept]
+        output.args = (
+            tuple(_with_stand_ins(results[0], [leaf for leaf in results[0] if isinstance(leaf, torch.fx.Node)])),
+        )
+        program.graph_signature.output_specs = list(
+            _with_stand_ins(specs, [spec for spec in specs if not isinstance(spec.arg, ConstantArgument)])
+        )
         yield
     finally:
         output.args = results
@@ -151,6 +161,12 @@ def _marked(program: torch.export.ExportedProgram) -> Iterator[None]:
                 node.meta["stack_trace"] = trace
 
 
+def _with_stand_ins(leaves: Sequence[Any], computed: Sequence[Any]) -> Iterator[Any]:
+    """The results, with the first computed one in place of each constant: the exporter cannot give constants back."""
+    known = {id(leaf) for leaf in computed}
+    return (leaf if id(leaf) in known else computed[0] for leaf in leaves)
+
+
 # --- after the export ---
 
 
@@ -158,13 +174,19 @@ def _input_names(captured: CapturedModel) -> tuple[str, ...]:
     return tuple(found.name for found in captured.inputs)
 
 
-def _name_interface(graph: Any, captured: CapturedModel) -> None:
+def _drop_stand_ins(graph: Any, is_computed: Sequence[bool]) -> None:
+    for index in reversed(range(len(is_computed))):
+        if not is_computed[index]:
+            graph.outputs.pop(index)
+
+
+def _name_interface(graph: Any, captured: CapturedModel, output_names: Sequence[str]) -> None:
     """Give inputs and outputs the names that the user knows; a value inside that has such a name gets another."""
     placeholders = _tensor_placeholders(captured.program)
     wanted = dict(zip(placeholders, _input_names(captured), strict=False))
     new_names = {id(value): wanted.get(value.name, value.name) for value in graph.inputs}
     outputs = list(graph.outputs)
-    for value, name in zip(outputs, _output_names(captured.program), strict=True):
+    for value, name in zip(outputs, output_names, strict=True):
         new_names.setdefault(id(value), name)
     taken = set(new_names.values())
     inside = [value for node in graph for value in node.outputs]
@@ -185,9 +207,8 @@ def _tensor_placeholders(program: torch.export.ExportedProgram) -> list[str]:
     ]
 
 
-def _output_names(program: torch.export.ExportedProgram) -> list[str]:
+def _output_names(program: torch.export.ExportedProgram, leaves: Sequence[Any]) -> list[str]:
     """A name per tensor of the result: its path in the containers, ``output`` for a single one."""
-    leaves = list(program.graph.output_node().args[0])
     spec = program.call_spec.out_spec
     names = ["output"] * len(leaves)
     if spec is not None and spec.num_leaves == len(leaves):

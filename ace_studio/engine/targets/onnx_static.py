@@ -67,9 +67,16 @@ def choose_static(
         notes[program.owners[name][0]] = "it is the last convolution, and an 8-bit result would leave 256 scores"
         products = [node for node in products if node.name != name]
     chosen = _with_followers(program, planned, {node.name for node in products}, constants)
-    for name in planned - chosen:
-        notes.setdefault(program.owners[name][0], "what it reads is float")
+    for node in program.model.graph.node:
+        if node.name in planned - chosen:
+            notes.setdefault(program.owners[node.name][0], _float_reason(node))
     return StaticChoice(nodes=frozenset(chosen), ranges=ranges, notes=notes)
+
+
+def _float_reason(node: Any) -> str:
+    if node.op_type in PRODUCT_TYPES | FOLLOWING_TYPES | MOVING_TYPES:
+        return "what it reads is float"
+    return f"{node.op_type}, which it is in ONNX, has no 8-bit kernel worth using"
 
 
 def _constant_inputs(node: Any, ranges: Ranges) -> list[float]:
