@@ -1,0 +1,155 @@
+"""The help pages stay true: they name every key, word, precision and target that exists, and none that does not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+import typer.main
+
+from ace_studio.cli.commands import app
+from ace_studio.engine.load.kinds import LOADERS
+from ace_studio.records import recipe, results, tensors
+from ace_studio.records.errors import ErrorCode, ExitCode
+from ace_studio.records.plan import MATCH_KINDS, PlanRule, Precision
+from ace_studio.records.recipe_file import parse_recipe
+
+INTERNAL_KEYS = {"plan": {"from_goal"}}
+"""Fields of the recipe's record that its file never holds."""
+
+
+@pytest.fixture(scope="module")
+def help_folder(root) -> Path:
+    return root / "resources" / "help"
+
+
+@pytest.fixture(scope="module")
+def pages(help_folder) -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(help_folder.glob("*.md"))}
+
+
+def section(page: str, title: str) -> str:
+    """The text under ``## title`` up to the next one."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL)
+    assert found is not None, f"there is no section {title}"
+    return found.group(1)
+
+
+def first_cells(text: str) -> set[str]:
+    """The code words that the rows of the tables in a text start with."""
+    return set(re.findall(r"^\| `([^`]+)`", text, flags=re.MULTILINE))
+
+
+def keys_of(record: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(record)}
+
+
+def words_in(text: str) -> set[str]:
+    return set(re.findall(r"`([^`\n]+)`", text))
+
+
+def test_every_section_of_the_recipe_lists_exactly_its_keys(pages):
+    for field in msgspec.structs.fields(recipe.Recipe):
+        if field.name == "format":
+            continue
+        listed = first_cells(section(pages["recipe.md"], f"[{field.encode_name}]"))
+        assert listed == keys_of(field.type) - INTERNAL_KEYS.get(field.name, set()), field.name
+
+
+def test_the_keys_inside_rows_controls_and_rules_are_named(pages):
+    for record in (tensors.TensorSpec, recipe.CaptureControl, PlanRule):
+        for key in keys_of(record):
+            assert re.search(rf"\b{key}\b", pages["recipe.md"]), key
+
+
+def test_the_recipes_on_the_page_are_valid(pages):
+    blocks = re.findall(r"```toml\n(.*?)```", pages["recipe.md"], flags=re.DOTALL)
+    assert len(blocks) == 2
+    parse_recipe(blocks[0], name="first")
+    parse_recipe('format = 1\n[model]\nsource = "model.py"\nentry = "make_model"\n' + blocks[1], name="second")
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("plan.md", set(Precision)),
+        ("plan.md", {f"{kind}:" for kind in MATCH_KINDS}),
+        ("targets.md", set(recipe.TARGET_NAMES)),
+        ("shapes.md", set(tensors.DimChoice) | set(tensors.DimVerdict) | set(tensors.ValueSource)),
+        ("shapes.md", set(recipe.ALL_RUNGS)),
+        ("recipe.md", set(recipe.ControlKind) | set(recipe.Objective) | set(recipe.ALL_RUNGS)),
+        ("goals.md", keys_of(recipe.Goal) | set(recipe.Objective)),
+        ("loading-and-trust.md", set(LOADERS)),
+        ("result.md", set(results.ResultStatus) | set(results.RunStatus)),
+    ],
+)
+def test_a_page_names_every_word_there_is(pages, page, words):
+    assert {str(word) for word in words} - words_in(pages[page]) == set()
+
+
+@pytest.mark.parametrize(("page", "words"), [("plan.md", set(Precision)), ("targets.md", set(recipe.TARGET_NAMES))])
+def test_a_table_has_no_row_for_something_that_does_not_exist(pages, page, words):
+    rows = first_cells(pages[page]) - {f"{kind}:" for kind in MATCH_KINDS}
+    assert rows == {str(word) for word in words}
+
+
+@pytest.mark.parametrize(
+    ("title", "record"),
+    [
+        ("The whole", results.Result),
+        ("capture", results.CaptureReport),
+        ("baseline", results.Baseline),
+        ("runs", results.TargetRun),
+    ],
+)
+def test_every_part_of_the_result_lists_exactly_its_keys(pages, title, record):
+    assert first_cells(section(pages["result.md"], title)) == keys_of(record)
+
+
+@pytest.mark.parametrize(
+    "record", [results.GraphBreak, results.RungOutcome, results.Latency, results.OpReport, tensors.DimFinding]
+)
+def test_the_inner_keys_of_the_result_are_named(pages, record):
+    assert keys_of(record) - words_in(pages["result.md"]) == set()
+
+
+def test_every_command_and_option_is_listed_and_no_other_command(pages):
+    command = typer.main.get_command(app)
+    page = pages["command-line.md"]
+    words = re.findall(r"^\| `ace-studio ?(\w*)", page, flags=re.MULTILINE)
+    assert {word for word in words if word} == set(command.commands)
+    options = {
+        option
+        for sub_command in command.commands.values()
+        for parameter in sub_command.params
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+    assert options - words_in(page) - {"--help"} == set()
+
+
+def test_every_exit_code_and_error_code_is_explained(pages):
+    page = pages["command-line.md"]
+    assert set(re.findall(r"^\| (\d+) \|", page, flags=re.MULTILINE)) == {str(int(code)) for code in ExitCode}
+    table = page[page.index("| `code` | meaning |") :]
+    assert first_cells(table) - {"code"} == {str(code) for code in ErrorCode}
+
+
+def test_every_link_between_pages_leads_somewhere(pages, help_folder):
+    for name, text in pages.items():
+        for target in re.findall(r"\]\(([^)#:]+)\)", text):
+            assert (help_folder / target).is_file(), f"{name} links to {target}"
+
+
+def test_every_page_is_reachable_from_the_index(pages):
+    linked = set(re.findall(r"\]\(([^)#:]+)\)", pages["index.md"]))
+    assert linked == set(pages) - {"index.md"}
+
+
+def test_pages_are_short_and_begin_with_a_title(pages):
+    for name, text in pages.items():
+        assert text.startswith("# "), name
+        assert len(text.splitlines()) < 200, name
+        assert max(map(len, text.splitlines())) <= 160, name
