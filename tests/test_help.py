@@ -153,3 +153,25 @@ def test_pages_are_short_and_begin_with_a_title(pages):
         assert text.startswith("# "), name
         assert len(text.splitlines()) < 200, name
         assert max(map(len, text.splitlines())) <= 160, name
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "ace_studio/ARCHITECTURE.md"])
+def test_links_of_the_front_pages_lead_somewhere(root, name):
+    text = (root / name).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert ((root / name).parent / target).exists(), target
+
+
+def test_the_table_of_the_readme_points_to_places_that_exist(root):
+    text = (root / "README.md").read_text(encoding="utf-8")
+    table = text[text.index("Where do I change") :]
+    places = set(re.findall(r"`((?:ace_studio|tests|packaging|resources)/[\w./]+)`", table))
+    assert len(places) > 20
+    assert sorted(place for place in places if not (root / place).exists()) == []
+
+
+def test_the_readme_and_the_page_of_the_example_state_the_same_accuracy(root):
+    page = (root / "resources/examples/digits/README.md").read_text(encoding="utf-8")
+    accuracy = re.search(r"\| ([\d.]+) on 599 pictures", page)
+    assert accuracy is not None
+    assert f"accuracy of {accuracy.group(1)} on 599 held-out" in (root / "README.md").read_text(encoding="utf-8")
