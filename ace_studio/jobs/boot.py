@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import sys
+import traceback
 
 CONFIG_VARIABLE = "ACE_STUDIO_WORKER"
 OLDEST_PYTHON = (3, 11)
@@ -50,4 +51,9 @@ def _make_importable(package: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+    except BaseException:  # noqa: BLE001 - border: the parent reads the traceback, and tearing torch down takes long
+        traceback.print_exc()
+        code = 1
+    os._exit(code)

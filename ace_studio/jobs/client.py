@@ -306,7 +306,7 @@ class _Worker:
             why = f"It does not speak our protocol: {error}"
         with suppress(subprocess.TimeoutExpired):
             # The usual case: the process has ended, and its exit code says why.
-            launched.process.wait(DRAIN_S)
+            launched.process.wait(DRAIN_S if self._was_ready else 10 * DRAIN_S)
             return
         self.kill(Problem(code=ErrorCode.CRASH, what="The engine process stopped talking, and was ended", why=why))
 
