@@ -1,1 +1,51 @@
-"""TODO."""
+"""The registry of targets: one row per runtime, in the order of the recipe's contract.
+
+A row is cheap to make; what a runtime needs is imported when it is asked whether it is there. A row for which nothing
+has been written yet is an `AbsentTarget` and says so.
+"""
+
+from __future__ import annotations
+
+from ace_studio.engine.targets.absent import AbsentTarget
+from ace_studio.engine.targets.base import Target
+from ace_studio.engine.targets.eager import EagerTarget
+from ace_studio.engine.targets.inductor import InductorTarget
+from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
+from ace_studio.engine.targets.openvino import OpenVinoTarget
+from ace_studio.records.messages import TargetReport
+from ace_studio.records.plan import Precision
+
+_ROWS: tuple[Target, ...] = (
+    EagerTarget(),
+    InductorTarget(),
+    AbsentTarget("aoti", "AOTInductor"),
+    OnnxRuntimeTarget(),
+    OpenVinoTarget(),
+    AbsentTarget("executorch", "ExecuTorch"),
+    AbsentTarget("torchao-cuda", "torchao on CUDA"),
+    AbsentTarget("tensorrt", "TensorRT"),
+)
+
+TARGETS: dict[str, Target] = {row.name: row for row in _ROWS}
+"""Name -> row, in contract order."""
+
+
+def report_targets() -> tuple[TargetReport, ...]:
+    """Every row with whether it can be used on this machine, and each precision with the reason if it cannot."""
+    return tuple(_report(row) for row in TARGETS.values())
+
+
+def _report(row: Target) -> TargetReport:
+    found = row.available()
+    precisions = {
+        str(precision): row.precision_problem(precision) if found.ok else found.reason for precision in Precision
+    }
+    return TargetReport(
+        name=row.name,
+        label=row.label,
+        available=found.ok,
+        reason=found.reason,
+        install=found.install,
+        version=found.version,
+        precisions=precisions,
+    )

@@ -1,0 +1,63 @@
+"""A plan applied to the captured graph: the rewritten graph and what became of every op, for the torch targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor, fx
+
+from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.casts import HALF_DTYPES, insert_casts
+from ace_studio.engine.quantize.dynamic import quantize_linears_dynamically
+from ace_studio.engine.quantize.flat_graph import flat_graph
+from ace_studio.engine.quantize.folding import fold_batch_norms
+from ace_studio.engine.quantize.pt2e import quantize_statically
+from ace_studio.records.messages import Phase
+from ace_studio.records.plan import Precision
+
+
+@dataclass
+class RewrittenGraph:
+    """The graph that carries the plan, and what the passes say about ops of the captured graph."""
+
+    graph_module: fx.GraphModule
+    folded: dict[str, str] = field(default_factory=dict)
+    """Op id -> op that it was folded into."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Op id -> why it did not get its planned precision."""
+
+
+def apply_plan(
+    captured: CapturedModel,
+    plan: BoundPlan,
+    *,
+    calibration: Callable[[], Sequence[Example]],
+    reporter: Reporter,
+) -> RewrittenGraph:
+    """Rewrite a copy of the captured graph so that every op runs at its planned precision, as far as torch can.
+
+    Order matters: batch norms are folded in fp32 first, int8 grids are found on fp32 activations, casts come last.
+    """
+    rewritten = RewrittenGraph(flat_graph(captured.program))
+    convolutions = {op_id for op_id, precision in plan.precision.items() if precision is not Precision.FP32}
+    if convolutions:
+        reporter.phase(Phase.COMPRESS, "folding batch norms")
+        rewritten.folded = fold_batch_norms(rewritten.graph_module, convolutions)
+    dynamic = plan.ops_at(Precision.INT8_DYNAMIC)
+    if dynamic:
+        reporter.phase(Phase.COMPRESS, "int8 linears")
+        rewritten.refused |= quantize_linears_dynamically(rewritten.graph_module, dynamic)
+    static = plan.ops_at(Precision.INT8_STATIC)
+    if static:
+        reporter.phase(Phase.CALIBRATE)
+        examples: list[list[Tensor]] = [example.tensors() for example in calibration()]
+        rewritten.graph_module, refused = quantize_statically(
+            rewritten.graph_module, static, examples, reporter=reporter
+        )
+        rewritten.refused |= refused
+    if plan.precisions & set(HALF_DTYPES):
+        reporter.phase(Phase.COMPRESS, "16-bit ops")
+        rewritten.refused |= insert_casts(rewritten.graph_module, plan.precision).refused
+    return rewritten

@@ -1,0 +1,159 @@
+"""Half precision per op: casts around the ops that the plan names, so that neighbouring casts cancel.
+
+An op that is lowered reads 16-bit tensors and gives a 16-bit tensor; its weights are stored in 16 bits. Everything
+else, and every output of the graph, keeps its type. Shapes, dynamic ones too, are not touched.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
+from ace_studio.records.plan import WEIGHTED_OPS, Precision
+
+HALF_DTYPES: dict[Precision, torch.dtype] = {Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}
+"""The 16-bit precisions and their element types."""
+
+_CAST = torch.ops.aten.to.dtype
+
+_LAYOUT_OPS = """
+    alias.default cat.default chunk.default clone.default contiguous.default expand.default
+    expand_as.default flatten.using_ints
+    movedim.int permute.default repeat.default reshape.default select.int slice.Tensor split.Tensor
+    split_with_sizes.default squeeze.default squeeze.dim squeeze.dims stack.default t.default transpose.int unbind.int
+    unflatten.int unsqueeze.default view.default view_as.default pad.default constant_pad_nd.default dropout.default
+    embedding.default index_select.default pixel_shuffle.default upsample_nearest2d.vec
+"""
+_POINTWISE_OPS = """
+    add.Tensor add_.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul_.Tensor mul.Scalar
+    div.Tensor div.Scalar neg.default abs.default
+    maximum.default minimum.default clamp.default clamp_min.default relu.default relu_.default relu6.default
+    leaky_relu.default leaky_relu_.default elu.default elu_.default gelu.default silu.default silu_.default mish.default
+    hardtanh.default hardtanh_.default hardswish.default hardswish_.default hardsigmoid.default
+    sigmoid.default tanh.default prelu.default
+    max_pool1d.default max_pool2d.default avg_pool1d.default avg_pool2d.default adaptive_avg_pool1d.default
+    adaptive_avg_pool2d.default
+"""
+CASTABLE_OPS = WEIGHTED_OPS | frozenset(f"aten.{name}" for name in (_LAYOUT_OPS + _POINTWISE_OPS).split())
+"""Ops that a cast in front and behind leaves meaningful: arithmetic with its own wide accumulator, element by element,
+or no arithmetic at all. Reductions, norms, softmax, exponentials and powers are left out: they lose range or sums."""
+
+
+def is_layout_op(op: str) -> bool:
+    """Whether the operator only moves or repeats values, without computing any."""
+    return op.removeprefix("aten.") in _LAYOUT_OPS.split()
+
+
+def cast_problem(op: str) -> str:
+    """Empty if the operator may run in 16 bits, else why it stays in fp32."""
+    if op in CASTABLE_OPS or "getitem" in op:
+        return ""
+    return f"{op} sums up or spans a wide range, so it is kept in fp32; its neighbours' casts are fused into it"
+
+
+@dataclass
+class CastReport:
+    """What the pass did: ops whose inputs and outputs are now 16 bits, and the reason for each that it left."""
+
+    lowered: dict[str, Precision] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def insert_casts(graph_module: fx.GraphModule, plan: Mapping[str, Precision]) -> CastReport:
+    """Run the ops that ``plan`` puts at bf16 or fp16 in that type; the graph is changed in place.
+
+    Args:
+        graph_module: A `flat_graph`; its nodes carry example values.
+        plan: Op id -> precision; other precisions are ignored.
+    """
+    caster = _Caster(graph_module)
+    for node in list(graph_module.graph.nodes):
+        op_id = node.meta.get(OP_ID, "")
+        dtype = HALF_DTYPES.get(plan.get(op_id, Precision.FP32))
+        if dtype is None or node.target is operator.getitem:
+            continue
+        problem = _node_problem(node)
+        if problem:
+            caster.report.refused[op_id] = problem
+            continue
+        caster.lower(node, dtype)
+        caster.report.lowered[op_id] = plan[op_id]
+    tidy(graph_module)
+    return caster.report
+
+
+def _node_problem(node: fx.Node) -> str:
+    problem = cast_problem(str(node.target))
+    if problem:
+        return problem
+    floats = [value for value in _values(node) if isinstance(value, Tensor) and value.is_floating_point()]
+    if not floats:
+        return "it computes no floating-point tensor"
+    if any(value.dtype is not torch.float32 for value in floats):
+        return f"it computes in {floats[0].dtype}, not in float32".replace("torch.", "")
+    return ""
+
+
+def _values(node: fx.Node) -> list[object]:
+    value = node.meta.get("val")
+    return list(value) if isinstance(value, tuple | list) else [value]
+
+
+class _Caster:
+    """Lowers one node after the other, in graph order, and remembers the casts that it can share."""
+
+    def __init__(self, graph_module: fx.GraphModule) -> None:
+        self._graph_module = graph_module
+        self._graph = graph_module.graph
+        self._casts: dict[tuple[fx.Node, torch.dtype], fx.Node] = {}
+        self.report = CastReport()
+
+    def lower(self, node: fx.Node, dtype: torch.dtype) -> None:
+        """Make ``node`` compute in ``dtype`` between casts."""
+        change = lambda argument: self._cast_down(argument, dtype)  # noqa: E731 - map_arg takes a function
+        node.args, node.kwargs = fx.map_arg(node.args, change), fx.map_arg(node.kwargs, change)
+        if isinstance(node.meta.get("val"), tuple | list):
+            for user in list(node.users):
+                self._give_back(user, dtype)
+        else:
+            self._give_back(node, dtype)
+
+    def _give_back(self, node: fx.Node, dtype: torch.dtype) -> None:
+        """Let the readers of ``node`` see float32 again; a reader that is lowered later undoes it."""
+        value = node.meta["val"]
+        if not isinstance(value, Tensor) or value.dtype is not torch.float32:
+            return
+        with self._graph.inserting_after(node):
+            wide = self._graph.call_function(_CAST, (node, torch.float32))
+        node.replace_all_uses_with(wide, delete_user_cb=lambda user: user is not wide)
+        wide.meta["val"] = value
+        node.meta["val"] = value.to(dtype)
+        self._casts[wide, dtype] = node
+
+    def _cast_down(self, node: fx.Node, dtype: torch.dtype) -> fx.Node:
+        stored = constant_of(self._graph_module, node)
+        value = node.meta.get("val") if stored is None else stored
+        if not isinstance(value, Tensor) or value.dtype is not torch.float32:
+            return node
+        key = (node, dtype)
+        if key not in self._casts:
+            self._casts[key] = self._make_cast(node, stored, dtype)
+        return self._casts[key]
+
+    def _make_cast(self, node: fx.Node, stored: Tensor | None, dtype: torch.dtype) -> fx.Node:
+        suffix = str(dtype).removeprefix("torch.")
+        if stored is not None:
+            return add_constant(self._graph_module, f"{node.target}_{suffix}", stored.to(dtype), before=_after(node))
+        with self._graph.inserting_after(node):
+            cast = self._graph.call_function(_CAST, (node, dtype))
+        cast.meta["val"] = node.meta["val"].to(dtype)
+        return cast
+
+
+def _after(node: fx.Node) -> fx.Node:
+    return node.next

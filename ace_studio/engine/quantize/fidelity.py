@@ -1,0 +1,51 @@
+"""How close two sets of outputs are, as one number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from torch import Tensor
+
+SQNR_CAP_DB = 200.0
+"""Given for identical outputs, whose ratio is infinite; double arithmetic on float32 values cannot resolve more."""
+
+
+def sqnr_db(reference: Sequence[Tensor], candidate: Sequence[Tensor]) -> float:
+    """Signal-to-quantization-noise ratio of the worst output.
+
+    ``10 log10(sum(reference^2) / sum((reference - candidate)^2))`` for each pair of tensors, in double precision; the
+    smallest of them, so that a small output is not drowned by a large one. Places where the reference is not finite
+    are left out; where only the candidate is not finite the answer is -200.
+
+    Shapes: both lists hold the same number of tensors, pairwise of the same shape. Unit: dB in [-200, 200].
+    Source: Widrow and Kollar 2008, Quantization Noise, chapter 1.
+    Raises: ValueError if the lists or the shapes differ.
+    """
+    if len(reference) != len(candidate):
+        raise ValueError(f"{len(candidate)} outputs to compare with {len(reference)}")
+    ratios = [_one_sqnr_db(one, other) for one, other in zip(reference, candidate, strict=True)]
+    return min(ratios, default=SQNR_CAP_DB)
+
+
+def _one_sqnr_db(reference: Tensor, candidate: Tensor) -> float:
+    if reference.shape != candidate.shape:
+        raise ValueError(f"shape {tuple(candidate.shape)} to compare with {tuple(reference.shape)}")
+    wide, other = (_as_real(one) for one in (reference, candidate))
+    finite = wide.isfinite()
+    if bool((finite & ~other.isfinite()).any()):
+        return -SQNR_CAP_DB
+    wide, other = wide[finite], other[finite]
+    signal, noise = float(wide.square().sum()), float((wide - other).square().sum())
+    if noise == 0.0:
+        return SQNR_CAP_DB
+    if signal == 0.0:
+        return -SQNR_CAP_DB
+    return max(-SQNR_CAP_DB, min(SQNR_CAP_DB, 10.0 * math.log10(signal / noise)))
+
+
+def _as_real(tensor: Tensor) -> Tensor:
+    plain = tensor.detach().cpu()
+    if plain.is_complex():
+        plain = plain.resolve_conj().view(plain.real.dtype)
+    return plain.double()

@@ -1,0 +1,117 @@
+"""The captured program as a plain graph: tensors in, a tuple of tensors out, nodes that know which op they came from.
+
+Everything that rewrites a graph works on this form. Weights are ``get_attr`` nodes, so that a pass can replace one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, fx, nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.graph import CodeGen
+from torch.utils import _pytree as pytree
+
+OP_ID = "ace_op_id"
+"""Key of ``node.meta``: the op of the captured graph that this node computes."""
+
+
+def flat_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
+    """A copy of the captured graph over flat tensors, sharing the weights' memory with it.
+
+    Placeholders are the tensor inputs in order (inputs that are plain values are constants of the graph and are left
+    out); the output is a tuple of the tensor outputs. ``node.meta[OP_ID]`` is the row of the graph table.
+    """
+    graph_module = program.module(check_guards=False)
+    assert isinstance(graph_module, fx.GraphModule)
+    originals = [node for node in program.graph.nodes if node.op == "call_function"]
+    copies = [node for node in graph_module.graph.nodes if node.op == "call_function"]
+    # Unlifting keeps the order of the ops; what it adds (writing back buffers) comes after them.
+    for original, copy in zip(originals, copies, strict=False):
+        if original.target is copy.target:
+            copy.meta[OP_ID] = original.name
+    _flatten_ends(graph_module)
+    _give_weights_values(graph_module)
+    return graph_module
+
+
+def _give_weights_values(graph_module: fx.GraphModule) -> None:
+    """Give every ``get_attr`` node an example value, as ops have; passes compute the values of new nodes from them."""
+    fake = fake_mode_of(graph_module)
+    for node in graph_module.graph.find_nodes(op="get_attr"):
+        stored = _attribute_or_none(graph_module, str(node.target))
+        if stored is not None and fake is not None:
+            node.meta["val"] = fake.from_tensor(stored.detach(), static_shapes=True)
+
+
+def _attribute_or_none(graph_module: fx.GraphModule, target: str) -> Tensor | None:
+    owner, _, name = target.rpartition(".")
+    value = getattr(graph_module.get_submodule(owner), name)
+    return value if isinstance(value, Tensor) else None
+
+
+def _flatten_ends(graph_module: fx.GraphModule) -> None:
+    graph = graph_module.graph
+    for node in list(graph.find_nodes(op="placeholder")):
+        if not isinstance(node.meta.get("val"), Tensor) and not node.users:
+            graph.erase_node(node)
+    output = graph.output_node()
+    leaves = pytree.tree_leaves(output.args[0])
+    output.args = (tuple(leaf for leaf in leaves if isinstance(leaf, fx.Node)),)
+    graph.set_codegen(CodeGen())
+    graph_module.recompile()
+
+
+def op_ids(graph_module: fx.GraphModule) -> dict[str, str]:
+    """Node name -> op of the captured graph, for the nodes that have one."""
+    return {node.name: node.meta[OP_ID] for node in graph_module.graph.nodes if OP_ID in node.meta}
+
+
+def constant_of(graph_module: fx.GraphModule, node: object) -> Tensor | None:
+    """The stored tensor behind an argument, or None if it is computed or no tensor."""
+    if isinstance(node, fx.Node) and node.op == "get_attr":
+        stored = _attribute_or_none(graph_module, str(node.target))
+        return None if stored is None else stored.detach()
+    return None
+
+
+def add_constant(graph_module: fx.GraphModule, name: str, value: Tensor, *, before: fx.Node) -> fx.Node:
+    """Store a tensor as a buffer under a free name and read it in front of ``before``."""
+    wanted = name.replace(".", "_")
+    free, count = wanted, 0
+    while hasattr(graph_module, free):
+        count += 1
+        free = f"{wanted}_{count}"
+    graph_module.register_buffer(free, value.detach())
+    with graph_module.graph.inserting_before(before):
+        node = graph_module.graph.get_attr(free)
+    fake = fake_mode_of(graph_module)
+    node.meta["val"] = fake.from_tensor(value.detach(), static_shapes=True) if fake is not None else value
+    return node
+
+
+def fake_mode_of(graph_module: fx.GraphModule) -> FakeTensorMode | None:
+    """The fake mode that the captured graph's example values live in."""
+    for node in graph_module.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, FakeTensor):
+            return value.fake_mode
+    return None
+
+
+def tidy(graph_module: fx.GraphModule) -> None:
+    """Drop nodes nobody reads and weights no node reads, then recompile."""
+    graph_module.graph.eliminate_dead_code()
+    used = {str(node.target) for node in graph_module.graph.nodes if node.op == "get_attr"}
+    for name in _stored_names(graph_module):
+        if name not in used:
+            owner, _, leaf = name.rpartition(".")
+            delattr(graph_module.get_submodule(owner), leaf)
+    graph_module.recompile()
+
+
+def _stored_names(module: nn.Module) -> Iterable[str]:
+    parameters = [name for name, _ in module.named_parameters(remove_duplicate=False)]
+    buffers = [name for name, _ in module.named_buffers(remove_duplicate=False)]
+    return [*parameters, *buffers]

@@ -1,0 +1,225 @@
+"""Static int8 in the captured graph, by torchao's PT2E flow, with a quantizer that speaks of op ids.
+
+torchao's own x86 quantizer looks for patterns of modules, which a non-strict capture does not have (on a ResNet50 it
+says "more than one output node"), and changes Inductor's global settings when it is imported. Ours annotates exactly
+the ops that the plan names: the input of each gets a grid per tensor, its weight one per output channel.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
+from ace_studio.records.errors import AceError, ErrorCode
+
+STATIC_INT8_OPS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten.linear.default"})
+"""Ops with stored weights that Inductor has int8 kernels for."""
+PASSING_OPS = frozenset({"aten.max_pool2d.default"})
+"""Ops that hand int8 values through unchanged, on the grid of their input."""
+_WIDE_CHANNELS = 4
+INSTALL_LINE = "pip install 'torchao>=0.14,<0.20'"
+
+
+def static_problem(op: str) -> str:
+    """Empty if the operator can be static int8 in a torch graph, else why not."""
+    if op in STATIC_INT8_OPS or op in PASSING_OPS:
+        return ""
+    return f"torch has no int8 kernel for {op} here; it computes in float between quantized ops"
+
+
+def is_torchao_installed() -> bool:
+    """Whether torchao is there; nothing is imported."""
+    return importlib.util.find_spec("torchao") is not None
+
+
+def quantize_statically(
+    graph_module: fx.GraphModule,
+    planned: Collection[str],
+    calibration: Sequence[Sequence[Tensor]],
+    *,
+    reporter: Reporter,
+) -> tuple[fx.GraphModule, dict[str, str]]:
+    """Observe the inputs of the planned ops over the calibration examples and give the graph with int8 weights.
+
+    Weights are symmetric per output channel, activations affine per tensor (uint8, ranges by histogram).
+
+    Args:
+        graph_module: A `flat_graph`; it is changed.
+        planned: Op ids at int8-static.
+        calibration: Flat tensor inputs of each example.
+        reporter: Hears of every example.
+
+    Returns: The quantized graph, and op id -> why it was left in float.
+    Raises: AceError(NOT_INSTALLED) without torchao.
+    """
+    if not is_torchao_installed():
+        raise AceError.of(
+            ErrorCode.NOT_INSTALLED,
+            "Static int8 in a torch graph needs torchao, which is not installed",
+            remedy=INSTALL_LINE,
+        )
+    nodes, refused = _choose(graph_module, planned)
+    if not nodes:
+        return graph_module, refused
+    for node in nodes:
+        _widen_single_channel(graph_module, node)
+    with _quiet():
+        from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e  # noqa: PLC0415 - slow
+
+        observed = prepare_pt2e(graph_module, _make_quantizer(nodes))
+        for index, example in enumerate(calibration):
+            reporter.advance(index / len(calibration), f"example {index + 1} of {len(calibration)}")
+            observed(*example)
+        converted: fx.GraphModule = convert_pt2e(observed)
+    _restore_ids(converted)
+    tidy(converted)
+    return converted, refused
+
+
+def _choose(graph_module: fx.GraphModule, planned: Collection[str]) -> tuple[list[fx.Node], dict[str, str]]:
+    """The nodes to annotate, in order, and why other planned ops are left out."""
+    chosen: list[fx.Node] = []
+    refused: dict[str, str] = {}
+    for node in graph_module.graph.nodes:
+        op_id = node.meta.get(OP_ID, "")
+        if op_id not in planned:
+            continue
+        problem = _node_problem(graph_module, node)
+        if problem:
+            refused[op_id] = problem
+        else:
+            chosen.append(node)
+    useful = _without_idle_passing(chosen)
+    for node in chosen:
+        if node not in useful:
+            refused[node.meta[OP_ID]] = "nothing after it computes in int8, so it stays in float"
+    return [node for node in chosen if node in useful], refused
+
+
+def _node_problem(graph_module: fx.GraphModule, node: fx.Node) -> str:
+    problem = static_problem(str(node.target))
+    if problem or str(node.target) in PASSING_OPS:
+        return problem
+    if constant_of(graph_module, node.args[1]) is None:
+        return "its weight is computed, not stored"
+    value = node.args[0].meta.get("val") if isinstance(node.args[0], fx.Node) else None
+    if not isinstance(value, Tensor) or value.dtype is not torch.float32:
+        return "its input is not float32"
+    return ""
+
+
+def _without_idle_passing(chosen: Sequence[fx.Node]) -> set[fx.Node]:
+    """Without the ops that only hand values through and have no int8 op among their readers."""
+    useful: set[fx.Node] = set()
+    for node in reversed(chosen):
+        if str(node.target) not in PASSING_OPS or any(reader in useful for reader in node.users):
+            useful.add(node)
+    return useful
+
+
+def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
+    """Repeat the one channel of a convolution's input and give the copies zero weights: the same function.
+
+    At a dynamic batch Inductor (torch 2.11 to 2.13) gets the memory layout of an int8 convolution's result wrong if
+    its input has a single channel, and the generated code stops at its own assertion. oneDNN pads to four channels
+    anyway, so this costs one fused copy of the input.
+    """
+    x = node.args[0]
+    weight = constant_of(graph_module, node.args[1]) if len(node.args) > 1 else None
+    if not isinstance(x, fx.Node) or weight is None or "conv" not in str(node.target):
+        return
+    value = x.meta["val"]
+    if weight.shape[1] != 1 or value.shape[1] != 1 or all(isinstance(size, int) for size in value.shape):
+        return
+    spatial = weight.dim() - 2
+    padding = [0, 0] * spatial + [0, _WIDE_CHANNELS - 1]
+    wide = torch.nn.functional.pad(weight, padding)
+    sizes = [-1, _WIDE_CHANNELS, *[-1] * spatial]
+    with graph_module.graph.inserting_before(node):
+        repeated = graph_module.graph.call_function(torch.ops.aten.expand.default, (x, sizes))
+    repeated.meta["val"] = torch.ops.aten.expand.default(value, sizes)
+    name = f"{node.args[1].target}_wide"  # type: ignore[union-attr]
+    node.args = (repeated, add_constant(graph_module, name, wide, before=node), *node.args[2:])
+
+
+def _make_quantizer(nodes: Sequence[fx.Node]) -> Any:
+    """Torchao's `Quantizer` over these nodes. Made here because the base class can only be imported with torchao."""
+    from torchao.quantization.pt2e import HistogramObserver, PerChannelMinMaxObserver  # noqa: PLC0415 - slow
+    from torchao.quantization.pt2e.quantizer import (  # noqa: PLC0415 - slow
+        QuantizationAnnotation,
+        QuantizationSpec,
+        Quantizer,
+        SharedQuantizationSpec,
+    )
+
+    epsilon = 2.0**-12  # smallest step: keeps an input that is always 0 from getting a step of 0
+    activation = QuantizationSpec(
+        dtype=torch.uint8,
+        quant_min=0,
+        quant_max=255,
+        qscheme=torch.per_tensor_affine,
+        observer_or_fake_quant_ctr=HistogramObserver.with_args(eps=epsilon),
+    )
+    weight = QuantizationSpec(
+        dtype=torch.int8,
+        quant_min=-127,
+        quant_max=127,
+        qscheme=torch.per_channel_symmetric,
+        ch_axis=0,
+        observer_or_fake_quant_ctr=PerChannelMinMaxObserver.with_args(eps=1e-12),
+    )
+    wanted = {node.name for node in nodes}
+
+    class PlanQuantizer(Quantizer):  # type: ignore[misc]  # torchao is not typed
+        """Writes the plan as annotations."""
+
+        def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
+            """Annotate the wanted nodes of the graph that torchao prepared."""
+            for node in model.graph.nodes:
+                if node.name in wanted:
+                    node.meta["quantization_annotation"] = self._annotation(node)
+            return model
+
+        def _annotation(self, node: fx.Node) -> Any:
+            if str(node.target) in PASSING_OPS:
+                same = SharedQuantizationSpec((node.args[0], node))
+                return QuantizationAnnotation({node.args[0]: activation}, output_qspec=same, _annotated=True)
+            return QuantizationAnnotation({node.args[0]: activation, node.args[1]: weight}, _annotated=True)
+
+        def validate(self, model: fx.GraphModule) -> None:
+            """Nothing to check: the nodes were chosen by what they are."""
+
+    return PlanQuantizer()
+
+
+def _restore_ids(graph_module: fx.GraphModule) -> None:
+    """Take the op id away from the observers' nodes, which torchao gives a copy of their op's meta."""
+    for node in graph_module.graph.nodes:
+        if "quantize" in str(node.target):
+            node.meta.pop(OP_ID, None)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without torchao's warnings of itself (kernels for other devices, deprecations), which no user can act on."""
+    loggers = [logging.getLogger(name) for name in ("torchao", "torch.utils._pytree")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            for category in (UserWarning, FutureWarning, DeprecationWarning):
+                warnings.simplefilter("ignore", category)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,83 @@
+"""Eager: the captured graph, op by op, in torch's own kernels. The reference that everything else is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ace_studio.engine.quantize.apply import apply_plan
+from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
+from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.fx_read_back import executed_nodes, kernels_of
+from ace_studio.engine.targets.torch_program import TorchLowered, load_flat_graph, pinned
+from ace_studio.engine.torch_compat import half_precision_problem
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.plan import Precision
+
+_INT8_PROBLEM = (
+    "eager has no fast int8 kernels: it would emulate them in float, or take more than a hundred times as long; "
+    "inductor runs the same plan in int8"
+)
+
+
+class EagerTarget(Target):
+    """The captured graph interpreted by torch."""
+
+    name = "eager"
+    label = "PyTorch eager"
+
+    def available(self) -> Availability:
+        """Always: torch is what this process runs on."""
+        return Availability(ok=True, version=str(torch.__version__))
+
+    def precision_problem(self, precision: Precision) -> str:
+        """Why not, for everything but floats."""
+        if precision is Precision.FP32:
+            return ""
+        if precision in HALF_DTYPES:
+            return half_precision_problem(HALF_DTYPES[precision])
+        if precision in {Precision.INT8_STATIC, Precision.INT8_DYNAMIC}:
+            return _INT8_PROBLEM
+        return f"nothing is written for {precision} in eager torch"
+
+    def op_problem(self, op: str, precision: Precision) -> str:
+        """Why an op stays fp32."""
+        return self.precision_problem(precision) or (cast_problem(op) if precision in HALF_DTYPES else "")
+
+    def lower(self, job: LoweringJob) -> Lowered:
+        """Put casts where the plan wants them."""
+        refuse_precisions(self, job)
+        rewritten = apply_plan(job.captured, job.plan, calibration=job.calibration, reporter=job.reporter)
+        return EagerLowered(job, rewritten, rewritten.graph_module)
+
+    def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
+        """Open ``model.pt2``."""
+        return pinned(load_flat_graph(path), threads=threads)
+
+
+class EagerLowered(TorchLowered):
+    """The rewritten graph itself."""
+
+    def read_back(self) -> list[OpActual]:
+        """Run the traced example node by node and note the element types."""
+        graph_module = self._rewritten.graph_module
+        nodes = executed_nodes(graph_module, self._job.captured.example.tensors())
+        kernels = kernels_of(nodes, graph_module, self._job.plan.precision)
+        return self.actuals(kernels, runtime="eager torch")
+
+
+def refuse_precisions(target: Target, job: LoweringJob) -> None:
+    """Raise AceError(UNSUPPORTED) if the bound plan still holds a precision that the target cannot do at all."""
+    for precision in sorted(job.plan.precisions):
+        problem = target.precision_problem(precision)
+        if problem:
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                f"{target.label} cannot run ops at {precision}",
+                why=problem,
+                remedy="Choose another precision or another target.",
+                where=next(op_id for op_id in job.plan.precision if job.plan.precision[op_id] is precision),
+            )

@@ -1,0 +1,107 @@
+"""Inductor: the captured graph compiled by torch's own compiler to C++ and oneDNN kernels, with weights frozen in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
+from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
+from ace_studio.engine.quantize.pt2e import INSTALL_LINE, is_torchao_installed, static_problem
+from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.eager import refuse_precisions
+from ace_studio.engine.targets.fx_read_back import kernels_of
+from ace_studio.engine.targets.torch_program import TorchLowered, compiler_problem, load_flat_graph, pinned
+from ace_studio.engine.torch_compat import CompiledNode, compile_frozen, half_precision_problem
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Phase
+from ace_studio.records.plan import Precision
+
+_DYNAMIC_OPS = frozenset({"aten.linear.default"})
+
+
+class InductorTarget(Target):
+    """Compiles on this machine; the first build of a model takes tens of seconds."""
+
+    name = "inductor"
+    label = "PyTorch Inductor"
+
+    def available(self) -> Availability:
+        """Whether there is a C++ compiler."""
+        problem = compiler_problem()
+        install = "apt-get install g++" if problem else ""
+        return Availability(ok=not problem, reason=problem, install=install, version=str(torch.__version__))
+
+    def precision_problem(self, precision: Precision) -> str:
+        """Why not."""
+        if precision in {Precision.FP32, Precision.INT8_DYNAMIC}:
+            return ""
+        if precision in HALF_DTYPES:
+            return half_precision_problem(HALF_DTYPES[precision])
+        if precision is Precision.INT8_STATIC:
+            return "" if is_torchao_installed() else f"static int8 needs torchao: {INSTALL_LINE}"
+        return f"nothing is written for {precision} in Inductor"
+
+    def op_problem(self, op: str, precision: Precision) -> str:
+        """Why an op stays fp32."""
+        problem = self.precision_problem(precision)
+        if problem:
+            return problem
+        if precision in HALF_DTYPES:
+            return cast_problem(op)
+        if precision is Precision.INT8_STATIC:
+            return static_problem(op)
+        if precision is Precision.INT8_DYNAMIC and op not in _DYNAMIC_OPS:
+            return f"only linear ops can be int8-dynamic in Inductor, {op} stays in float"
+        return ""
+
+    def lower(self, job: LoweringJob) -> Lowered:
+        """Rewrite the graph as the plan says, then compile it once for all sizes."""
+        found = self.available()
+        if not found.ok:
+            raise AceError.of(ErrorCode.NOT_INSTALLED, f"Inductor has {found.reason}", remedy=found.install)
+        refuse_precisions(self, job)
+        rewritten = apply_plan(job.captured, job.plan, calibration=job.calibration, reporter=job.reporter)
+        run, nodes = compile_graph(rewritten.graph_module, threads=job.threads, reporter=job.reporter)
+        return InductorLowered(job, rewritten, run, nodes)
+
+    def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
+        """Open ``model.pt2`` and compile it for this machine."""
+        run, _ = compile_graph(load_flat_graph(path), threads=threads, reporter=Reporter())
+        return pinned(run, threads=threads)
+
+
+class InductorLowered(TorchLowered):
+    """The compiled function, and what its graph looked like after all of Inductor's passes."""
+
+    def __init__(
+        self,
+        job: LoweringJob,
+        rewritten: RewrittenGraph,
+        run: Callable[..., Sequence[Tensor]],
+        nodes: Sequence[CompiledNode],
+    ) -> None:
+        super().__init__(job, rewritten, run)
+        self._nodes = nodes
+
+    def read_back(self) -> list[OpActual]:
+        """Map the nodes that Inductor generated code for back to ops."""
+        kernels = kernels_of(self._nodes, self._rewritten.graph_module, self._job.plan.precision)
+        return self.actuals(kernels, runtime="Inductor")
+
+
+def compile_graph(
+    graph_module: fx.GraphModule, *, threads: int, reporter: Reporter
+) -> tuple[Callable[..., Sequence[Tensor]], list[CompiledNode]]:
+    """Compile a flat graph for ``threads`` threads, which the generated code holds fixed.
+
+    Raises: AceError(UNSUPPORTED) with the compiler's own words if it fails.
+    """
+    reporter.phase(Phase.LOWER, "Inductor is generating and compiling C++; the first build takes 20-90 s")
+    torch.set_num_threads(threads)
+    return compile_frozen(graph_module)

@@ -1,0 +1,305 @@
+"""Everything of torch that is private or differs between releases (2.11 to 2.14), in one place.
+
+Nothing else in the project may import ``torch._dynamo``, ``torch._inductor`` or ``torch.fx.experimental``, nor read
+a name of torch that starts with an underscore. When torch moves something, this is the file to change.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import re
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch.export import Dim, ExportedProgram
+from torch.fx.experimental import _config as _shape_config
+
+# --- tracing ---
+
+
+@contextmanager
+def sizes_of_one_are_ordinary() -> Iterator[None]:
+    """Trace so that a dynamic size may be 1 later, instead of taking 1 for a size that broadcasts."""
+    if not hasattr(_shape_config, "backed_size_oblivious"):
+        yield
+        return
+    with _shape_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
+        yield
+
+
+def export_program(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    dynamic_shapes: Any,
+    strict: bool,
+) -> ExportedProgram:
+    """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
+    with sizes_of_one_are_ordinary():
+        return torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
+
+
+DYNAMIC = Dim.DYNAMIC
+"""Marks a dimension that must stay dynamic; the tracer raises if it cannot."""
+
+
+def forget_traces() -> None:
+    """Drop what the tracer keeps of earlier models, so that one capture does not influence the next."""
+    torch._dynamo.reset()
+
+
+# --- symbolic sizes ---
+
+
+def size_hint(size: object) -> int:
+    """The size at which a (symbolic) dimension was traced; 0 if it depends on values."""
+    if isinstance(size, int):
+        return size
+    node = getattr(size, "node", None)
+    hint = getattr(node, "hint", None)
+    return int(hint) if hint is not None else 0
+
+
+def size_text(size: object) -> str:
+    """A dimension as text: ``64``, ``s34`` or ``s34 + 1``."""
+    if isinstance(size, int):
+        return str(size)
+    node = getattr(size, "node", None)
+    return str(getattr(node, "expr", size))
+
+
+def size_symbols(size: object) -> tuple[str, ...]:
+    """Names of the symbols in a dimension, sorted."""
+    expression = getattr(getattr(size, "node", None), "expr", None)
+    return tuple(sorted(str(symbol) for symbol in getattr(expression, "free_symbols", ())))
+
+
+def size_at(size: object, values: Mapping[str, int]) -> int | None:
+    """The dimension's size when every symbol has the given value; None if that is no whole number."""
+    if isinstance(size, int):
+        return size
+    expression = getattr(getattr(size, "node", None), "expr", None)
+    if expression is None:
+        return None
+    chosen = expression.subs({symbol: values.get(str(symbol), symbol) for symbol in expression.free_symbols})
+    return int(chosen) if getattr(chosen, "is_integer", False) and chosen.is_number else None
+
+
+def symbol_ranges(program: ExportedProgram) -> dict[str, tuple[int | None, int | None]]:
+    """Symbol -> (smallest, largest) size for which the graph is valid; None is unbounded."""
+    ranges = {}
+    for symbol, bounds in program.range_constraints.items():
+        ranges[str(symbol)] = (_bound(bounds.lower), _bound(bounds.upper))
+    return ranges
+
+
+def _bound(value: Any) -> int | None:
+    """A bound as an int; None for either infinity."""
+    try:
+        number = int(value)
+    except (TypeError, OverflowError, ValueError, AttributeError):
+        return None
+    return number if abs(number) < 2**62 else None
+
+
+# --- operators ---
+
+
+def is_operator(target: object) -> bool:
+    """Whether the target of a node is one of torch's operators, such as ``aten.conv2d.default``."""
+    return isinstance(target, torch._ops.OpOverload)
+
+
+def is_pointwise(target: object) -> bool:
+    """Whether torch says that the operator works element by element."""
+    return isinstance(target, torch._ops.OpOverload) and torch.Tag.pointwise in target.tags
+
+
+def is_random(target: object) -> bool:
+    """Whether torch says that the operator draws random numbers."""
+    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
+
+
+def argument_names(target: object) -> list[str]:
+    """Names of the operator's arguments in order; empty for what is not an operator."""
+    schema = getattr(target, "_schema", None)
+    return [argument.name for argument in schema.arguments] if schema is not None else []
+
+
+# --- guards ---
+
+_INPUT_SIZE = r"L(\[[^=<>!]*?)\.size\(\)\[(\d+)\]"
+_NOT_ONE = re.compile(_INPUT_SIZE + r" (?:!= 1|>= 2|> 1)$")
+
+
+def program_guards(program: ExportedProgram) -> tuple[str, ...]:
+    """The conditions on input sizes under which the graph is valid, as Python expressions."""
+    return tuple(getattr(program, "_guards_code", ()) or ())
+
+
+def sizes_excluded(program: ExportedProgram) -> list[tuple[tuple[str, ...], int, int]]:
+    """Single sizes for which the graph is not valid: keys of the input (``("batch", "mask")``), dimension, size.
+
+    A strict export calls its inputs ``("flat_args", "0")`` and so on, by the position of the leaf.
+    """
+    found = []
+    for guard in program_guards(program):
+        if match := re.fullmatch(_INPUT_SIZE + r" != (\d+)", guard):
+            keys = tuple(re.findall(r"\['?([^'\]]+)'?\]", match.group(1)))
+            found.append((keys, int(match.group(2)), int(match.group(3))))
+    return found
+
+
+def forbids_sizes_of_one(program: ExportedProgram) -> bool:
+    """Whether some guard says no more than that a size is not 1."""
+    return any(_NOT_ONE.search(guard) for guard in program_guards(program))
+
+
+def allow_sizes_of_one(program: ExportedProgram) -> Callable[[], None]:
+    """Take back the guards that say no more than "not 1", and widen the ranges with them.
+
+    The shape code of torch adds them for questions such as "may this memory overlap?", where the answer does not
+    change the graph. The caller must prove on real inputs of size 1 that the graph is right there.
+
+    Returns: A function that puts everything back.
+    """
+    guards, ranges = list(program_guards(program)), dict(program.range_constraints)
+    program._guards_code = [guard for guard in guards if not _NOT_ONE.search(guard)]
+    for symbol, bounds in ranges.items():
+        if _bound(bounds.lower) == 2:
+            program.range_constraints[symbol] = type(bounds)(1, bounds.upper)
+
+    def put_back() -> None:
+        program._guards_code = guards
+        program.range_constraints.update(ranges)
+
+    return put_back
+
+
+# --- failures ---
+
+
+def failure_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """The Python frames behind a failed trace, outermost first, from wherever this kind of error keeps them."""
+    frames = list(traceback.extract_tb(error.__traceback__))
+    frames += list(getattr(error, "real_stack", None) or [])
+    frames += [_frame(file, line) for file, line in re.findall(r'File "([^"]+)", line (\d+)', str(error))]
+    return frames + _guard_frames(error.__traceback__)
+
+
+def _guard_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
+    """Where sizes were fixed: a constraint violation keeps it only inside the tracer that raised."""
+    while trace is not None:
+        environment = getattr(trace.tb_frame.f_locals.get("fake_mode"), "shape_env", None)
+        if environment is not None:
+            fixed = [symbol for symbol, value in environment.replacements.items() if value.is_number]
+            places = [getattr(guard, "sloc", None) for guard in getattr(environment, "guards", ())]
+            places += [getattr(environment, "replacements_slocs", {}).get(symbol) for symbol in fixed]
+            found = [getattr(place, "framework_loc", None) for place in places]
+            return [frame for frame in found if isinstance(frame, traceback.FrameSummary)]
+        trace = trace.tb_next
+    return []
+
+
+def _frame(file: str, line: str) -> traceback.FrameSummary:
+    return traceback.FrameSummary(file, int(line), "")
+
+
+def failure_kind(error: BaseException) -> str:
+    """The word that torch has for what it cannot follow, such as ``Data-dependent branching``; empty if it has none."""
+    return str(getattr(error, "gb_type", "") or "")
+
+
+# --- compiling a graph with Inductor ---
+
+
+@dataclass(frozen=True)
+class CompiledNode:
+    """One node of a graph as it is really run."""
+
+    target: str
+    """What it calls, such as ``onednn.qconv_pointwise.default``."""
+    origins: tuple[str, ...]
+    """Names of the nodes of the graph before compilation that it does the work of."""
+    dtype: torch.dtype | None
+    """Element type of its (first) result, None if it gives no tensor."""
+
+
+def register_quantized_ops() -> None:
+    """Make the ``quantized_decomposed`` ops known, which a saved int8 program calls."""
+
+
+def half_precision_problem(dtype: torch.dtype) -> str:
+    """Empty if this processor computes in the 16-bit type, else why not; asks oneDNN, which holds the kernels."""
+    name = str(dtype).removeprefix("torch.")
+    asked = {torch.bfloat16: "_is_mkldnn_bf16_supported", torch.float16: "_is_mkldnn_fp16_supported"}[dtype]
+    if getattr(torch.ops.mkldnn, asked)():
+        return ""
+    needed = "avx512_bf16 or amx" if dtype is torch.bfloat16 else "avx512_fp16 or amx_fp16"
+    return f"this processor has no {name} arithmetic ({needed}): every value would be converted back and forth"
+
+
+def compile_frozen(graph_module: torch.fx.GraphModule) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
+    """Compile a graph over flat tensors with Inductor, weights frozen in, once for all sizes of its symbols.
+
+    The graph goes to Inductor directly, without Dynamo: its nodes keep their names, nothing is guarded and nothing is
+    ever compiled again. Sizes and strides that are fixed are asserted by the generated code at each call.
+
+    Returns: The compiled function, and the nodes that code was generated for.
+    """
+    from torch._guards import TracingContext, tracing  # noqa: PLC0415 - this whole family takes seconds to import
+    from torch._inductor import config  # noqa: PLC0415
+    from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415
+
+    register_quantized_ops()
+    seen: list[CompiledNode] = []
+    examples = [node.meta["val"] for node in graph_module.graph.find_nodes(op="placeholder")]
+    mode = next((example.fake_mode for example in examples if hasattr(example, "fake_mode")), None)
+    _keep_symbols_only(getattr(mode, "shape_env", None))
+    # Inductor's graph cache is off: a hit would skip the passes that we listen to. Compiled C++ is cached all the same.
+    settings = {
+        "freezing": True,
+        "fx_graph_cache": False,
+        "post_grad_custom_post_pass": lambda graph: seen.extend(_compiled_nodes(graph)),
+    }
+    with torch.no_grad(), tracing(TracingContext(mode)), config.patch(settings), warnings.catch_warnings():
+        # Inductor copies tree specs and tensors in ways that torch itself has deprecated; nobody here can change it.
+        warnings.simplefilter("ignore")
+        function: Any = compile_fx(copy.deepcopy(graph_module), examples)
+    return function, seen
+
+
+def _keep_symbols_only(environment: Any) -> None:
+    """Drop the sizes of products of symbols, which reading a program from a file leaves among those of symbols."""
+    for name in ("backed_var_to_val", "var_to_range"):
+        sizes = getattr(environment, name, {})
+        for expression in [one for one in sizes if not one.is_Symbol]:
+            del sizes[expression]
+
+
+def _compiled_nodes(graph: torch.fx.Graph) -> Iterator[CompiledNode]:
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        value = node.meta.get("val")
+        value = value[0] if isinstance(value, tuple | list) and value else value
+        origins = tuple(str(source.name) for source in node.meta.get("from_node", ()))
+        yield CompiledNode(_target_name(node.target), origins, getattr(value, "dtype", None))
+
+
+def _target_name(target: object) -> str:
+    """The operator; for a fusion, which Inductor keeps as a closure over a matched pattern, the fused operator."""
+    if not isinstance(target, functools.partial):
+        return str(target)
+    captured = inspect.getclosurevars(target.func).nonlocals
+    fused = next((captured[name] for name in ("computation_op", "fusion_op") if name in captured), None)
+    return f"{fused} fused" if fused is not None else f"onednn.{target.func.__name__} fused"
