@@ -111,8 +111,12 @@ def is_ready(extras: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def setup_lock() -> Iterator[None]:
-    """Let one set-up run at a time; the others wait and then find it done. The system frees it if we die."""
+    """Let one set-up run at a time; the others wait and then find it done.
+
+    pip inherits the lock: if this process is killed, the lock is free only when pip has ended too.
+    """
     with LOCK.open("a+b") as file:
+        os.set_inheritable(file.fileno(), True)
         if not _try_lock(file.fileno()):
             say("another start is setting up .venv; waiting for it")
             while not _try_lock(file.fileno()):
@@ -219,7 +223,9 @@ def run_pip(extras: Sequence[str]) -> None:
     lines: list[str] = []
     with (
         LOG.open("w", encoding="utf-8") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as pip,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, close_fds=IS_WINDOWS
+        ) as pip,
     ):
         assert pip.stdout is not None
         for line in pip.stdout:

@@ -6,6 +6,7 @@ import importlib.util
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -270,6 +271,42 @@ def test_two_starts_at_once_install_once(root, checkout, tmp_path):
     assert [start.returncode for start in starts] == [0, 0], messages
     assert calls.read_text() == "begin end "
     assert sum("waiting for it" in message for message in messages) == 1
+
+
+KILLED_START = """\
+import sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from test_bootstrap import load_bootstrap
+bootstrap = load_bootstrap(Path({root!r}), Path({checkout!r}))
+with bootstrap.setup_lock():
+    bootstrap.run_pip(("all",))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there the set-up is not replaced but waited for")
+def test_a_killed_start_keeps_the_others_out_until_its_pip_has_ended(bootstrap, root, checkout, tmp_path):
+    is_up, may_end = tmp_path / "up", tmp_path / "end"
+    bootstrap.VENV_PYTHON.parent.mkdir(parents=True)
+    bootstrap.VENV_PYTHON.write_text(f"#!/bin/sh\n: > {is_up}\nwhile [ ! -e {may_end} ]; do sleep 0.05; done\n")
+    bootstrap.VENV_PYTHON.chmod(0o755)
+    places = {"tests": Path(__file__).parent, "root": root, "checkout": checkout}
+    code = KILLED_START.format(**{name: str(place) for name, place in places.items()})
+    start = subprocess.Popen([sys.executable, "-c", code])
+    wait_until(is_up.exists)
+    start.kill()
+    start.wait()
+    with bootstrap.LOCK.open("a+b") as file:
+        assert not bootstrap._try_lock(file.fileno())
+        may_end.touch()
+        wait_until(lambda: bootstrap._try_lock(file.fileno()))
+
+
+def wait_until(is_true, *, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
 
 
 def need(system_packages, purpose: str, *, is_there: bool):
