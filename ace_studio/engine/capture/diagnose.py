@@ -1,0 +1,170 @@
+"""What a failed trace means for the person who wrote the model: one row per cause, none of the tracer's own words."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from ace_studio.engine.capture.places import CodePlace, find_place
+from ace_studio.engine.torch_compat import failure_frames, failure_kind
+from ace_studio.records.errors import ErrorCode, Problem
+
+MAX_DETAILS = 20_000
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One row: how the cause is recognised, and what to say. ``{owner}`` is ``forward() of X``."""
+
+    exceptions: str
+    """Names of exception classes, any of which must be among the error's bases; empty for all."""
+    pattern: str
+    """Must be found in the tracer's message or kind."""
+    what: str
+    why: str
+    remedy: str
+
+    def fits(self, names: frozenset[str], text: str) -> bool:
+        """Whether this row explains an error."""
+        wanted = self.exceptions.split()
+        return (not wanted or not names.isdisjoint(wanted)) and re.search(self.pattern, text, re.IGNORECASE) is not None
+
+
+_VALUE_BRANCH = Diagnosis(
+    "",
+    r"data-dependent branching|could not guard on data-dependent expression|bool\(\) on a .*tensor",
+    "{owner} chooses a branch by a tensor's value",
+    "a graph records one path; this value is known only when it runs",
+    "Use torch.where or torch.cond there, or compute both and mask; a plain argument can choose instead of a tensor.",
+)
+
+ROWS: tuple[Diagnosis, ...] = (
+    # What the tracer calls a user error comes first: in some releases it is a kind of "unsupported" as well.
+    Diagnosis(
+        "UserError ConstraintViolationError",
+        r"specialized it to be a constant|specialized to be a constant|inferred to be a constant|specialized due to",
+        "{owner} fixes a size that must stay free{sizes}",
+        "the examples or the recipe say that it changes, but the code turns it into one number or compares with one",
+        "Remove what needs one size (==, int(), math functions, a Python loop over it), or give one size only.",
+    ),
+    Diagnosis(
+        "UserError ConstraintViolationError",
+        r"constraints violated",
+        "{owner} does not accept every size that the examples ask for{sizes}",
+        "the code ties the size to another one, to a multiple, or to a limit",
+        "Choose example sizes that obey the same rule, or set that dimension to static in the recipe.",
+    ),
+    _VALUE_BRANCH,
+    Diagnosis(
+        "",
+        r"could not extract specialized integer|data-dependent (value|operator)|\.item\(\)|_local_scalar_dense",
+        "{owner} turns a tensor's value into a plain number",
+        "the number is known only when the graph runs, so neither sizes nor Python code may depend on it",
+        "Keep it a tensor (a mask instead of a slice), or pass the number as a plain argument.",
+    ),
+    Diagnosis(
+        "",
+        r"dynamicoutputshape|dynamic shape operator|nonzero|masked_select|unique",
+        "{owner} makes a tensor whose size depends on values",
+        "a graph needs to know how its sizes follow from the input sizes",
+        "Use a mask and a fixed size instead of selecting (torch.where with three arguments, topk with a fixed k).",
+    ),
+    Diagnosis(
+        "",
+        r"numpy\(\)|numpy_array|numpy conversion|\.numpy|np\.",
+        "{owner} leaves torch for numpy",
+        "only operations on torch tensors are recorded",
+        "Use the torch function of the same meaning, or compute it once outside forward and keep it as a buffer.",
+    ),
+    Diagnosis(
+        "",
+        r"scriptmodule|scriptfunction|torchscript|torch\.jit",
+        "{owner} calls a part compiled with TorchScript",
+        "what it does inside cannot be recorded a second time",
+        "Use the Python version of that module instead of the compiled one.",
+    ),
+    Diagnosis(
+        "",
+        r"graph_break\(\)|skipped|skip function|marked as skipped|builtin|c function|disallowed",
+        "{owner} calls something that cannot be recorded",
+        "its Python or compiled code is not made of torch operations",
+        "Move the call out of forward, or express it with torch operations.",
+    ),
+    Diagnosis(
+        "",
+        r"generator|context manager|try/except|exception handler|with block",
+        "{owner} uses a Python construct that cannot be recorded",
+        "control flow around tensors must be plain for a graph to be drawn from it",
+        "Take the construct out of forward, or do its work before the model is called.",
+    ),
+    Diagnosis(
+        "OutOfMemoryError MemoryError",
+        "",
+        "There was not enough memory to capture {owner}",
+        "capturing keeps one description of every intermediate result",
+        "Use smaller examples, or close other programs.",
+    ),
+    Diagnosis(
+        "RecursionError",
+        "",
+        "{owner} calls itself too deeply to be recorded",
+        "every call is followed, and Python's limit was reached",
+        "Turn the recursion into a loop.",
+    ),
+)
+_FALLBACK = Diagnosis(
+    "",
+    "",
+    "{owner} does something that cannot be recorded in a graph",
+    "the operation on that line could not be followed",
+    "Write that line with plain torch operations, or move it out of forward; the details hold what was said.",
+)
+_SIZE_NAME = re.compile(r"L((?:\['?[^\]']+'?\])+)\.size\(\)\[(\d+)\]")
+
+
+def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[str], printed: str) -> Problem:
+    """What to tell about a failed trace.
+
+    Args:
+        error: What the tracer raised.
+        module: The user's module, to find the part that the line belongs to.
+        leaf_names: Names of all leaves of the traced example, for tracers that number them.
+        printed: What was printed meanwhile; goes into the details.
+    """
+    place = find_place(failure_frames(error), module)
+    names = frozenset(base.__name__ for base in type(error).__mro__)
+    text = f"{type(error).__name__} {failure_kind(error)} {error}"
+    row = next((row for row in ROWS if row.fits(names, text)), _FALLBACK)
+    words = {"owner": f"forward() of {place.class_name}", "sizes": _named_sizes(str(error), leaf_names)}
+    return Problem(
+        code=ErrorCode.NOT_CAPTURED,
+        what=row.what.format(**words),
+        why=row.why + _line_text(place),
+        remedy=row.remedy,
+        where=place.where,
+        details=("".join(traceback.format_exception(error)) + "\n" + printed)[:MAX_DETAILS],
+    )
+
+
+def is_specific(problem: Problem) -> bool:
+    """Whether a row of the table explains the problem, not the fallback."""
+    return problem.why.partition(";")[0] != _FALLBACK.why
+
+
+def _line_text(place: CodePlace) -> str:
+    return f"; the line reads `{place.source}`" if place.source else ""
+
+
+def _named_sizes(message: str, leaf_names: Sequence[str]) -> str:
+    """``: x.1`` for the sizes that a message speaks of."""
+    found: dict[str, None] = {}
+    for keys, dim in _SIZE_NAME.findall(message):
+        parts = re.findall(r"\['?([^\]']+)'?\]", keys)
+        if parts[0] == "flat_args" and parts[1].isdigit() and int(parts[1]) < len(leaf_names):
+            parts = [leaf_names[int(parts[1])]]
+        found[".".join([*parts, dim])] = None
+    return ": " + ", ".join(found) if found else ""

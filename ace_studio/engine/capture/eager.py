@@ -1,0 +1,250 @@
+"""Running the user's module itself: the reference that every graph is compared with."""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.capture.places import find_place, is_user_file
+from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.shapes.leaves import describe, forward_parameters
+from ace_studio.records.errors import AceError, ErrorCode
+
+SEED = 20240607
+_PLAIN_TYPES = (bool, int, float, str, Tensor, list, dict, set, tuple, deque, type(None))
+_BAD_INPUT = re.compile(
+    r"shapes cannot be multiplied|must match the size|expected .* channels|size mismatch|is invalid for input of size|"
+    r"mismatch in (shape|size)|sizes of tensors must match|expected input|should be the same|expected (object of )?"
+    r"(scalar )?type|expected .* but (got|found)|out of range|dimension out of|index out of|cannot be broadcast|"
+    r"kernel size can't be greater|output size is too small|missing \d+ required|unexpected keyword|"
+    r"positional argument|given normalized_shape|not implemented for '(Int|Long|Half|Bool|Byte)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class TypoHint:
+    """An everyday mistake: how its message reads, why it happens, what to write."""
+
+    pattern: str
+    why: str
+    remedy: str
+
+
+_TYPOS = (
+    TypoHint(
+        r"'builtin_function_or_method' object is not subscriptable",
+        "square brackets follow the name of a method that was not called (x.size is one)",
+        "Write x.size(0) or x.shape[0].",
+    ),
+    TypoHint(
+        r"'builtin_function_or_method' object|unsupported operand type\(s\) .*(method|function)",
+        "a method's name is used where its result is meant",
+        "Call it, with parentheses.",
+    ),
+    TypoHint(
+        r"'\w+' object has no attribute '\w+'",
+        "there is no such name on that object",
+        "Check the spelling, and that __init__ sets it.",
+    ),
+    TypoHint(r"name '\w+' is not defined", "the name was never assigned or imported", "Import or define it."),
+    TypoHint(
+        r"Expected all tensors to be on the same device",
+        "forward makes a tensor on another device than the model's",
+        "Make it with device=x.device, or register it as a buffer.",
+    ),
+)
+
+
+class ModuleState:
+    """Buffers and plain attributes of a module, to put it back to where it was before a call."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self._buffers = {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
+        self._plain = {
+            (path, name): copy.deepcopy(value)
+            for path, child in module.named_modules()
+            for name, value in vars(child).items()
+            if _is_state(name, value)
+        }
+
+    def restore(self) -> None:
+        """Put everything back."""
+        buffers = dict(self._module.named_buffers())
+        for name, value in self._buffers.items():
+            if name in buffers and not torch.equal(buffers[name], value):
+                buffers[name].copy_(value)
+        children = dict(self._module.named_modules())
+        for (path, name), value in self._plain.items():
+            children[path].__dict__[name] = copy.deepcopy(value)
+
+    def changes(self) -> list[str]:
+        """Names of the plain attributes that differ now (``calls``, ``blocks.1.history``)."""
+        children = dict(self._module.named_modules())
+        return [
+            f"{path}.{name}" if path else name
+            for (path, name), value in self._plain.items()
+            if not _same(vars(children[path]).get(name), value)
+        ]
+
+    def buffer_changes(self) -> list[str]:
+        """Names of the buffers that differ now."""
+        buffers = dict(self._module.named_buffers())
+        return [name for name, value in self._buffers.items() if not torch.equal(buffers[name], value)]
+
+
+def _is_state(name: str, value: object) -> bool:
+    if name.startswith("_") and name.endswith(("_hooks", "_modules", "_parameters", "_buffers", "_with_kwargs")):
+        return False
+    leaves = pytree.tree_leaves(value)
+    simple = all(isinstance(leaf, Tensor | bool | int | float | str | None) for leaf in leaves)
+    return name != "training" and isinstance(value, _PLAIN_TYPES) and simple
+
+
+def _same(one: object, other: object) -> bool:
+    ones, others = pytree.tree_leaves(one), pytree.tree_leaves(other)
+    return len(ones) == len(others) and all(
+        torch.equal(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else type(a) is type(b) and a == b
+        for a, b in zip(ones, others, strict=True)
+    )
+
+
+def set_seed(seed: int = SEED) -> None:
+    """One seed for torch, Python and numpy, since forward may draw from any."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)  # the user's code draws from the global generator
+
+
+def copied(example: Example) -> Example:
+    """The example with tensors of its own, so that a forward which writes into its inputs does no harm."""
+    return example.map_tensors(lambda tensor: tensor.detach().clone())
+
+
+def call_repeatedly(function: Callable[..., Any], example: Example, *, times: int, seed: int = SEED) -> list[Any]:
+    """Results of consecutive calls under one seed that is set once. Outputs are copies."""
+    with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()):
+        set_seed(seed)
+        return [_detached(copied(example).call(function)) for _ in range(times)]
+
+
+def _cuda_devices() -> list[int]:
+    return list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+
+
+def _detached(value: Any) -> Any:
+    return pytree.tree_map_only(Tensor, lambda tensor: tensor.detach().clone(), value)
+
+
+@dataclass
+class EagerRun:
+    """The module with its state under control."""
+
+    module: nn.Module
+    state: ModuleState
+
+    @classmethod
+    def of(cls, module: nn.Module) -> EagerRun:
+        """Put the module into eval mode and remember its state."""
+        module.eval()
+        return cls(module, ModuleState(module))
+
+    def outputs(self, example: Example, *, times: int = 1, seed: int = SEED) -> list[Any]:
+        """Results of consecutive calls, always from the remembered state, which is put back afterwards."""
+        try:
+            return call_repeatedly(self.module, example, times=times, seed=seed)
+        finally:
+            self.state.restore()
+
+
+def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:
+    """The eager result for a user's example (``label`` is ``example 2``).
+
+    Raises: AceError(BAD_INPUT) if the example does not fit the model, AceError(USER_CODE) if forward raises, each
+        with the user's line.
+    """
+    try:
+        result = eager.outputs(example)[0]
+    except torch.OutOfMemoryError as error:
+        raise AceError.of(
+            ErrorCode.OUT_OF_MEMORY,
+            f"There was not enough memory to run {label}",
+            remedy="Use smaller examples, or another device.",
+            details=_trace_text(error),
+        ) from error
+    except Exception as error:
+        raise forward_error(error, eager.module, example, label=label) from error
+    if not tensor_leaves(result):
+        raise AceError.of(
+            ErrorCode.USER_CODE,
+            f"forward() of {type(eager.module).__name__} returns no tensor",
+            why=f"it returned {type(result).__name__}; a graph needs at least one tensor as its result",
+            remedy="Return the tensors that the model computes, in a tuple, list or dictionary if there are several.",
+        )
+    return result
+
+
+def forward_error(error: Exception, module: nn.Module, example: Example, *, label: str) -> AceError:
+    """What to tell when forward raised on an example."""
+    place = find_place(traceback.extract_tb(error.__traceback__), module)
+    owner = f"forward() of {place.class_name}"
+    message = _message(error)
+    source = f"; the line reads `{place.source}`" if place.source else ""
+    if _is_bad_input(error, message):
+        given = describe(example, forward_parameters(module))
+        return AceError.of(
+            ErrorCode.BAD_INPUT,
+            f"{owner} cannot take {label} ({given})",
+            why=message + source,
+            remedy="Correct the shape or type of that input; they must be what the model was written for.",
+            where=place.where,
+            details=_trace_text(error),
+        )
+    typo = next((row for row in _TYPOS if re.search(row.pattern, message)), None)
+    return AceError.of(
+        ErrorCode.USER_CODE,
+        f"{owner} raised {type(error).__name__} on {label}: {message}",
+        why=(typo.why if typo else "plain PyTorch raises the same; nothing was traced yet") + source,
+        remedy=typo.remedy if typo else "Correct that line; calling the model once in Python shows the same error.",
+        where=place.where,
+        details=_trace_text(error),
+    )
+
+
+def _is_bad_input(error: Exception, message: str) -> bool:
+    """Whether torch complains about sizes and types, or Python about the arguments of forward itself."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_user_file(frame.filename)]
+    if isinstance(error, TypeError) and frames and not re.search(r"required|unexpected keyword|positional", message):
+        return False
+    return _BAD_INPUT.search(message) is not None
+
+
+def _message(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text[:300] + (" ..." if len(text) > 300 else "")
+
+
+def _trace_text(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+def has_bad_numbers(results: Sequence[Any]) -> bool:
+    """Whether any result holds a NaN or an infinity."""
+    return any(
+        not bool(torch.isfinite(tensor).all())
+        for result in results
+        for tensor in tensor_leaves(result)
+        if tensor.is_floating_point() or tensor.is_complex()
+    )

@@ -1,0 +1,160 @@
+"""The verdict on every dimension, read from the captured graph and from the sizes that were really run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.inspect import readable_symbols, rename_symbols
+from ace_studio.engine.shapes import InputDims, example_at, unseen_sizes
+from ace_studio.engine.torch_compat import size_at, size_hint, size_symbols, size_text, sizes_excluded, symbol_ranges
+from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
+
+
+@dataclass
+class GraphInputs:
+    """The inputs as the graph sees them, beside the inputs as the examples show them."""
+
+    program: ExportedProgram
+    inputs: tuple[InputDims, ...]
+    leaf_names: Sequence[str]
+    """Names of all leaves of the example, tensors or not."""
+
+    def __post_init__(self) -> None:
+        self.sizes: list[tuple[Any, ...]] = _placeholder_sizes(self.program)
+        self.symbols = readable_symbols(self.program)
+        self.ranges = symbol_ranges(self.program)
+        self.excluded = self._excluded()
+
+    def _excluded(self) -> dict[tuple[str, int], list[int]]:
+        found: dict[tuple[str, int], list[int]] = {}
+        for keys, dim, size in sizes_excluded(self.program):
+            name = ".".join(keys)
+            if keys[0] == "flat_args" and keys[1].isdigit() and int(keys[1]) < len(self.leaf_names):
+                name = self.leaf_names[int(keys[1])]
+            if size != 1:
+                found.setdefault((name, dim), []).append(size)
+        return found
+
+    def free_symbols(self) -> list[str]:
+        """The tracer's names of all symbols in input sizes, in order."""
+        return list(dict.fromkeys(symbol for sizes in self.sizes for size in sizes for symbol in size_symbols(size)))
+
+    def symbol_values(self, example: Example) -> dict[str, int]:
+        """Symbol -> its size in an example, where a dimension shows it alone."""
+        values: dict[str, int] = {}
+        for tensor, sizes in zip(example.tensors(), self.sizes, strict=True):
+            for size, real in zip(sizes, tensor.shape, strict=True):
+                if size_text(size) in size_symbols(size):
+                    values.setdefault(size_text(size), real)
+        return values
+
+    def example_with(self, base: Example, values: dict[str, int]) -> Example | None:
+        """The example at the sizes that follow from the symbols' values; None if they are no whole sizes."""
+        wanted = {}
+        for leaf, sizes in enumerate(self.sizes):
+            for dim, size in enumerate(sizes):
+                if not isinstance(size, int):
+                    real = size_at(size, values)
+                    if real is None or real < 1 or real in self.excluded.get((self.inputs[leaf].name, dim), ()):
+                        return None
+                    wanted[leaf, dim] = real
+        return example_at(base, wanted)
+
+    def candidates(self, symbol: str, examples: Sequence[Example]) -> list[int]:
+        """Sizes to try for a symbol that no example has, the best first."""
+        seen = [values[symbol] for example in examples if symbol in (values := self.symbol_values(example))]
+        low, high = self.ranges.get(symbol, (None, None))
+        return list(unseen_sizes(seen, low=low or 1, high=high)) if seen else []
+
+    def findings(self, verified: Iterable[Example], *, examples: int) -> tuple[InputFinding, ...]:
+        """The verdicts; ``verified`` are the examples that matched, ``examples`` how many the user gave."""
+        shapes = [[tensor.shape for tensor in example.tensors()] for example in verified]
+        found = []
+        for leaf, one in enumerate(self.inputs):
+            dims = tuple(
+                self._finding(one, leaf, dim, sorted({shape[leaf][dim] for shape in shapes}), examples)
+                for dim in range(one.rank)
+            )
+            found.append(InputFinding(name=one.name, dtype=one.dtype, dims=dims))
+        return tuple(found)
+
+    def _finding(self, one: InputDims, leaf: int, dim: int, verified: list[int], examples: int) -> DimFinding:
+        size = self.sizes[leaf][dim]
+        if isinstance(size, int):
+            is_unknown = set(one.sizes[dim]) == {1} and one.choices[dim] is DimChoice.AUTO
+            return DimFinding(
+                index=dim,
+                verdict=DimVerdict.UNKNOWN if is_unknown else DimVerdict.STATIC,
+                size=size,
+                verified_sizes=tuple(verified),
+                reason=_static_reason(one, dim, examples),
+            )
+        low, high = self.ranges.get(size_text(size), (None, None))
+        return DimFinding(
+            index=dim,
+            verdict=DimVerdict.DYNAMIC,
+            size=size_hint(size),
+            symbol=rename_symbols(size_text(size), self.symbols),
+            min=max(low or 1, 1),
+            max=high,
+            verified_sizes=tuple(verified),
+            equal_to=self._equal_to(leaf, dim),
+            reason=self._dynamic_reason(one, dim, verified),
+        )
+
+    def _equal_to(self, leaf: int, dim: int) -> str | None:
+        """Another dimension of the same size: the first one, or for the first one the next."""
+        text = size_text(self.sizes[leaf][dim])
+        same = [
+            f"{self.inputs[other].name}.{index}"
+            for other, sizes in enumerate(self.sizes)
+            for index, size in enumerate(sizes)
+            if size_text(size) == text and (other, index) != (leaf, dim)
+        ]
+        return same[0] if same else None
+
+    def _dynamic_reason(self, one: InputDims, dim: int, verified: list[int]) -> str:
+        given = sorted(set(one.sizes[dim]))
+        cause = (
+            f"the examples have {_listed(given)}"
+            if len(given) > 1
+            else f"the recipe asks for it; the examples have {given[0]}"
+        )
+        unseen = [size for size in verified if size not in given]
+        proof = f"also run at {_listed(unseen)}" if unseen else "no other size could be tried"
+        excluded = self.excluded.get((one.name, dim))
+        limit = f", but not valid at {_listed(sorted(excluded))}, where the code takes another path" if excluded else ""
+        return f"{cause}; {proof}{limit}"
+
+
+def _static_reason(one: InputDims, dim: int, examples: int) -> str:
+    size = one.sizes[dim][0]
+    if one.choices[dim] is DimChoice.STATIC:
+        return f"the recipe fixes it at {size}"
+    if size == 1:
+        return "only ever 1 in the examples, which tells nothing: add a row with another size if it may change"
+    if examples == 1:
+        return f"there is only one example, with {size}: add a row with another size if it may change"
+    return f"{size} in every example"
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes[:6])) + (" ..." if len(sizes) > 6 else "")
+
+
+def _placeholder_sizes(program: ExportedProgram) -> list[tuple[Any, ...]]:
+    """Sizes of every tensor input, in order."""
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    found = []
+    for spec in program.graph_signature.input_specs:
+        value = nodes[spec.arg.name].meta.get("val") if spec.arg.name in nodes else None
+        if spec.kind is InputKind.USER_INPUT and isinstance(value, Tensor):
+            found.append(tuple(value.shape))
+    return found

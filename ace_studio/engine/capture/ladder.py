@@ -1,0 +1,286 @@
+"""Climbing the ladder: run eager, try one rung after the other, prove the graph, take the first that holds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+
+from ace_studio.engine.capture.diagnose import diagnose, is_specific
+from ace_studio.engine.capture.eager import EagerRun, copied, has_bad_numbers, run_example
+from ace_studio.engine.capture.findings import GraphInputs
+from ace_studio.engine.capture.limit import RungInterruptedError, RungTimeoutError, interruptible
+from ace_studio.engine.capture.output import captured_output
+from ace_studio.engine.capture.prove import Proof, Prover
+from ace_studio.engine.capture.rungs import RUNGS, Rung
+from ace_studio.engine.capture.verify import Mismatch, random_ops
+from ace_studio.engine.flow import Example
+from ace_studio.engine.inspect import build_graph_table, user_place
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.shapes import compare_examples, named_leaves, tracing_example
+from ace_studio.engine.shapes.leaves import describe, forward_parameters
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.messages import Phase, RungTried
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.results import RungOutcome, RungStatus
+from ace_studio.records.tensors import DimVerdict, InputFinding
+
+
+@dataclass
+class Accepted:
+    """The rung that was taken."""
+
+    rung: str
+    program: ExportedProgram
+    table: GraphTable
+    findings: tuple[InputFinding, ...]
+    unseen: tuple[Example, ...]
+
+
+@dataclass
+class Ladder:
+    """One capture, from the first eager call to the accepted rung."""
+
+    module: nn.Module
+    examples: tuple[Example, ...]
+    recipe: Recipe
+    reporter: Reporter
+    outcomes: list[RungOutcome] = field(default_factory=list)
+
+    # --- eager ---
+
+    def run_eager(self) -> None:
+        """Run every example, compare them, and choose what to trace. Raises AceError for what the user must correct."""
+        if not self.examples:
+            raise AceError.of(
+                ErrorCode.NO_DATA,
+                "There is no example to run the model with",
+                remedy="Add a row to the shape table, or name a function that returns examples.",
+                where="[inputs]",
+            )
+        self.reporter.phase(Phase.EAGER)
+        self.eager = EagerRun.of(self.module)
+        self.parameters = forward_parameters(self.module)
+        self.expected: list[Any] = []
+        for number, example in enumerate(self.examples, start=1):
+            self.reporter.advance((number - 1) / len(self.examples), f"example {number} of {len(self.examples)}")
+            self.expected.append(run_example(self.eager, example, label=f"example {number}"))
+        self.inputs = compare_examples(self.module, self.examples, choices=self.recipe.inputs.dims)
+        self._choose_tracing_example()
+        self._warn_about_the_model()
+
+    def _choose_tracing_example(self) -> None:
+        self.tracing, self.is_grown = tracing_example(self.examples, self.inputs)
+        if not self.is_grown:
+            return
+        try:
+            self.eager.outputs(self.tracing)
+        except Exception as error:
+            shown = describe(self.tracing, self.parameters)
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                "No example has all its changing dimensions at 2 or more, and none could be made",
+                why=f"one was grown by repeating content ({shown}), and forward raises on it: {str(error)[:160]}",
+                remedy="Add one example in which every dimension that may change is at least 2.",
+                where="[inputs]",
+            ) from error
+
+    def _warn_about_the_model(self) -> None:
+        if has_bad_numbers(self.expected):
+            self.reporter.warn("bad-numbers", "The model's own results hold NaN or infinity on the examples")
+        for leaf in named_leaves(self.examples[0], self.parameters):
+            if leaf.tensor is None and leaf.value is not None:
+                self.reporter.warn("fixed-argument", f"Input '{leaf.name}' is fixed at {leaf.value!r:.60} in the graph")
+        training = [name for name, child in self.module.named_modules() if child.training]
+        if training:
+            shown = ", ".join(f"'{name}'" if name else "the model" for name in training[:5])
+            self.reporter.warn("still-training", f"In training mode although eval() was called: {shown}")
+        before = copied(self.examples[0])
+        own = copied(before)
+        try:
+            own.call(self.module)
+        finally:
+            self.eager.state.restore()
+        names = [leaf.name for leaf in named_leaves(before, self.parameters) if leaf.tensor is not None]
+        pairs = zip(names, before.tensors(), own.tensors(), strict=True)
+        changed = [name for name, old, new in pairs if not torch.equal(old.nan_to_num(), new.nan_to_num())]
+        if changed:
+            self.reporter.warn(
+                "mutates-input", f"forward() writes into its input {', '.join(changed)}; runtimes may not repeat that"
+            )
+
+    # --- the rungs ---
+
+    def climb(self) -> Accepted:
+        """Try the recipe's rungs in order and return the first that holds.
+
+        Raises: AceError(NOT_CAPTURED) with the causes, the most telling first.
+        """
+        accepted: Accepted | None = None
+        for name in self.recipe.capture.rungs:
+            rung = RUNGS.get(name)
+            if rung is None or rung.capture is None:
+                self._note(RungOutcome(name=name, status=RungStatus.SKIPPED, error=_not_yet(name)))
+            elif accepted is not None:
+                self._note(RungOutcome(name=name, status=RungStatus.SKIPPED))
+            else:
+                accepted = self._try(rung)
+        if accepted is None:
+            first, *others = _causes(self.outcomes)
+            raise AceError(msgspec.structs.replace(first, code=ErrorCode.NOT_CAPTURED), *others)
+        self._warn_about_the_graph(accepted)
+        return accepted
+
+    def _note(self, outcome: RungOutcome) -> None:
+        self.outcomes.append(outcome)
+        self.reporter.emit(RungTried(job=self.reporter.job, outcome=outcome))
+
+    def _try(self, rung: Rung) -> Accepted | None:
+        started = time.monotonic()
+        status, error, accepted, ops = RungStatus.OK, None, None, 0
+        program = self._capture(rung, self.tracing)
+        if isinstance(program, Problem):
+            error = program
+            status = RungStatus.TIMEOUT if program.code is ErrorCode.TIMEOUT else RungStatus.FAILED
+        else:
+            table = build_graph_table(program, module=self.module)
+            ops = table.op_count
+            self.reporter.phase(Phase.VERIFY, f"{rung.name}: {ops} ops on {len(self.examples)} examples")
+            prover = Prover(
+                self.eager, self.examples, self.expected, self.tracing, self.inputs, self.is_grown, self.reporter
+            )
+            proof = prover.prove(program)
+            if isinstance(proof, Mismatch):
+                status, error = RungStatus.WRONG, self._wrong(rung, proof)
+            else:
+                accepted = self._accept(rung, program, table, proof)
+        self._note(RungOutcome(name=rung.name, status=status, seconds=time.monotonic() - started, ops=ops, error=error))
+        return accepted
+
+    def _accept(self, rung: Rung, program: ExportedProgram, table: GraphTable, proof: Proof) -> Accepted:
+        names = [leaf.name for leaf in named_leaves(self.tracing, self.parameters)]
+        view = GraphInputs(program, self.inputs, names)
+        run = [*self.examples, *proof.unseen, *([self.tracing] if self.is_grown else [])]
+        findings = view.findings(run, examples=len(self.examples))
+        return Accepted(rung.name, program, table, findings, proof.unseen)
+
+    def _wrong(self, rung: Rung, mismatch: Mismatch) -> Problem:
+        """The problem with the line to look at: tracing the example that the graph refuses ends there."""
+        where = mismatch.where
+        if mismatch.example is not None:
+            other = self._capture(rung, mismatch.example)
+            where = other.where if isinstance(other, Problem) else ""
+        return Problem(
+            code=ErrorCode.WRONG_CAPTURE,
+            what=mismatch.what,
+            why=mismatch.why,
+            remedy=mismatch.remedy,
+            where=where,
+        )
+
+    def _capture(self, rung: Rung, example: Example) -> ExportedProgram | Problem:
+        """The rung's graph, or why it has none."""
+        assert rung.capture is not None
+        free = sum(len(one.dynamic_dims()) for one in self.inputs)
+        slow = "; several free sizes can take minutes" if free > 2 else ""
+        self.reporter.phase(Phase.CAPTURE, f"{rung.name}: {rung.label}{slow}")
+        limit_s = self.recipe.capture.time_limit_s
+        own = copied(example)
+        try:
+            with captured_output() as printed, interruptible(limit_s, should_stop=self._is_cancelled):
+                return rung.capture(self.module, own, self.inputs)
+        except RungTimeoutError:
+            return self._too_slow(rung, limit_s)
+        except RungInterruptedError:
+            self.reporter.check()
+            raise
+        except Exception as error:  # noqa: BLE001 - tracers raise anything; each is diagnosed
+            names = [leaf.name for leaf in named_leaves(self.tracing, self.parameters)]
+            return diagnose(error, self.module, leaf_names=names, printed=printed.getvalue())
+        finally:
+            self.eager.state.restore()
+
+    def _is_cancelled(self) -> bool:
+        try:
+            self.reporter.check()
+        except Cancelled:
+            return True
+        return False
+
+    def _too_slow(self, rung: Rung, limit_s: float) -> Problem:
+        free = [f"{one.name}.{dim}" for one in self.inputs for dim in one.dynamic_dims()]
+        many = len(free) > 1
+        return Problem(
+            code=ErrorCode.TIMEOUT,
+            what=f"Capturing with {rung.name} took longer than {limit_s:g} s",
+            why=f"{', '.join(free)} are all free, and every size in the model becomes an expression of them"
+            if many
+            else "the model is large, or its Python code runs for long",
+            remedy=f"Set some of them to static under [inputs.dims], so that only {free[0]} stays free."
+            if many
+            else "Raise [capture] time_limit_s.",
+            where="[capture] time_limit_s",
+        )
+
+    def _warn_about_the_graph(self, accepted: Accepted) -> None:
+        nodes = {node.name: node for node in accepted.program.graph.nodes}
+        for name in random_ops(accepted.program):
+            file, line = user_place(nodes[name].meta.get("stack_trace", ""))
+            where = f"{file}:{line}" if file else ""
+            if "dropout" in str(nodes[name].target):
+                self.reporter.warn(
+                    "dropout-in-eval", f"{name} drops values although the model is in eval mode", where=where
+                )
+            else:
+                self.reporter.warn(
+                    "random", f"{name} draws random numbers: results differ from call to call", where=where
+                )
+        for found in accepted.findings:
+            for dim in found.dims:
+                if dim.verdict is DimVerdict.DYNAMIC and "no other size could be tried" in dim.reason:
+                    self.reporter.warn(
+                        "unproven-size", f"{found.name}.{dim.index} could not be tried at a size that nobody gave"
+                    )
+
+
+def _not_yet(name: str) -> Problem:
+    return Problem(
+        code=ErrorCode.UNSUPPORTED,
+        what=f"The capture rung '{name}' is not part of this version yet",
+        why="nothing was tried with it",
+        remedy="The rungs export and export-strict are there; leave this one out of [capture] rungs to hide this line.",
+        where="[capture] rungs",
+    )
+
+
+def _causes(outcomes: list[RungOutcome]) -> list[Problem]:
+    """The reasons of the rungs that were tried, each once, the most telling first."""
+    tried = [one for one in outcomes if one.error is not None and one.status is not RungStatus.SKIPPED]
+    if not tried:
+        return [
+            Problem(
+                code=ErrorCode.NOT_CAPTURED,
+                what="No capture rung was tried",
+                why="the recipe names none that this version has",
+                remedy="Use rungs = ['export', 'export-strict'].",
+                where="[capture] rungs",
+            )
+        ]
+    problems: dict[tuple[str, str], Problem] = {}
+    for one in sorted(tried, key=_telling):
+        assert one.error is not None
+        problems.setdefault((one.error.what, one.error.where), one.error)
+    return list(problems.values())
+
+
+def _telling(outcome: RungOutcome) -> tuple[bool, bool, bool]:
+    problem = outcome.error
+    assert problem is not None
+    is_explained = outcome.status is not RungStatus.FAILED or is_specific(problem)
+    return (not is_explained, not problem.where, outcome.status is RungStatus.TIMEOUT)

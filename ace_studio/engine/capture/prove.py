@@ -1,0 +1,136 @@
+"""The proof of one captured graph: all examples, calls in a row, and sizes that nobody gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch.export import ExportedProgram
+
+from ace_studio.engine.capture.eager import EagerRun
+from ace_studio.engine.capture.findings import GraphInputs
+from ace_studio.engine.capture.verify import GraphRun, Mismatch, check_consecutive_calls, check_example
+from ace_studio.engine.flow import Example
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.shapes import InputDims, named_leaves
+from ace_studio.engine.shapes.leaves import Parameters, describe, forward_parameters
+from ace_studio.engine.torch_compat import allow_sizes_of_one, forbids_sizes_of_one
+
+WANTED_UNSEEN = 2
+MOST_TRIES = 6
+
+
+@dataclass
+class Proof:
+    """What was run beyond the user's examples, all of it equal to eager."""
+
+    unseen: tuple[Example, ...]
+
+
+@dataclass
+class Prover:
+    """Compares graphs with eager on one set of examples."""
+
+    eager: EagerRun
+    examples: tuple[Example, ...]
+    expected: Sequence[Any]
+    """The eager result of every example."""
+    tracing: Example
+    inputs: tuple[InputDims, ...]
+    is_grown: bool
+    reporter: Reporter
+
+    def prove(self, program: ExportedProgram) -> Proof | Mismatch:
+        """Run everything. A guard that excludes only the size 1 is taken back if the graph proves right there."""
+        if not forbids_sizes_of_one(program):
+            return self._prove(program, must_try_one=False)
+        put_back = allow_sizes_of_one(program)
+        result = self._prove(program, must_try_one=True)
+        if isinstance(result, Mismatch):
+            put_back()
+            return self._prove(program, must_try_one=False)
+        return result
+
+    def _prove(self, program: ExportedProgram, *, must_try_one: bool) -> Proof | Mismatch:
+        graph = GraphRun(program)
+        for number, (example, expected) in enumerate(zip(self.examples, self.expected, strict=True), start=1):
+            self.reporter.check()
+            if found := check_example(graph, example, expected=expected, label=f"example {number}"):
+                return found
+        if found := check_consecutive_calls(self.eager, graph, program, self.examples[0]):
+            return found
+        view = GraphInputs(program, self.inputs, [leaf.name for leaf in named_leaves(self.tracing, self._parameters)])
+        if fixed := self._fixed(view):
+            return fixed
+        unseen = []
+        for example, expected in self._unseen(view, must_try_one=must_try_one):
+            label = f"a size that nobody gave ({describe(example, self._parameters)})"
+            if found := check_example(graph, example, expected=expected, label=label):
+                return found
+            unseen.append(example)
+        if self.is_grown and (found := self._check_tracing(graph)):
+            return found
+        return Proof(tuple(unseen))
+
+    @property
+    def _parameters(self) -> Parameters:
+        return forward_parameters(self.eager.module)
+
+    def _check_tracing(self, graph: GraphRun) -> Mismatch | None:
+        expected = self.eager.outputs(self.tracing)[0]
+        return check_example(graph, self.tracing, expected=expected, label="the example that was traced")
+
+    def _fixed(self, view: GraphInputs) -> Mismatch | None:
+        """A dimension that had to stay free and did not."""
+        for one, sizes in zip(view.inputs, view.sizes, strict=True):
+            for dim in one.dynamic_dims():
+                if isinstance(sizes[dim], int):
+                    return Mismatch(
+                        what=f"The captured graph fixes {one.name}.{dim} at {sizes[dim]}",
+                        why="the examples or the recipe say that it changes",
+                        remedy="Remove what depends on that one size, or set the dimension to static.",
+                    )
+        return None
+
+    def _unseen(self, view: GraphInputs, *, must_try_one: bool) -> Iterator[tuple[Example, Any]]:
+        """Examples at sizes that nobody gave, and that eager accepts, with their eager results."""
+        found = 0
+        for values in self._combinations(view):
+            if found == WANTED_UNSEEN:
+                break
+            if made := self._made(view, values):
+                found += 1
+                yield made
+        if must_try_one:
+            base = view.symbol_values(self.tracing)
+            for symbol in view.free_symbols():
+                if made := self._made(view, {**base, symbol: 1}):
+                    yield made
+
+    def _combinations(self, view: GraphInputs) -> Iterator[dict[str, int]]:
+        """Sizes for all symbols: all of them new at first, then one new at a time."""
+        symbols = view.free_symbols()
+        choices = {symbol: view.candidates(symbol, self.examples) for symbol in symbols}
+        choices = {symbol: sizes for symbol, sizes in choices.items() if sizes}
+        base = view.symbol_values(self.tracing)
+        for attempt in range(MOST_TRIES if choices else 0):
+            yield base | {symbol: sizes[min(attempt, len(sizes) - 1)] for symbol, sizes in choices.items()}
+        if len(choices) > 1:
+            for symbol, sizes in choices.items():
+                for size in sizes[:3]:
+                    yield {**base, symbol: size}
+
+    def _made(self, view: GraphInputs, values: dict[str, int]) -> tuple[Example, Any] | None:
+        self.reporter.check()
+        example = view.example_with(self.tracing, values)
+        if example is None or self._is_known(example):
+            return None
+        try:
+            return example, self.eager.outputs(example)[0]
+        except Exception:  # noqa: BLE001 - the user's model may refuse a size that we made up, in any way
+            return None
+
+    def _is_known(self, example: Example) -> bool:
+        shapes = [tensor.shape for tensor in example.tensors()]
+        return any(shapes == [tensor.shape for tensor in known.tensors()] for known in self.examples)

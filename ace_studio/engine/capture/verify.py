@@ -1,0 +1,191 @@
+"""Proving that a captured graph computes what eager computes: on every example, call after call, at unseen sizes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.capture.eager import SEED, EagerRun, call_repeatedly
+from ace_studio.engine.flow import Example
+from ace_studio.engine.torch_compat import argument_names, is_random
+
+_SIZE = re.compile(r"(\w+(?:\[[^\]]*\])*)\.size\(\)\[(\d+)\]")
+CONSECUTIVE_CALLS = 3
+TOLERANCES = {
+    torch.float64: 1e-9,
+    torch.float32: 1e-4,
+    torch.float16: 1e-2,
+    torch.bfloat16: 5e-2,
+    torch.complex64: 1e-4,
+}
+"""Largest difference as a fraction of the largest number in the tensor; integers must be equal."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Why a graph is not the model."""
+
+    what: str
+    why: str
+    remedy: str = ""
+    where: str = ""
+    example: Example | None = None
+    """The example that the graph refuses, if there is one."""
+
+
+def difference(expected: Any, actual: Any) -> str:
+    """How two results differ, in words; empty if they are equal within the tolerance of their type."""
+    ones, others = pytree.tree_leaves(expected), pytree.tree_leaves(actual)
+    if len(ones) != len(others):
+        return f"it returns {len(others)} values instead of {len(ones)}"
+    for number, (one, other) in enumerate(zip(ones, others, strict=True)):
+        if text := _leaf_difference(one, other):
+            return f"output {number} {text}"
+    return ""
+
+
+def _leaf_difference(one: Any, other: Any) -> str:
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+        return "" if type(one) is type(other) and one == other else f"is {other!r:.60} instead of {one!r:.60}"
+    if one.shape != other.shape:
+        return f"has the shape {tuple(other.shape)} instead of {tuple(one.shape)}"
+    if one.dtype != other.dtype:
+        return f"is {other.dtype} instead of {one.dtype}".replace("torch.", "")
+    if one.numel() == 0:
+        return ""
+    if not (one.is_floating_point() or one.is_complex()):
+        return "" if torch.equal(one, other) else f"differs in {int((one != other).sum())} of {one.numel()} values"
+    tolerance = TOLERANCES.get(one.dtype, 5e-2)
+    finite = one[torch.isfinite(one)]
+    scale = float(finite.abs().max()) if finite.numel() else 0.0
+    if torch.allclose(other, one, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True):
+        return ""
+    return f"differs by up to {_largest(one, other):.3g} where the largest number is {scale:.3g}"
+
+
+def _largest(one: Tensor, other: Tensor) -> float:
+    gap = (one - other).abs().nan_to_num(nan=float("inf"))
+    return float(gap.max())
+
+
+class GraphRun:
+    """A captured program that can be called again and again from its first state."""
+
+    def __init__(self, program: ExportedProgram, *, check_guards: bool = True) -> None:
+        self._module = program.module() if check_guards else program.module(check_guards=False)
+        self._buffers = {name: buffer.detach().clone() for name, buffer in self._module.named_buffers()}
+
+    def outputs(self, example: Example, *, times: int = 1, seed: int = SEED) -> list[Any]:
+        """Results of consecutive calls."""
+        try:
+            return call_repeatedly(self._module, example, times=times, seed=seed)
+        finally:
+            for name, buffer in self._module.named_buffers():
+                buffer.copy_(self._buffers[name])
+
+
+def check_example(graph: GraphRun, example: Example, *, expected: Any, label: str) -> Mismatch | None:
+    """Compare one call with its eager result. None if the graph is right."""
+    try:
+        actual = graph.outputs(example)[0]
+    except Exception as error:  # noqa: BLE001 - a graph may refuse an input in any way; that is the finding
+        return _refused(error, example, label)
+    if text := difference(expected, actual):
+        return Mismatch(
+            what=f"The captured graph is not equal to the model on {label}",
+            why=f"{text}; the code may take another path for these sizes or values",
+            remedy="Make the computation the same for all inputs, or give only examples of one kind.",
+        )
+    return None
+
+
+def _refused(error: Exception, example: Example, label: str) -> Mismatch:
+    message = " ".join(str(error).split())[:200]
+    if "Guard failed" not in message:
+        return Mismatch(
+            what=f"The captured graph does not accept {label}",
+            why=f"running it raised {type(error).__name__}: {message}",
+            remedy="Make the computation the same for every size, or leave that size out.",
+            example=example,
+        )
+    rule = _SIZE.sub(r"\1.\2", message.removeprefix("Guard failed: "))
+    return Mismatch(
+        what=f"forward() takes another path on {label} than the one that was captured",
+        why=f"a graph holds one path; this one holds only where {rule}",
+        remedy="Make the computation the same for every size (no if on a size), or leave that size out.",
+        example=example,
+    )
+
+
+def check_consecutive_calls(
+    eager: EagerRun, graph: GraphRun, program: ExportedProgram, example: Example
+) -> Mismatch | None:
+    """Compare consecutive calls under one seed; a state or a random number that was frozen shows here."""
+    expected = eager.outputs(example, times=CONSECUTIVE_CALLS)
+    actual = graph.outputs(example, times=CONSECUTIVE_CALLS)
+    for number, (one, other) in enumerate(zip(expected, actual, strict=True), start=1):
+        if text := difference(one, other):
+            return _frozen(eager, program, example, call=number, text=text)
+    return None
+
+
+def _frozen(eager: EagerRun, program: ExportedProgram, example: Example, *, call: int, text: str) -> Mismatch:
+    attributes = changed_attributes(eager, example)
+    if attributes:
+        shown = ", ".join(f"'{name}'" for name in attributes[:5])
+        return Mismatch(
+            what=f"forward() changes the plain attribute {shown}, and a graph would freeze it",
+            why=f"call {call} in a row gives another result than the model: {text}",
+            remedy="Keep it as a registered buffer and update it in place, or pass it in and return it.",
+        )
+    randoms = random_ops(program)
+    if is_varying(eager, example) and not randoms:
+        return Mismatch(
+            what="forward() draws random numbers outside torch, and a graph would freeze them",
+            why=f"call {call} in a row gives another result than the model: {text}",
+            remedy="Draw them with torch, or pass them in as an input.",
+        )
+    source = f" ({', '.join(randoms[:5])})" if randoms else ""
+    return Mismatch(
+        what=f"The captured graph drifts from the model from call {call} on",
+        why=f"{text}; the model keeps a state or draws random numbers{source} in a way that the graph does not repeat",
+        remedy="Pass the state in and return it; draw random numbers outside the model.",
+    )
+
+
+def is_varying(eager: EagerRun, example: Example) -> bool:
+    """Whether the model gives different results under two seeds."""
+    return bool(difference(eager.outputs(example)[0], eager.outputs(example, seed=SEED + 1)[0]))
+
+
+def changed_attributes(eager: EagerRun, example: Example) -> list[str]:
+    """Plain attributes that a call changes."""
+    try:
+        call_repeatedly(eager.module, example, times=1)
+        return eager.state.changes()
+    finally:
+        eager.state.restore()
+
+
+def random_ops(program: ExportedProgram) -> list[str]:
+    """Ids of the ops that draw random numbers, dropout that is switched off not counted."""
+    return [
+        node.name
+        for node in program.graph.nodes
+        if node.op == "call_function" and is_random(node.target) and not _is_switched_off(node)
+    ]
+
+
+def _is_switched_off(node: fx.Node) -> bool:
+    """Whether the op would draw numbers only for a dropout, and that is off."""
+    arguments = dict(zip(argument_names(node.target), node.args, strict=False)) | dict(node.kwargs)
+    if "train" in arguments or "training" in arguments:
+        return not arguments.get("train", arguments.get("training"))
+    name = str(node.target)
+    return ("attention" in name or "dropout" in name) and not arguments.get("dropout_p", arguments.get("p", 0.0))

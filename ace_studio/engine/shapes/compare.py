@@ -1,0 +1,167 @@
+"""Comparing examples leaf by leaf: which dimensions differ, and which are asked to."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.shapes.leaves import Leaf, dtype_name, forward_parameters, named_leaves, structure
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.tensors import DimChoice
+
+
+@dataclass(frozen=True)
+class InputDims:
+    """One tensor input over all examples."""
+
+    name: str
+    dtype: str
+    sizes: tuple[tuple[int, ...], ...]
+    """Per dimension: its size in every example, in order."""
+    choices: tuple[DimChoice, ...]
+    """Per dimension: what the recipe asks."""
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.sizes)
+
+    def is_dynamic(self, index: int) -> bool:
+        """Whether the dimension must stay dynamic: it differs, or the recipe asks for it."""
+        if self.choices[index] is DimChoice.AUTO:
+            return len(set(self.sizes[index])) > 1
+        return self.choices[index] is DimChoice.DYNAMIC
+
+    def dynamic_dims(self) -> list[int]:
+        """Indices of the dynamic dimensions."""
+        return [index for index in range(self.rank) if self.is_dynamic(index)]
+
+
+def compare_examples(
+    module: nn.Module, examples: Sequence[Example], *, choices: Mapping[str, DimChoice]
+) -> tuple[InputDims, ...]:
+    """The tensor inputs with the sizes that every dimension takes, in the order of ``Example.tensors``.
+
+    Raises: AceError(BAD_INPUT) with every difference that no graph can hold: nesting, rank, dtype, plain values;
+        AceError(RECIPE) for a choice that names no dimension or contradicts the examples.
+    """
+    parameters = forward_parameters(module)
+    rows = [named_leaves(example, parameters) for example in examples]
+    _check_structures(examples, rows)
+    columns = list(zip(*rows, strict=True))
+    problems = [problem for column in columns if (problem := _difference(column)) is not None]
+    if problems:
+        raise AceError(*problems)
+    found = tuple(_input_dims(column, choices) for column in columns if column[0].tensor is not None)
+    _check_choices(found, choices)
+    return found
+
+
+def _check_structures(examples: Sequence[Example], rows: Sequence[list[Leaf]]) -> None:
+    first = structure(examples[0])
+    for number, example in enumerate(examples[1:], start=2):
+        if structure(example) == first:
+            continue
+        names, others = [leaf.name for leaf in rows[0]], [leaf.name for leaf in rows[number - 1]]
+        lacking = [name for name in names if name not in others]
+        extra = [name for name in others if name not in names]
+        why = "; ".join(
+            text
+            for text in (
+                f"example {number} has no {', '.join(lacking)}" if lacking else "",
+                f"example 1 has no {', '.join(extra)}" if extra else "",
+            )
+            if text
+        )
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            f"Example {number} does not have the same inputs as example 1",
+            why=why or "the same inputs are nested, ordered or passed (by position or by name) in different ways",
+            remedy="Give every example the same inputs, in the same nesting; only sizes and numbers may differ.",
+            where="[inputs]",
+        )
+
+
+def _difference(column: Sequence[Leaf]) -> Problem | None:
+    """What makes one leaf unfit to be one input of one graph."""
+    first = column[0]
+    for number, leaf in enumerate(column[1:], start=2):
+        if text := _pair_difference(first, leaf, number):
+            what, why, remedy = text
+            return Problem(code=ErrorCode.BAD_INPUT, what=what, why=why, remedy=remedy, where=f"[inputs] {first.name}")
+    return None
+
+
+def _pair_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, str] | None:
+    one, other = first.tensor, leaf.tensor
+    if one is None or other is None:
+        if one is other is None and type(first.value) is type(leaf.value) and first.value == leaf.value:
+            return None
+        return (
+            f"Input '{first.name}' is {_kind(first)} in example 1 and {_kind(leaf)} in example {number}",
+            "a graph fixes everything that is not a tensor at the value it was traced with",
+            "Use the same value in all examples and make one recipe per value, or pass it as a tensor.",
+        )
+    if one.dim() != other.dim():
+        return (
+            f"Input '{first.name}' has {one.dim()} dimensions in example 1 and {other.dim()} in example {number}",
+            "the size of a dimension may change from call to call, the number of dimensions may not",
+            "Give it the same number of dimensions in every example.",
+        )
+    if one.dtype != other.dtype:
+        return (
+            f"Input '{first.name}' is {dtype_name(one)} in example 1 and {dtype_name(other)} in example {number}",
+            "a graph is made for one element type",
+            "Convert the examples to one type.",
+        )
+    return None
+
+
+def _kind(leaf: Leaf) -> str:
+    return "a tensor" if leaf.tensor is not None else repr(leaf.value)[:60]
+
+
+def _input_dims(column: Sequence[Leaf], choices: Mapping[str, DimChoice]) -> InputDims:
+    tensors = [leaf.tensor for leaf in column if leaf.tensor is not None]
+    name = column[0].name
+    rank = tensors[0].dim()
+    return InputDims(
+        name=name,
+        dtype=dtype_name(tensors[0]),
+        sizes=tuple(tuple(tensor.shape[index] for tensor in tensors) for index in range(rank)),
+        choices=tuple(choices.get(f"{name}.{index}", DimChoice.AUTO) for index in range(rank)),
+    )
+
+
+def _check_choices(inputs: Sequence[InputDims], choices: Mapping[str, DimChoice]) -> None:
+    known = {f"{one.name}.{index}": one.sizes[index] for one in inputs for index in range(one.rank)}
+    problems = []
+    for name, choice in choices.items():
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            problems.append(
+                Problem(
+                    code=ErrorCode.RECIPE,
+                    what=f"There is no dimension '{name}'",
+                    why="the inputs have the dimensions " + ", ".join(known),
+                    remedy=f"Did you mean '{close[0]}'?" if close else "Use one of them.",
+                    where=f"[inputs.dims] {name}",
+                )
+            )
+        elif choice is DimChoice.STATIC and len(set(known[name])) > 1:
+            sizes = ", ".join(map(str, sorted(set(known[name]))))
+            problems.append(
+                Problem(
+                    code=ErrorCode.RECIPE,
+                    what=f"Dimension '{name}' is to be static, but the examples differ in it",
+                    why=f"it has the sizes {sizes}",
+                    remedy="Give it one size in all examples, or make it auto.",
+                    where=f"[inputs.dims] {name}",
+                )
+            )
+    if problems:
+        raise AceError(*problems)

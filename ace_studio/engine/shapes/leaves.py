@@ -1,0 +1,90 @@
+"""The leaves of an example, named as the user knows them: ``x``, ``state``, ``batch.input_ids``, ``args.0``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.flow import Example
+
+Parameters = Mapping[str, inspect.Parameter]
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One value inside an example."""
+
+    name: str
+    value: Any
+
+    @property
+    def tensor(self) -> Tensor | None:
+        """The value if it is a tensor."""
+        return self.value if isinstance(self.value, Tensor) else None
+
+
+def forward_parameters(module: nn.Module) -> Parameters:
+    """The parameters of the module's forward, without ``self``; empty if Python cannot tell."""
+    try:
+        return inspect.signature(module.forward).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def named_leaves(example: Example, parameters: Parameters) -> list[Leaf]:
+    """Every leaf with its name, in the order of ``Example.tensors``."""
+    found, _ = pytree.tree_flatten_with_path((example.args, dict(example.kwargs)))
+    return [Leaf(_name(path, parameters), value) for path, value in found]
+
+
+def structure(example: Example) -> pytree.TreeSpec:
+    """The nesting of the example, to compare with another's."""
+    return pytree.tree_structure((example.args, dict(example.kwargs)))
+
+
+def _name(path: Sequence[Any], parameters: Parameters) -> str:
+    keys = [str(_key(part)) for part in path]
+    if keys[0] == "1":
+        return ".".join(keys[1:])
+    position = int(keys[1])
+    names = [name for name, parameter in parameters.items() if parameter.kind in _POSITIONAL]
+    if position < len(names):
+        return ".".join([names[position], *keys[2:]])
+    variadic = [name for name, parameter in parameters.items() if parameter.kind is inspect.Parameter.VAR_POSITIONAL]
+    return ".".join([variadic[0] if variadic else "args", str(position - len(names)), *keys[2:]])
+
+
+def _key(part: Any) -> Any:
+    """The index, key or field name of one step into a container."""
+    for attribute in ("key", "idx", "name"):
+        if hasattr(part, attribute):
+            return getattr(part, attribute)
+    return part
+
+
+def describe(example: Example, parameters: Parameters) -> str:
+    """The example in a few words: ``x float32 2x15, scale 1.0``."""
+    shown = []
+    for leaf in named_leaves(example, parameters)[:8]:
+        if (tensor := leaf.tensor) is not None:
+            size = "x".join(map(str, tensor.shape)) or "scalar"
+            shown.append(f"{leaf.name} {dtype_name(tensor)} {size}")
+        else:
+            shown.append(f"{leaf.name} {leaf.value!r}"[:60])
+    return ", ".join(shown)
+
+
+def dtype_name(tensor: Tensor) -> str:
+    """``float32``."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def forward_signature(module: nn.Module) -> inspect.Signature:
+    """Signature of the module's forward, without ``self``."""
+    return inspect.signature(module.forward)

@@ -1,0 +1,88 @@
+"""Examples at other sizes: real content, repeated or cropped, so that ids and masks stay valid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.shapes.compare import InputDims
+
+Place = tuple[int, int]
+"""A dimension: position of the tensor in ``Example.tensors``, index of the dimension."""
+
+
+def example_at(example: Example, sizes: Mapping[Place, int]) -> Example:
+    """The example with some dimensions at other sizes: cropped, or with its content repeated from the start."""
+    position = iter(range(len(example.tensors())))
+
+    def resized(tensor: Tensor) -> Tensor:
+        own = next(position)
+        for (leaf, dim), size in sizes.items():
+            if leaf == own and tensor.shape[dim] != size:
+                index = torch.arange(size, device=tensor.device) % max(tensor.shape[dim], 1)
+                tensor = tensor.index_select(dim, index)
+        return tensor.contiguous()
+
+    return example.map_tensors(resized)
+
+
+def tracing_example(examples: Sequence[Example], inputs: Sequence[InputDims]) -> tuple[Example, bool]:
+    """What to trace: the largest example whose dynamic dimensions are all >= 2, or one grown from the largest.
+
+    A dimension of 1 cannot be told from one that broadcasts while tracing; one of >= 2 can.
+
+    Returns: The example, and whether it had to be grown.
+    """
+    by_size = sorted(examples, key=lambda example: -sum(tensor.numel() for tensor in example.tensors()))
+    places = [(leaf, dim) for leaf, one in enumerate(inputs) for dim in one.dynamic_dims()]
+    for example in by_size:
+        tensors = example.tensors()
+        if all(tensors[leaf].shape[dim] >= 2 for leaf, dim in places):
+            return example, False
+    largest = by_size[0]
+    return example_at(largest, _grown_sizes(largest, inputs, places)), True
+
+
+def _grown_sizes(example: Example, inputs: Sequence[InputDims], places: Sequence[Place]) -> dict[Place, int]:
+    """Sizes >= 2 for the dimensions below 2; dimensions that moved alike in all examples grow alike."""
+    tensors = example.tensors()
+    taken = {tensors[leaf].shape[dim] for leaf, dim in places}
+    grown: dict[tuple[int, ...], int] = {}
+    sizes = {}
+    for leaf, dim in places:
+        if tensors[leaf].shape[dim] >= 2:
+            continue
+        alike = inputs[leaf].sizes[dim]
+        if alike not in grown:
+            # Two dimensions of equal size could be mistaken for one that they share.
+            grown[alike] = next(size for size in (2, 3, 4, 5, 6, 7, 8, 9) if size not in taken or size == 9)
+            taken.add(grown[alike])
+        sizes[leaf, dim] = grown[alike]
+    return sizes
+
+
+def unseen_sizes(seen: Sequence[int], *, low: int = 1, high: int | None = None) -> Iterator[int]:
+    """Sizes that are not among ``seen``, the most telling and affordable first, within [low, high].
+
+    Sizes that share a factor (224, 320) are probably tied to it (32), so multiples of it come first.
+    """
+    known = sorted(set(seen))
+    step = math.gcd(*known)
+    smallest, largest = known[0], known[-1]
+    middle = (smallest + largest) // 2 // step * step
+    if step == 1:
+        middle |= 1  # odd, so that nothing fits by accident
+    candidates = [middle, largest + step, middle + step, largest + 2 * step, smallest + step, largest - step]
+    if largest > 64 * step:
+        # A size beyond a large one costs more than it tells; a position table may end there as well.
+        candidates = [middle, middle + step, smallest + step, largest - step, largest + step]
+    candidates += [largest + 1, smallest - step, largest - 1, 2 * largest]
+    offered = set(known)
+    for size in candidates:
+        if size >= max(low, 1) and (high is None or size <= high) and size not in offered:
+            offered.add(size)
+            yield size
