@@ -14,24 +14,27 @@ NODE_GAP = 26.0
 CHAIN_GAP = 14.0
 
 
-def place(chains: Chains, widths: list[float]) -> list[float]:
-    """Centre of every node and point, from 0 to the right; neighbours in a layer never overlap."""
-    layers = chains.layers
-    count = len(chains.rank)
+def place(chains: Chains, widths: list[float], *, layers: list[list[int]]) -> dict[int, float]:
+    """Centre of every node and point of some neighbouring layers, from 0 to the right.
+
+    Neighbours in a layer never overlap. Only edges within these layers count.
+    """
+    nodes = [node for layer in layers for node in layer]
     if max(map(len, layers), default=0) <= 1:
-        return [max(widths, default=0.0) / 2] * count
-    conflicts = _conflicts(chains)
-    preferred = [_preferred(side, chains.total) for side in (chains.up, chains.down)]
+        middle = max((widths[node] for node in nodes), default=0.0) / 2
+        return dict.fromkeys(nodes, middle)
+    conflicts = _conflicts(chains, layers)
     candidates = []
     for upward in (False, True):
+        neighbours = chains.down if upward else chains.up
         for mirrored in (False, True):
             rows = [list(reversed(layer)) if mirrored else layer for layer in layers]
             if upward:
                 rows.reverse()
-            root = _align(rows, preferred[upward], conflicts=conflicts)
+            root = _align(rows, neighbours, conflicts=conflicts, total=chains.total)
             xs = _compact(rows, root, gaps=_Gaps(widths, chains.total))
-            candidates.append([-x for x in xs] if mirrored else xs)
-    return _balance(candidates, widths)
+            candidates.append([-xs[node] if mirrored else xs[node] for node in nodes])
+    return dict(zip(nodes, _balance(candidates, [widths[node] for node in nodes]), strict=True))
 
 
 class _Gaps:
@@ -46,11 +49,11 @@ class _Gaps:
         return (self._widths[left] + self._widths[right]) / 2 + gap
 
 
-def _conflicts(chains: Chains) -> set[tuple[int, int]]:
+def _conflicts(chains: Chains, layers: list[list[int]]) -> set[tuple[int, int]]:
     """Edges that cross a piece of a chain: the chain stays straight, they give way."""
     found = set()
     total = chains.total
-    for upper, lower in pairwise(chains.layers):
+    for upper, lower in pairwise(layers):
         place_of = {node: at for at, node in enumerate(upper)}
         left, scanned = 0, 0
         for at, node in enumerate(lower):
@@ -72,32 +75,25 @@ def _chain_above(node: int, chains: Chains) -> int | None:
     return above if above >= chains.total else None
 
 
-def _preferred(neighbours: list[list[int]], total: int) -> list[list[int]]:
-    """Neighbours to stand in line with: real nodes rather than passing chains, so that the main flow is straight."""
-    kept = []
-    for node, near in enumerate(neighbours):
-        real = [other for other in near if other < total]
-        kept.append(real if real and node < total else near)
-    return kept
+def _align(
+    rows: list[list[int]], neighbours: list[list[int]], *, conflicts: set[tuple[int, int]], total: int
+) -> dict[int, int]:
+    """The root of the vertical line each node is aligned to.
 
-
-def _align(rows: list[list[int]], neighbours: list[list[int]], *, conflicts: set[tuple[int, int]]) -> list[int]:
-    """The root of the vertical line each node is aligned to."""
-    count = len(neighbours)
-    root = list(range(count))
-    place_of = [0] * count
-    for row in rows:
-        for at, node in enumerate(row):
-            place_of[node] = at
-    for row in rows:
+    Nodes stand in line with real neighbours rather than with passing chains, so that the main flow is straight.
+    """
+    root = {node: node for row in rows for node in row}
+    for before, row in pairwise(rows):
+        place_of = {node: at for at, node in enumerate(before)}
         reached = -1
         for node in row:
-            near = sorted(neighbours[node], key=place_of.__getitem__)
-            if not near:
-                continue
-            for middle in sorted({(len(near) - 1) // 2, len(near) // 2}):
+            near = neighbours[node]
+            if len(near) > 1:
+                real = [other for other in near if other < total] if node < total else []
+                near = sorted(real or near, key=place_of.__getitem__)
+            for middle in sorted({(len(near) - 1) // 2, len(near) // 2}) if near else ():
                 above = near[middle]
-                pair_is_free = (above, node) not in conflicts and (node, above) not in conflicts
+                pair_is_free = not conflicts or ((above, node) not in conflicts and (node, above) not in conflicts)
                 if pair_is_free and reached < place_of[above]:
                     root[node] = root[above]
                     reached = place_of[above]
@@ -105,11 +101,11 @@ def _align(rows: list[list[int]], neighbours: list[list[int]], *, conflicts: set
     return root
 
 
-def _compact(rows: list[list[int]], root: list[int], *, gaps: _Gaps) -> list[float]:
+def _compact(rows: list[list[int]], root: dict[int, int], *, gaps: _Gaps) -> dict[int, float]:
     """Push the lines as far left as they go, then each as far right as its right neighbours allow."""
-    count = len(root)
-    after: list[dict[int, float]] = [{} for _ in range(count)]
-    waiting_for = [0] * count
+    lines = [node for row in rows for node in row if root[node] == node]
+    after: dict[int, dict[int, float]] = {line: {} for line in lines}
+    waiting_for = dict.fromkeys(lines, 0)
     for row in rows:
         for left, right in pairwise(row):
             first, second = root[left], root[right]
@@ -120,8 +116,8 @@ def _compact(rows: list[list[int]], root: list[int], *, gaps: _Gaps) -> list[flo
                 after[first][second] = gap
             elif gap > known:
                 after[first][second] = gap
-    xs = [0.0] * count
-    order = [node for node in range(count) if root[node] == node and not waiting_for[node]]
+    xs = dict.fromkeys(lines, 0.0)
+    order = [line for line in lines if not waiting_for[line]]
     for line in order:
         for right, gap in after[line].items():
             xs[right] = max(xs[right], xs[line] + gap)
@@ -131,7 +127,7 @@ def _compact(rows: list[list[int]], root: list[int], *, gaps: _Gaps) -> list[flo
     for line in reversed(order):
         if after[line]:
             xs[line] = max(xs[line], min(xs[right] - gap for right, gap in after[line].items()))
-    return [xs[line] for line in root]
+    return {node: xs[line] for node, line in root.items()}
 
 
 def _balance(candidates: list[list[float]], widths: list[float]) -> list[float]:

@@ -20,6 +20,9 @@ Ints = npt.NDArray[np.int64]
 MAX_DEPTH = 48
 """Deeper parts of a module path stay in the block at this depth; real models reach about 12."""
 
+CONTAINERS = frozenset({"", "ModuleList", "ModuleDict"})
+"""Classes without a forward of their own."""
+
 MIN_STACK = 3
 """So many identical neighbours are shown as one block."""
 
@@ -126,6 +129,7 @@ def build_hierarchy(table: GraphTable, *, fold_identical: bool = True) -> Hierar
         fold_identical: Whether runs of identical layers become one block.
     """
     tree = _plant(table)
+    _dissolve_scattered(tree)
     row_names = [""] * len(table)
     order = _preorder(tree)
     for block in reversed(order):
@@ -172,6 +176,31 @@ def _preorder(tree: _Tree) -> list[int]:
         order.append(block)
         waiting.extend(-1 - child for child in tree.children[block] if child < 0)
     return order
+
+
+def _dissolve_scattered(tree: _Tree) -> None:
+    """Put the content of pure containers whose parts run at different times into what contains them.
+
+    The stages of a U-Net sit in two lists; drawn as two blocks they would only show a tangle of cycles.
+    """
+    spans: dict[int, tuple[int, int, int]] = {}
+    for block in reversed(_preorder(tree)):
+        for at in range(len(tree.children[block]) - 1, -1, -1):
+            child = tree.children[block][at]
+            if child >= 0 or tree.types[-1 - child] not in CONTAINERS:
+                continue
+            first, last, count = spans[-1 - child]
+            if count != last - first + 1:
+                inner = tree.children[-1 - child]
+                for node in inner:
+                    if node < 0:
+                        tree.names[-1 - node] = f"{tree.names[-1 - child]}.{tree.names[-1 - node]}"
+                tree.children[block][at : at + 1] = inner
+        parts = [(child, child, 1) if child >= 0 else spans[-1 - child] for child in tree.children[block]]
+        order = sorted(range(len(parts)), key=lambda at: parts[at][0])
+        tree.children[block] = [tree.children[block][at] for at in order]
+        if parts:
+            spans[block] = (min(p[0] for p in parts), max(p[1] for p in parts), sum(p[2] for p in parts))
 
 
 def _tidy_children(tree: _Tree, block: int, row_names: list[str]) -> None:

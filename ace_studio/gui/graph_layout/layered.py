@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ace_studio.gui.graph_layout import coordinates, ordering, routes
+from ace_studio.gui.graph_layout import ordering, routes
 from ace_studio.gui.graph_layout.ranks import rank_nodes
 from ace_studio.gui.graph_layout.routes import PieceKind, Routes
 
@@ -85,12 +85,10 @@ def lay_out(problem: BlockProblem) -> BlockLayout:
     ordering.order_layers(chains)
     widths = list(problem.widths) + [PORT_WIDTH] * (problem.entering + problem.leaving)
     widths += [0.0] * (len(chains.rank) - total)
-    center = coordinates.place(chains, widths)
     sheet = routes.Sheet(
         problem_widths=widths,
         heights=list(problem.heights),
         chains=chains,
-        center=center,
         children=children,
         entering=problem.entering,
         may_fold=problem.may_fold,

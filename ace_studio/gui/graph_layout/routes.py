@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from ace_studio.gui.graph_layout.coordinates import CHAIN_GAP, place
 from ace_studio.gui.graph_layout.ordering import Chains
 
 GAP_MIN = 30.0
@@ -21,8 +22,10 @@ GAP_MAX = 84.0
 GAP_PER_SHIFT = 0.09
 """Gaps grow with the widest sideways step in them, so that curves do not become flat."""
 STUB_LENGTH = 16.0
+ARRIVAL = 9.0
+"""A curve ends straight for this long, so that its arrowhead sits on it."""
 FOLD_FROM_HEIGHT = 1500.0
-FOLD_FROM_RATIO = 2.8
+FOLD_FROM_RATIO = 2.2
 FOLDED_RATIO = 1.6
 COLUMN_GAP = 36.0
 LANE = 9.0
@@ -103,10 +106,10 @@ class Sheet:
     problem_widths: list[float]
     heights: list[float]
     chains: Chains
-    center: list[float]
     children: int
     entering: int
     may_fold: bool
+    center: list[float] = field(default_factory=list)
     top: list[float] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
@@ -121,13 +124,18 @@ class Sheet:
         layers = self.chains.layers
         tall = [max((self._height(node) for node in layer), default=0.0) for layer in layers]
         widest = max((abs(start) + abs(end) for start, end in offsets), default=0.0)
+        self._breaks = self._choose_breaks(tall) if self.may_fold else []
+        starts = [0, *(rank + 1 for rank in self._breaks), len(layers)]
+        self.center = [0.0] * len(self.chains.rank)
+        for first, end in pairwise(starts):
+            for node, x in place(self.chains, self.problem_widths, layers=layers[first:end]).items():
+                self.center[node] = x
         gaps = [self._gap_below(rank, widest) for rank in range(len(layers) - 1)]
-        self._breaks = self._choose_breaks(tall, gaps) if self.may_fold else []
         self._band_top = [0.0] * len(layers)
         self._band_height = tall
         self._lanes = {rank: self._crossing(rank) for rank in self._breaks}
         self._gutter = [0.0] * (len(self._breaks) + 1)
-        self._place_columns(gaps)
+        self._place_columns(starts, gaps)
         self.top = [
             self._band_top[self.chains.rank[node]] + (tall[self.chains.rank[node]] - self._height(node)) / 2
             for node in range(len(self.chains.rank))
@@ -151,30 +159,39 @@ class Sheet:
         """Nodes and points of a band with lines to the next band."""
         return [node for node in self.chains.layers[rank] if self.chains.down[node]]
 
-    def _choose_breaks(self, tall: list[float], gaps: list[float]) -> list[int]:
-        """Ranks after which a new column starts: near equal heights, where few lines cross."""
-        height = sum(tall) + sum(gaps)
-        width = max((x + w / 2 for x, w in zip(self.center, self.problem_widths, strict=True)), default=0.0)
+    def _choose_breaks(self, tall: list[float]) -> list[int]:
+        """Ranks after which a new column starts, so that the picture is about as wide as a screen."""
+        gap = GAP_MIN * 1.2
+        height = sum(tall) + gap * len(tall)
+        rooms = (sum(self.problem_widths[node] + CHAIN_GAP for node in layer) for layer in self.chains.layers)
+        width = max(rooms, default=0.0)
         if height < FOLD_FROM_HEIGHT or height < FOLD_FROM_RATIO * width:
             return []
-        columns = min(max(2, round(math.sqrt(FOLDED_RATIO * height / (width + COLUMN_GAP)))), len(tall) // 3)
-        below, total = [], 0.0
-        for rank, gap in enumerate(gaps):
-            total += tall[rank] + gap
-            below.append(total)
-        breaks: list[int] = []
-        slack = height / columns * 0.22
-        for column in range(1, columns):
-            ideal = height * column / columns
-            start = breaks[-1] + 1 if breaks else 0
-            near = [rank for rank in range(start, len(gaps)) if abs(below[rank] - ideal) <= slack]
-            if near:
-                breaks.append(min(near, key=lambda rank: (len(self._crossing(rank)), abs(below[rank] - ideal))))
-        return breaks
+        most = max(2, math.ceil(2 * math.sqrt(FOLDED_RATIO * height / (width + COLUMN_GAP))))
+        best, least = [], math.inf
+        for columns in range(1, min(most, len(tall)) + 1):
+            tallest = _least_height(tall, gap, columns=columns)
+            breaks = _fill(tall, gap, limit=tallest)
+            shape = (len(breaks) + 1) * (width + COLUMN_GAP) / tallest
+            if abs(math.log(shape / FOLDED_RATIO)) < least - 1e-9:
+                best, least = breaks, abs(math.log(shape / FOLDED_RATIO))
+        return self._fewer_crossings(best, tall)
 
-    def _place_columns(self, gaps: list[float]) -> None:
+    def _fewer_crossings(self, breaks: list[int], tall: list[float]) -> list[int]:
+        """Move each break up over a few small bands if fewer lines cross there."""
+        moved: list[int] = []
+        slack = sum(tall) / (len(breaks) + 1) * 0.15
+        for rank in breaks:
+            above, near = 0.0, [rank]
+            while above <= slack and near[-1] - 1 > (moved[-1] if moved else 0):
+                above += tall[near[-1]]
+                near.append(near[-1] - 1)
+            near = [at for at in near[: max(1, len(near) - 1)] if not moved or at > moved[-1]]
+            moved.append(min(near, key=lambda at: (len(self._crossing(at)), -at)))
+        return moved
+
+    def _place_columns(self, starts: list[int], gaps: list[float]) -> None:
         """Put the columns beside each other; lines between them climb in the gutter between."""
-        starts = [0, *(rank + 1 for rank in self._breaks), len(self.chains.layers)]
         left = 0.0
         for column, (first, end) in enumerate(pairwise(starts)):
             nodes = [node for layer in self.chains.layers[first:end] for node in layer]
@@ -278,7 +295,9 @@ class Sheet:
         start, end = xs
         y, next_y = self._bottom(rank), self._band_top[rank + 1]
         if rank not in self._lanes:
-            pieces.add((start, y, end, next_y), owner)
+            last = ARRIVAL if owner[1] >= 0 and start != end else 0.0
+            pieces.add((start, y, end, next_y - last), owner)
+            pieces.add((end, next_y - last, end, next_y), owner)
             return
         column = self._breaks.index(rank) + 1
         above = owner[0] if self.chains.rank[owner[0]] == rank else self.chains.point[owner[0], rank]
@@ -289,3 +308,26 @@ class Sheet:
         corners = [(start, y), (start, turn), (gutter, turn), (gutter, over), (end, over), (end, next_y)]
         for (x0, y0), (x1, y1) in pairwise(corners):
             pieces.add((x0, y0, x1, y1), owner, kind=PieceKind.STRAIGHT)
+
+
+def _fill(tall: list[float], gap: float, *, limit: float) -> list[int]:
+    """Fill columns of a given height from the first band on; returns the last rank of each column but the last."""
+    breaks, height = [], 0.0
+    for rank, band in enumerate(tall):
+        if height and height + band > limit:
+            breaks.append(rank - 1)
+            height = 0.0
+        height += band + gap
+    return breaks
+
+
+def _least_height(tall: list[float], gap: float, *, columns: int) -> float:
+    """Least height of the tallest of so many columns, to within a hundredth."""
+    low, high = max(tall), sum(tall) + gap * len(tall)
+    while high - low > 0.01 * high:
+        middle = (low + high) / 2
+        if len(_fill(tall, gap, limit=middle)) < columns:
+            high = middle
+        else:
+            low = middle
+    return high

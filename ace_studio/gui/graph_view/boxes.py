@@ -10,13 +10,11 @@ from ace_studio.gui.graph_layout.hierarchy import Ints
 from ace_studio.gui.graph_layout.sizes import STACK_LEAF
 from ace_studio.gui.graph_view.colours import blend, luminance, text_on
 from ace_studio.gui.graph_view.primitives import draw_rects
-from ace_studio.gui.graph_view.stage import IMAGE_BELOW, ROUND_FROM, TEXT_FROM, Stage
+from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, IMAGE_BELOW, ROUND_FROM, TEXT_FROM, Stage
 
 MAX_ROUND = 900
 DIM = 0.16
 """Opacity of what the legend filters out."""
-FULL_TEXT_FROM = 30.0
-"""Height of an op from which its second line is written."""
 
 
 def draw_boxes(stage: Stage) -> None:

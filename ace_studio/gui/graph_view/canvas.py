@@ -118,6 +118,15 @@ class GraphCanvas(QWidget):
         self.camera.dy += dy
         self._moved()
 
+    def shows_everything(self) -> bool:
+        """Whether the whole graph is within the window."""
+        if self.picture is None:
+            return True
+        scene = self.picture.scene
+        left, top = self.camera.to_screen(0, 0)
+        right, bottom = self.camera.to_screen(scene.total_width, scene.total_height)
+        return left >= 0 and top >= 0 and right <= self.width() and bottom <= self.height()
+
     def _least_scale(self) -> float:
         """Zooming out ends when the whole graph is a quarter of the widget."""
         if self.picture is None:

@@ -54,14 +54,14 @@ DARK = GraphColours(
     families=(
         "#3f74c4",
         "#8a5fc7",
-        "#b0722f",
-        "#2f8f83",
-        "#4a8a45",
+        "#99601f",
+        "#26796e",
+        "#417b3c",
         "#a8497f",
         "#596579",
-        "#8f7d2c",
+        "#7d6c22",
         "#6b6f78",
-        "#3a8bb5",
+        "#2d7399",
     ),
     scale=("#3a4a63", "#3f74a8", "#3f9a8f", "#b39b3c", "#d0702f", "#cf4444"),
 )
@@ -178,7 +178,9 @@ _STARTS_TEXT = {
         "relu gelu silu sigmoid tanh softmax _softmax log_softmax hardtanh hardswish hardsigmoid elu leaky_relu "
         "mish clamp prelu"
     ),
-    "pooling, reduction": "max_pool avg_pool adaptive_ mean sum amax amin argmax topk var std max min any all prod cumsum",
+    "pooling, reduction": (
+        "max_pool avg_pool adaptive_ mean sum amax amin argmax topk var std max min any all prod cumsum"
+    ),
     "embedding, gather": "embedding index gather scatter where masked_fill select take",
     "shape": (
         "view reshape permute transpose t unsqueeze squeeze expand flatten cat split chunk slice stack contiguous "

@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
 from ace_studio.gui.graph_view.primitives import draw_rects
-from ace_studio.gui.graph_view.stage import ROUND_FROM, TEXT_FROM, Stage
+from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, ROUND_FROM, TEXT_FROM, Stage
 
 MAX_ROUND = 400
 MAX_NAMES = 60
@@ -82,7 +82,8 @@ def draw_frame_names(stage: Stage) -> None:
 def _draw_title(stage: Stage, frame: int, rect: np.ndarray, bar: float) -> None:
     left, top, width, _ = rect
     scale = stage.camera.scale
-    pixels = max(8, round(min(TITLE_PIXELS * scale, bar * 0.55)))
+    larger = 1.0 if stage.op_height >= FULL_TEXT_FROM else 1.3
+    pixels = max(8, round(min(TITLE_PIXELS * scale * larger, bar * 0.62)))
     # The title keeps to the visible part of a wide frame.
     shift = min(max(0.0, -left), max(0.0, width - 160 * scale)) if stage.culls else 0.0
     start = left + shift + 12 * scale

@@ -56,6 +56,7 @@ class Legend(QWidget):
         for at in np.flatnonzero(counts):
             self._entries[int(at)] = button = self._entry(colouring, int(at), count=int(counts[at]))
             self._box.addWidget(button)
+            button.show()
         self.setVisible(bool(self._entries))
         self._box.activate()
         self.resize(self.sizeHint())

@@ -22,6 +22,8 @@ IMAGE_BELOW = 3.0
 LINES_FROM = 5.0
 TEXT_FROM = 9.0
 ROUND_FROM = 16.0
+FULL_TEXT_FROM = 30.0
+"""From this height on an op has a second line."""
 
 
 @dataclass(kw_only=True)

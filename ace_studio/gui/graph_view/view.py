@@ -58,6 +58,7 @@ class GraphView(QWidget):
         ]
         self._lay_out()
         self._connect()
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setFocusProxy(self.canvas)
         QWidget.setTabOrder(self.canvas, self.search_bar.field)
         self.set_theme(colours)
@@ -94,6 +95,7 @@ class GraphView(QWidget):
         canvas.current_changed.connect(lambda _: self._show_position())
         canvas.scene_changed.connect(self._show_position)
         canvas.camera_moved.connect(self._show_position)
+        canvas.camera_moved.connect(self._show_map)
         canvas.installEventFilter(self)
         canvas.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         canvas.customContextMenuRequested.connect(self._open_menu)
@@ -168,11 +170,17 @@ class GraphView(QWidget):
     def _place_overlays(self) -> None:
         canvas = self.canvas
         room = canvas.picture is not None and canvas.width() >= MIN_MAP_WIDTH
-        self.minimap.setVisible(room and canvas.height() > 2 * self.minimap.height())
+        self._show_map()
         self.legend.setVisible(room and bool(self.legend.entries) and canvas.height() > self.legend.height() + 60)
         bottom = canvas.height() - OVERLAY_GAP
         self.minimap.move(canvas.width() - self.minimap.width() - OVERLAY_GAP, bottom - self.minimap.height())
         self.legend.move(OVERLAY_GAP, bottom - self.legend.height())
+
+    def _show_map(self) -> None:
+        """A map helps where there is room for it and not everything is in sight anyway."""
+        canvas = self.canvas
+        room = canvas.width() >= MIN_MAP_WIDTH and canvas.height() > 2 * self.minimap.height()
+        self.minimap.setVisible(room and canvas.picture is not None and not canvas.shows_everything())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
         """Keep map and legend in their corners."""
