@@ -113,7 +113,7 @@ def is_ready(extras: Sequence[str]) -> bool:
 def setup_lock() -> Iterator[None]:
     """Let one set-up run at a time; the others wait and then find it done.
 
-    pip inherits the lock: if this process is killed, the lock is free only when pip has ended too.
+    venv and pip inherit the lock: if this process is killed, it is free only when they have ended too.
     """
     with LOCK.open("a+b") as file:
         os.set_inheritable(file.fileno(), True)
@@ -172,7 +172,7 @@ def make_venv() -> str:
         )
     base = getattr(sys, "_base_executable", sys.executable)
     say(f"making .venv with Python {platform.python_version()} ({base})")
-    made = subprocess.run([base, *MAKE_VENV, VENV], capture_output=True, text=True, check=False)
+    made = subprocess.run([base, *MAKE_VENV, VENV], capture_output=True, text=True, check=False, close_fds=IS_WINDOWS)
     tag = venv_tag()
     if made.returncode or tag is None:
         raise SetupError(*explain_failure(made.stdout + made.stderr, "making .venv failed"))
@@ -213,6 +213,22 @@ def explain_failure(output: str, fallback: str) -> tuple[str, str]:
             return what.format(**match.groupdict()), remedy
     last_lines = [line for line in output.splitlines() if line.strip()][-5:]
     return "\n     ".join([fallback, *last_lines]), f"the whole output is in {LOG.relative_to(ROOT)}"
+
+
+SYSTEM_CERTIFICATES = (
+    Path("/etc/ssl/certs/ca-certificates.crt"),  # Debian, Ubuntu, Arch, Alpine
+    Path("/etc/pki/tls/certs/ca-bundle.crt"),  # Fedora, RHEL
+)
+
+
+def trust_system_certificates() -> None:
+    """Let an older pip trust what the system trusts, as newer ones do by themselves; a network may sign its own."""
+    found = next((path for path in SYSTEM_CERTIFICATES if path.is_file()), None)
+    settings = subprocess.run(
+        [VENV_PYTHON, "-I", "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    )
+    if found and "cert=" not in settings.stdout:
+        os.environ["PIP_CERT"] = str(found)
 
 
 def run_pip(extras: Sequence[str]) -> None:
@@ -259,6 +275,7 @@ def set_up(extras: Sequence[str]) -> None:
         say(f"installing ACE Studio with [{','.join(everything)}] into .venv; the first time this takes minutes")
         STAMP.unlink(missing_ok=True)
         INSTALLING.touch()
+        trust_system_certificates()
         run_pip(everything)
         INSTALLING.unlink()
         Stamp(content_hash(tag), tag, everything).write()

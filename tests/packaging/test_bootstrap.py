@@ -60,6 +60,8 @@ def checkout(tmp_path) -> Path:
 def bootstrap(root, checkout, monkeypatch):
     module = load_bootstrap(root, checkout)
     monkeypatch.setattr(module, "install_system_packages", lambda: None)
+    monkeypatch.delenv("PIP_CERT", raising=False)
+    monkeypatch.setattr(module, "SYSTEM_CERTIFICATES", ())
     # Without pip a .venv is made in a tenth of a second instead of five.
     monkeypatch.setattr(module, "MAKE_VENV", (*module.MAKE_VENV, "--without-pip"))
     monkeypatch.setattr(module, "VENV_PROBE", module.VENV_PROBE.replace(", pip", ""))
@@ -174,6 +176,21 @@ def test_a_stamp_that_cannot_be_read_counts_as_none(bootstrap, pip_calls):
     bootstrap.set_up(("all",))
     bootstrap.STAMP.write_text("[half a stam")
     assert not bootstrap.is_ready(("all",))
+
+
+@pytest.mark.parametrize(("settings", "is_trusted"), [("", True), ("global.cert='/mine.crt'", False)])
+def test_the_certificates_of_the_system_are_used_unless_pip_has_others(
+    bootstrap, monkeypatch, tmp_path, settings, is_trusted
+):
+    certificates = tmp_path / "ca.crt"
+    certificates.touch()
+    bootstrap.VENV_PYTHON.parent.mkdir(parents=True)
+    bootstrap.VENV_PYTHON.write_text(f'#!/bin/sh\necho "{settings}"\n')
+    bootstrap.VENV_PYTHON.chmod(0o755)
+    monkeypatch.setattr(bootstrap, "SYSTEM_CERTIFICATES", (tmp_path / "not there", certificates))
+    monkeypatch.setenv("PIP_CERT", "")
+    bootstrap.trust_system_certificates()
+    assert (bootstrap.os.environ["PIP_CERT"] == str(certificates)) is is_trusted
 
 
 def test_too_little_room_is_said_before_anything_is_made(bootstrap, monkeypatch):
