@@ -10,6 +10,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import linecache
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
 from pathlib import Path
@@ -28,9 +29,16 @@ _COMPILED = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 
 class _UserFolder(str):
-    """A folder that we put on ``sys.path``; the type is the mark by which it is found again."""
+    """A folder that we, or the user's code, put on ``sys.path``; the type is the mark by which it is found again."""
 
-    __slots__ = ()
+    modules_before: frozenset[str]
+
+    @classmethod
+    def of(cls, folder: str) -> _UserFolder:
+        """The folder, with the names of the modules that were there before it."""
+        marked = cls(folder)
+        marked.modules_before = frozenset(sys.modules)
+        return marked
 
 
 class _FixedSourceLoader(importlib.machinery.SourceFileLoader):
@@ -92,7 +100,7 @@ class UserModules:
         finally:
             sys.dont_write_bytecode = writes_before
             remaining = _without_first(sys.path, self._folders)
-            sys.path[:] = [entry if entry in path_before else _UserFolder(entry) for entry in remaining]
+            sys.path[:] = [entry if entry in path_before else _UserFolder.of(entry) for entry in remaining]
             self._mark_new_modules(before)
 
     def add_folder(self, folder: Path) -> None:
@@ -103,7 +111,7 @@ class UserModules:
         name = str(folder)
         if name not in self._folders:
             self._folders.append(name)
-            sys.path.append(_UserFolder(name))
+            sys.path.append(_UserFolder.of(name))
 
     def function(self, target: Callable[..., Any], doing: str) -> Callable[..., Any]:
         """The same function with `guard` around its call, and around the iteration if it gives a generator."""
@@ -111,7 +119,10 @@ class UserModules:
         def call(*args: Any, **kwargs: Any) -> Any:
             with self.guard(doing):
                 result = target(*args, **kwargs)
-            return _GuardedIterable(result, self, doing) if _is_lazy(result) else result
+            if not _is_lazy(result):
+                return result
+            kind = _GuardedSized if isinstance(result, Sized) else _GuardedIterable
+            return kind(result, self, doing)
 
         return call
 
@@ -140,12 +151,6 @@ class _GuardedIterable:
         self._modules = modules
         self._doing = doing
 
-    def __len__(self) -> int:
-        with self._modules.guard(self._doing):
-            if not isinstance(self._items, Sized):
-                raise TypeError("this has no length")
-            return len(self._items)
-
     def __iter__(self) -> Iterator[Any]:
         with self._modules.guard(self._doing):
             iterator = iter(self._items)
@@ -156,6 +161,14 @@ class _GuardedIterable:
                 except StopIteration:
                     return
             yield item
+
+
+class _GuardedSized(_GuardedIterable):
+    """The same for what knows its length, such as a DataLoader."""
+
+    def __len__(self) -> int:
+        with self._modules.guard(self._doing):
+            return len(self._items)  # type: ignore[arg-type]  # made for sized items only
 
 
 def _is_lazy(value: object) -> bool:
@@ -249,10 +262,20 @@ def _parent_is_marked(name: str) -> bool:
 
 
 def _forget_earlier_load() -> None:
-    for name in [name for name, module in list(sys.modules.items()) if _is_marked(module)]:
-        del sys.modules[name]
+    folders = [entry for entry in sys.path if isinstance(entry, _UserFolder)]
+    for name, module in list(sys.modules.items()):
+        if _is_marked(module) or any(_came_late(name, module, folder) for folder in folders):
+            del sys.modules[name]
     sys.path[:] = [entry for entry in sys.path if not isinstance(entry, _UserFolder)]
     linecache.checkcache()
+
+
+def _came_late(name: str, module: ModuleType, folder: _UserFolder) -> bool:
+    """Whether the module was imported from the folder outside of `guard`, by a forward() for example."""
+    if name in folder.modules_before:
+        return False
+    place = _place_of(module)
+    return place.startswith(f"{folder}{os.sep}") and not is_library_file(place) and not place.endswith(_COMPILED)
 
 
 def _without_first(entries: list[str], folders: list[str]) -> list[str]:

@@ -1,0 +1,227 @@
+"""What the user's code does wrong is told with its line; what it leaves behind is cleared away."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+from ace_studio.engine.progress import Cancelled
+from ace_studio.records.errors import AceError, ErrorCode
+from tests.engine.load.samples import NET_SOURCE, load, problem_of, write_net
+
+NEAR = "import near\nfrom torch import nn\ndef make():\n    return nn.Linear(2, near.width)\n"
+MAKE = "from torch import nn\ndef make():\n    return nn.Linear(2, 3)\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        ("import no_such_package", ErrorCode.NOT_INSTALLED, "-m pip install no-such-package"),
+        ("import sklearn_is_not.here", ErrorCode.NOT_INSTALLED, "-m pip install sklearn-is-not"),
+        ("import cv2", ErrorCode.NOT_INSTALLED, "opencv-python-headless"),
+        ("import sys; sys.exit(2)", ErrorCode.USER_CODE, "__main__"),
+        ("import argparse; argparse.ArgumentParser().parse_args(['-x'])", ErrorCode.USER_CODE, "__main__"),
+        ("open('no_such_file.bin')", ErrorCode.USER_CODE, "Path(__file__).parent"),
+        ("1 / 0", ErrorCode.USER_CODE, "ZeroDivisionError"),
+        ("raise MemoryError", ErrorCode.OUT_OF_MEMORY, "memory"),
+        ("raise BaseException('odd')", ErrorCode.USER_CODE, "odd"),
+        ("from torch import no_such_name", ErrorCode.USER_CODE, "no_such_name"),
+        ("import torch; torch.zeros(2) @ torch.zeros(3)", ErrorCode.USER_CODE, "RuntimeError"),
+    ],
+)
+def test_an_import_that_fails_is_told_with_its_line(tmp_path, line, code, words):
+    if line == "import cv2" and _is_installed("cv2"):
+        pytest.skip("cv2 is installed here")
+    write_net(tmp_path, "m.py", "x = 1\n" + line + "\n" + MAKE)
+    problem = problem_of(tmp_path, "m.py")
+    assert problem.code is code
+    assert words in problem.as_text()
+    assert problem.where == f"{tmp_path / 'm.py'}:2"
+    assert line in problem.why
+    assert "m" not in sys.modules
+
+
+def _is_installed(name: str) -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec(name) is not None
+
+
+def test_the_place_is_the_user_s_last_line_not_one_of_torch(tmp_path):
+    source = MAKE + "def helper():\n    return nn.Linear(-1, 'x')\ndef entry():\n    return helper()\n"
+    write_net(tmp_path, "m.py", source)
+    problem = problem_of(tmp_path, "m.py", entry="entry")
+    assert problem.where == f"{tmp_path / 'm.py'}:5"
+    assert "nn.Linear(-1, 'x')" in problem.why
+    assert "Traceback" in problem.details
+
+
+def test_an_error_in_a_neighbour_is_told_there(tmp_path):
+    write_net(tmp_path, "m.py", "import near\n" + MAKE)
+    write_net(tmp_path, "near.py", "\n\nnonsense\n")
+    assert problem_of(tmp_path, "m.py").where == f"{tmp_path / 'near.py'}:3"
+    write_net(tmp_path, "near.py", "\ndef f(:\n")
+    problem = problem_of(tmp_path, "m.py")
+    assert problem.code is ErrorCode.BAD_FILE
+    assert problem.where == f"{tmp_path / 'near.py'}:2"
+
+
+def test_the_torchvision_trap_has_its_own_remedy(tmp_path):
+    write_net(tmp_path, "m.py", "raise RuntimeError('operator torchvision::nms does not exist')\n" + MAKE)
+    problem = problem_of(tmp_path, "m.py")
+    assert problem.code is ErrorCode.NOT_INSTALLED
+    assert torch.__version__ in problem.remedy
+    assert "qnms" in problem.remedy
+
+
+def test_errors_while_iterating_or_evaluating_are_the_user_s_too(tmp_path):
+    source = (
+        NET_SOURCE + "\ndef bad():\n    yield 1\n    raise KeyError('later')\ndef score(predict):\n    return nope\n"
+    )
+    write_net(tmp_path, source=source)
+    loaded = load(tmp_path, "net.py", calibration="bad", evaluate="score")
+    items = iter(loaded.calibration())
+    assert next(items) == 1
+    with pytest.raises(AceError, match="later"):
+        next(items)
+    with pytest.raises(AceError, match="nope") as caught:
+        loaded.evaluate(loaded.module)
+    assert caught.value.problem.code is ErrorCode.USER_CODE
+
+
+def test_a_cancelled_job_stays_cancelled_inside_evaluate(tmp_path):
+    write_net(tmp_path)
+    loaded = load(tmp_path, "net.py", evaluate="evaluate")
+
+    def predict(*args):
+        raise Cancelled.of(ErrorCode.CANCELLED, "stop")
+
+    with pytest.raises(Cancelled):
+        loaded.evaluate(predict)
+
+
+def test_neighbours_import_at_the_top_and_inside_calls(tmp_path):
+    source = NET_SOURCE + "\ndef score(predict):\n    import near\n    return near.value\n"
+    write_net(tmp_path, source=source)
+    write_net(tmp_path, "near.py", "value = 7.0\n")
+    assert load(tmp_path, "net.py", evaluate="score").evaluate(None) == 7.0
+
+
+def test_a_neighbour_is_found_late_in_forward(tmp_path):
+    source = NET_SOURCE.replace("return self.linear(x)", "import near; return self.linear(x) * near.value")
+    write_net(tmp_path, source=source)
+    write_net(tmp_path, "near.py", "value = 0\n")
+    assert load(tmp_path, "net.py").module(torch.ones(1, 2)).abs().sum() == 0
+
+
+def test_edits_are_seen_by_the_next_load_in_neighbours_too(tmp_path):
+    for width in (3, 4, 5):
+        write_net(tmp_path, "m.py", NEAR)
+        write_net(tmp_path, "near.py", f"width = {width}\n")
+        assert load(tmp_path, "m.py").module.out_features == width
+    assert not (tmp_path / "__pycache__").exists()
+
+
+def test_two_projects_with_neighbours_of_one_name_do_not_mix(tmp_path):
+    for width in (3, 4):
+        folder = tmp_path / str(width)
+        folder.mkdir()
+        write_net(folder, "m.py", NEAR)
+        write_net(folder, "near.py", f"width = {width}\n")
+        assert load(folder, "m.py").module.out_features == width
+
+
+def test_folders_without_init_and_paths_the_user_added_are_read_again(tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    source = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'elsewhere')!r})\nimport parts.a, far\nfrom torch import nn\n"
+        "def make():\n    return nn.Linear(far.width, parts.a.width)\n"
+    )
+    for width in (3, 4):
+        write_net(tmp_path, "m.py", source)
+        write_net(tmp_path / "parts", "a.py", f"width = {width}\n")
+        write_net(tmp_path / "elsewhere", "far.py", f"width = {width}\n")
+        loaded = load(tmp_path, "m.py")
+        assert (loaded.module.in_features, loaded.module.out_features) == (width, width)
+        assert tmp_path / "elsewhere" / "far.py" in loaded.files
+    assert sys.path.count(str(tmp_path / "elsewhere")) == 1
+
+
+def test_sys_path_does_not_grow(tmp_path):
+    write_net(tmp_path)
+    load(tmp_path, "net.py")
+    before = list(sys.path)
+    for _ in range(3):
+        load(tmp_path, "net.py")
+    assert sys.path == before
+
+
+@pytest.mark.parametrize("name", ["json.py", "torch.py", "onnx.py", "__init__.py", "my-model 2.py", "test.py"])
+def test_a_file_may_have_the_name_of_a_library(tmp_path, name):
+    import json
+
+    write_net(tmp_path, name, MAKE if name == "torch.py" else NET_SOURCE)
+    # A file called torch.py cannot import torch.nn from beside itself in plain Python either; it works here because
+    # torch is imported already.
+    loaded = load(tmp_path, name)
+    assert loaded.module(torch.ones(1, 2)).shape == (1, 3)
+    assert sys.modules["json"] is json
+    assert sys.modules["torch"] is torch
+
+
+def test_a_function_is_found_where_its_module_says(tmp_path):
+    write_net(tmp_path)
+    made = type(load(tmp_path, "net.py").module)
+    assert made.__module__ == "net"
+    assert getattr(sys.modules["net"], "Net") is made  # noqa: B009 - looked up as pickle does
+
+
+def test_relative_imports_work_inside_a_package(tmp_path):
+    package = tmp_path / "outer" / "inner"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").write_text("")
+    (package.parent / "sizes.py").write_text("width = 3\n")
+    source = "from torch import nn\nfrom ..sizes import width\ndef make():\n    return nn.Linear(2, width)\n"
+    write_net(package, "m.py", source)
+    loaded = load(package, "m.py")
+    assert loaded.module.out_features == 3
+    assert sys.modules["outer.inner.m"].make
+    (package.parent / "sizes.py").write_text("width = 40\n")
+    assert load(package, "m.py").module.out_features == 40
+
+
+def test_source_lines_are_those_of_the_edited_file(tmp_path):
+    import inspect
+
+    for comment in ("# first", "# second"):
+        write_net(tmp_path, source=NET_SOURCE.replace("return self.linear(x)", f"return self.linear(x)  {comment}"))
+        assert comment in inspect.getsource(type(load(tmp_path, "net.py").module).forward)
+
+
+def test_code_that_was_changed_after_it_was_hashed_does_not_run(tmp_path):
+    write_net(tmp_path)
+    mark = tmp_path / "mark"
+
+    def swap(sha256: str) -> bool:
+        (tmp_path / "net.py").write_text(f"import os\nos.mkdir({str(mark)!r})\n")
+        return True
+
+    from ace_studio.engine.load import load_model
+    from ace_studio.engine.progress import Reporter
+    from ace_studio.records.recipe import ModelChoice, Recipe
+
+    recipe = Recipe(model=ModelChoice(source="net.py", entry="make_model"))
+    load_model(recipe, tmp_path, is_trusted=swap, reporter=Reporter())
+    assert not mark.exists()
+
+
+def test_what_knows_its_length_still_does(tmp_path):
+    source = (
+        NET_SOURCE + "\ndef loader():\n    from torch.utils.data import DataLoader\n    return DataLoader([1, 2, 3])\n"
+    )
+    write_net(tmp_path, source=source)
+    assert len(load(tmp_path, "net.py", calibration="loader").calibration()) == 3
