@@ -138,7 +138,6 @@ def argument_names(target: object) -> list[str]:
 # --- guards ---
 
 _INPUT_SIZE = r"L(\[[^=<>!]*?)\.size\(\)\[(\d+)\]"
-_NOT_ONE = re.compile(_INPUT_SIZE + r" (?:!= 1|>= 2|> 1)$")
 
 
 def program_guards(program: ExportedProgram) -> tuple[str, ...]:
@@ -159,21 +158,16 @@ def sizes_excluded(program: ExportedProgram) -> list[tuple[tuple[str, ...], int,
     return found
 
 
-def forbids_sizes_of_one(program: ExportedProgram) -> bool:
-    """Whether some guard says no more than that a size is not 1."""
-    return any(_NOT_ONE.search(guard) for guard in program_guards(program))
+def drop_guards(program: ExportedProgram, needless: Callable[[str], bool]) -> Callable[[], None]:
+    """Take back the guards that ``needless`` says so of, and let ranges that begin at 2 begin at 1.
 
-
-def allow_sizes_of_one(program: ExportedProgram) -> Callable[[], None]:
-    """Take back the guards that say no more than "not 1", and widen the ranges with them.
-
-    The shape code of torch adds them for questions such as "may this memory overlap?", where the answer does not
-    change the graph. The caller must prove on real inputs of size 1 that the graph is right there.
+    The shape code of torch adds such guards for questions like "may this memory overlap?", where the answer does
+    not change the graph. The caller must prove on real inputs that the graph is right where they were broken.
 
     Returns: A function that puts everything back.
     """
     guards, ranges = list(program_guards(program)), dict(program.range_constraints)
-    program._guards_code = [guard for guard in guards if not _NOT_ONE.search(guard)]
+    program._guards_code = [guard for guard in guards if not needless(guard)]
     for symbol, bounds in ranges.items():
         if _bound(bounds.lower) == 2:
             program.range_constraints[symbol] = type(bounds)(1, bounds.upper)

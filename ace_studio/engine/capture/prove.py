@@ -10,12 +10,13 @@ from torch.export import ExportedProgram
 
 from ace_studio.engine.capture.eager import EagerRun
 from ace_studio.engine.capture.findings import GraphInputs
+from ace_studio.engine.capture.guards import excludes_only_one
 from ace_studio.engine.capture.verify import GraphRun, Mismatch, check_consecutive_calls, check_example
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import InputDims, named_leaves
 from ace_studio.engine.shapes.leaves import Parameters, describe, forward_parameters
-from ace_studio.engine.torch_compat import allow_sizes_of_one, forbids_sizes_of_one
+from ace_studio.engine.torch_compat import drop_guards, program_guards
 
 WANTED_UNSEEN = 2
 MOST_TRIES = 6
@@ -43,9 +44,9 @@ class Prover:
 
     def prove(self, program: ExportedProgram) -> Proof | Mismatch:
         """Run everything. A guard that excludes only the size 1 is taken back if the graph proves right there."""
-        if not forbids_sizes_of_one(program):
+        if not any(excludes_only_one(guard) for guard in program_guards(program)):
             return self._prove(program, must_try_one=False)
-        put_back = allow_sizes_of_one(program)
+        put_back = drop_guards(program, excludes_only_one)
         result = self._prove(program, must_try_one=True)
         if isinstance(result, Mismatch):
             put_back()
