@@ -9,6 +9,7 @@ from ace_studio.engine.load.onnx_header import looks_like_onnx
 from ace_studio.engine.load.pickles import scan_archive, scan_legacy
 from ace_studio.engine.load.safetensors_header import looks_like_safetensors
 from ace_studio.engine.load.sniff import (
+    PICKLE_MAGIC,
     ZIP_MAGIC,
     bad_file,
     check_readable,
@@ -17,8 +18,6 @@ from ace_studio.engine.load.sniff import (
     reject_stand_ins,
     unknown_file,
 )
-
-_PICKLE_PROTOCOLS = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def identify(path: Path) -> str:
@@ -33,9 +32,11 @@ def identify(path: Path) -> str:
     reject_stand_ins(path, head)
     if head.startswith(ZIP_MAGIC):
         return _identify_archive(open_archive(path))
-    if head.startswith(_PICKLE_PROTOCOLS):
+    if looks_like_safetensors(head):  # before pickles: a header of 640 bytes begins as a pickle does
+        return "safetensors"
+    if head.startswith(PICKLE_MAGIC):
         return "pickle-module" if scan_legacy(path).beyond_tensors else "state-dict"
-    if looks_like_safetensors(head) or path.suffix == ".safetensors":
+    if path.suffix == ".safetensors":
         return "safetensors"
     if path.suffix in (".py", ".pyw") and is_text(head):
         return "python"

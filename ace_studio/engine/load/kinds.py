@@ -22,6 +22,7 @@ from ace_studio.engine.load.pickles import (
 )
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
+from ace_studio.engine.load.stored_tensors import list_tensors
 from ace_studio.records.messages import EntryPoint, StoredTensor
 
 _MOST_NAMES = 20
@@ -79,7 +80,12 @@ def _describe_safetensors(path: Path) -> Description:
 
 
 def _describe_state_dict(path: Path) -> Description:
-    return Description(notes=("needs a factory: entry = 'file.py:name'", *_storage_notes(path)))
+    tensors: tuple[StoredTensor, ...] = ()
+    if read_head(path).startswith(ZIP_MAGIC):
+        archive = open_archive(path)
+        stored = archive.find("data.pkl")
+        tensors = list_tensors(archive.read(stored, limit=LARGEST_PICKLE_BYTES)) if stored else ()
+    return Description(tensors=tensors, notes=("needs a factory: entry = 'file.py:name'", *_storage_notes(path)))
 
 
 def _describe_pickle(path: Path) -> Description:

@@ -22,6 +22,8 @@ _MOST_OPCODES = 3_000_000
 _LEGACY_PICKLES = 4
 """A legacy torch file is a magic number, a version, facts of the machine and then the object."""
 
+_UNKNOWN_NAME = "a name that only shows when it runs"
+
 _TENSOR_GLOBALS = re.compile(
     r"collections\.(OrderedDict|Counter)"
     r"|torch\.(Size|Tensor|device|dtype|BoolStorage|ByteStorage|\w+Storage|per_\w+_affine)"
@@ -105,26 +107,41 @@ def scan_pickles(content: bytes, path: Path, *, most: int) -> PickleScan:
 
 
 def _globals_of_one(stream: io.BytesIO) -> list[str]:
-    """The globals of the next pickle. ``STACK_GLOBAL`` takes its names from the stack, so texts are followed."""
+    """The globals of the next pickle, in order."""
     found: list[str] = []
-    texts: list[str] = []
-    memo: dict[int, str] = {}
+    texts = _Texts()
     for count, (opcode, argument, _) in enumerate(pickletools.genops(stream)):
         if count > _MOST_OPCODES:
             raise ValueError("too many instructions")
-        name = opcode.name
-        if name in ("GLOBAL", "INST"):
+        if opcode.name in ("GLOBAL", "INST"):
             found.append(str(argument).replace(" ", ".", 1))
-        elif name == "STACK_GLOBAL":
-            found.append(".".join(texts[-2:]) if len(texts) > 1 else "a name that only shows when it runs")
-        elif name in ("EXT1", "EXT2", "EXT4"):
+        elif opcode.name == "STACK_GLOBAL":
+            found.append(".".join(texts.recent[-2:]) if len(texts.recent) > 1 else _UNKNOWN_NAME)
+        elif opcode.name in ("EXT1", "EXT2", "EXT4"):
             found.append(f"extension {argument}")
-        elif isinstance(argument, str) and "UNICODE" in name:
-            texts.append(argument)
-        elif name == "MEMOIZE":
-            memo[len(memo)] = texts[-1] if texts else ""
-        elif name in ("BINPUT", "LONG_BINPUT", "PUT"):
-            memo[int(str(argument))] = texts[-1] if texts else ""
-        elif name in ("BINGET", "LONG_BINGET", "GET"):
-            texts.append(memo.get(int(str(argument)), ""))
+        else:
+            texts.follow(opcode.name, argument, count=count)
     return found
+
+
+class _Texts:
+    """The texts that a pickle puts on its stack and into its memo: ``STACK_GLOBAL`` takes its names from there."""
+
+    def __init__(self) -> None:
+        self.recent: list[str] = []
+        self._memo: dict[int, str] = {}
+
+    def follow(self, name: str, argument: object, *, count: int) -> None:
+        """Take note of one instruction. Raises: ValueError if it numbers a memo entry that cannot exist yet."""
+        last = self.recent[-1] if self.recent else ""
+        if isinstance(argument, str) and "UNICODE" in name:
+            self.recent.append(argument)
+        elif name == "MEMOIZE":
+            self._memo[len(self._memo)] = last
+        elif name in ("BINPUT", "LONG_BINPUT", "PUT"):
+            number = int(str(argument))
+            if number > count:  # readers make room up to the number: 64 GB for a bad one
+                raise ValueError(f"memo entry {number} after {count} instructions")
+            self._memo[number] = last
+        elif name in ("BINGET", "LONG_BINGET", "GET"):
+            self.recent.append(self._memo.get(int(str(argument)), ""))

@@ -11,6 +11,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 
 HEAD_BYTES = 4096
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+PICKLE_MAGIC = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _LFS_MAGIC = b"version https://git-lfs.github.com/spec/"
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S)
 

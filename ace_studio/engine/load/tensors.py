@@ -21,8 +21,16 @@ from torch import Tensor
 from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.load.archive import Archive, open_archive
 from ace_studio.engine.load.pickles import PickleScan, scan_archive, scan_legacy
-from ace_studio.engine.load.safetensors_header import read_header
-from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, check_readable, read_head, reject_stand_ins, unknown_file
+from ace_studio.engine.load.safetensors_header import looks_like_safetensors, read_header
+from ace_studio.engine.load.sniff import (
+    PICKLE_MAGIC,
+    ZIP_MAGIC,
+    bad_file,
+    check_readable,
+    read_head,
+    reject_stand_ins,
+    unknown_file,
+)
 from ace_studio.records.errors import AceError, ErrorCode
 
 _FREE_EXPANSION_BYTES = 64_000_000
@@ -55,9 +63,11 @@ def read_checkpoint(path: Path) -> Any:
         scan = scan_archive(archive)
         archive.check_content()
         return _load_weights_only(path, scan)
-    if head.startswith(b"\x80"):
+    if looks_like_safetensors(head):
+        return _read_safetensors(path)
+    if head.startswith(PICKLE_MAGIC):
         return _load_weights_only(path, scan_legacy(path))
-    if path.suffix == ".safetensors" or head[8:9] == b"{":
+    if path.suffix == ".safetensors":
         return _read_safetensors(path)
     raise unknown_file(path, head)
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import struct
 import zipfile
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -74,6 +75,28 @@ def test_a_state_dict_of_every_element_type_is_data(tmp_path):
     values["sparse"] = torch.zeros(2, 2).to_sparse()
     torch.save({"state_dict": values, "epoch": 3, "dtype": torch.float32}, tmp_path / "w.pt")
     assert inspect_file(tmp_path / "w.pt").kind == "state-dict"
+
+
+def test_the_tensors_of_a_state_dict_are_listed_without_reading_them(tmp_path):
+    weights = {
+        "a.w": torch.zeros(2, 3),
+        "h": torch.zeros(4).half(),
+        "u": torch.zeros(1).to(torch.uint16),
+        "p": torch.nn.Parameter(torch.zeros(())),
+    }
+    torch.save({"epoch": 1, "state_dict": OrderedDict(weights)}, tmp_path / "w.pt")
+    assert {(tensor.name, tensor.dtype, tensor.shape) for tensor in inspect_file(tmp_path / "w.pt").tensors} == {
+        ("state_dict.a.w", "float32", (2, 3)),
+        ("state_dict.h", "float16", (4,)),
+        ("state_dict.u", "uint16", (1,)),
+        ("state_dict.p", "float32", ()),
+    }
+
+
+def test_a_memo_number_that_would_ask_for_gigabytes_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "w.pt", "w") as archive:
+        archive.writestr("m/data.pkl", b"\x80\x02Nr\xff\xff\xff\x7f.")
+    assert "damaged or incomplete pickle" in refusal(tmp_path / "w.pt")
 
 
 @pytest.mark.parametrize("protocol", [2, 4, 5])

@@ -1,0 +1,107 @@
+"""Listing the tensors of a torch file: names, types and shapes from its pickle, read with nothing that can act.
+
+The pickle is walked by an unpickler in which every global is an inert record, so that whatever it "calls" only
+collects its arguments. No storage is read.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ace_studio.records.messages import StoredTensor
+
+_DTYPE_OF_STORAGE = {
+    "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
+    "ByteStorage": "uint8", "BoolStorage": "bool", "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
+}  # fmt: skip
+_MOST_TENSORS = 100_000
+_DEEPEST = 4
+_SHAPE_ARGUMENT = 2
+"""Place of the size among the arguments of torch's functions that rebuild a strided tensor."""
+_DTYPE_ARGUMENT = 6
+
+
+class _Inert:
+    """Stands for whatever a pickle imports, and for what calling it would give. Only remembers."""
+
+    def __init__(self, name: str, arguments: tuple[Any, ...] = ()) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.items: dict[Any, Any] = {}
+
+    def __call__(self, *arguments: Any) -> _Inert:
+        return _Inert(self.name, arguments)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.items[key] = value
+
+    def __setstate__(self, state: Any) -> None:
+        """State is dropped."""
+
+    def append(self, item: Any) -> None:
+        """Items of list-like things are dropped."""
+
+
+class _InertUnpickler(pickle.Unpickler):
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        return _Inert(f"{module_name}.{global_name}")
+
+    def persistent_load(self, reference: Any, /) -> Any:
+        return _Inert("storage", reference if isinstance(reference, tuple) else ())
+
+
+def list_tensors(content: bytes) -> tuple[StoredTensor, ...]:
+    """The tensors in the object of a torch zip, with dotted names; empty if it has none or cannot be followed.
+
+    The content must have passed `pickles.scan_pickles`, which refuses lengths and numbers that no honest pickle has.
+
+    Raises: nothing for damaged pickles; those give an empty list, because this serves only to show.
+    """
+    try:
+        value = _InertUnpickler(io.BytesIO(content)).load()
+        return tuple(_walk(value, "", _DEEPEST))[:_MOST_TENSORS]
+    except (pickle.UnpicklingError, *_FAILURES):
+        return ()
+
+
+_FAILURES = (ValueError, TypeError, LookupError, AttributeError, EOFError, OverflowError, MemoryError, RecursionError)
+
+
+def _walk(value: Any, name: str, depth: int) -> Iterator[StoredTensor]:
+    if isinstance(value, _Inert):
+        if found := _tensor(value, name):
+            yield found
+            return
+        value = value.items
+    if isinstance(value, Mapping) and depth:
+        for key, item in value.items():
+            yield from _walk(item, f"{name}.{key}" if name else str(key), depth - 1)
+
+
+def _tensor(record: _Inert, name: str) -> StoredTensor | None:
+    if record.name.endswith("._rebuild_parameter") and record.arguments:
+        inner = record.arguments[0]
+        return _tensor(inner, name) if isinstance(inner, _Inert) else None
+    is_strided = record.name in ("torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor_v3")
+    if not is_strided or len(record.arguments) <= _SHAPE_ARGUMENT:
+        return None
+    shape = record.arguments[_SHAPE_ARGUMENT]
+    if not isinstance(shape, tuple) or not all(type(size) is int for size in shape):
+        return None
+    return StoredTensor(name=name, dtype=_dtype(record.arguments), shape=shape)
+
+
+def _dtype(arguments: tuple[Any, ...]) -> str:
+    """The element type: named outright by version 3, else by the class of the storage."""
+    named = arguments[_DTYPE_ARGUMENT] if len(arguments) > _DTYPE_ARGUMENT else None
+    if isinstance(named, _Inert) and named.name.startswith("torch."):
+        return named.name.removeprefix("torch.")
+    storage = arguments[0]
+    if isinstance(storage, _Inert) and len(storage.arguments) > 1 and isinstance(storage.arguments[1], _Inert):
+        return _DTYPE_OF_STORAGE.get(storage.arguments[1].name.rpartition(".")[2], "")
+    return ""
