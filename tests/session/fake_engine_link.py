@@ -1,0 +1,90 @@
+"""An engine for session tests: remembers what it was asked, and answers with recorded events when told to."""
+
+from __future__ import annotations
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.messages import (
+    AnyRequest,
+    EntryPoint,
+    FileInspected,
+    FileReport,
+    ModelCaptured,
+    WorkerLost,
+    WorkerReady,
+)
+from ace_studio.records.results import CaptureReport, Latency, Result, ResultStatus, RungOutcome, RunStatus, TargetRun
+
+
+class FakeEngineLink:
+    def __init__(self) -> None:
+        self.sent: list[AnyRequest] = []
+        self.cancelled: list[str] = []
+        self.restarts = 0
+
+    def send(self, request: AnyRequest) -> None:
+        self.sent.append(request)
+
+    def cancel(self, job: str) -> None:
+        self.cancelled.append(job)
+
+    def restart(self) -> None:
+        self.restarts += 1
+
+    @property
+    def job(self) -> str:
+        """The job sent last."""
+        return self.sent[-1].job
+
+
+READY = WorkerReady(protocol=1, pid=1, python="3.11", torch="2.13", seconds=1.0)
+
+
+def lost(code: ErrorCode = ErrorCode.CRASH, job: str = "") -> WorkerLost:
+    return WorkerLost(job=job, problem=Problem(code=code, what="gone"), exit_code=-9)
+
+
+def entry(name: str, required_arguments: int = 0, kind: str = "function", is_module: bool = False) -> EntryPoint:
+    return EntryPoint(
+        name=name, line=1, kind=kind, signature="()", required_arguments=required_arguments, is_module=is_module
+    )
+
+
+def inspected(
+    job: str, *names: str, sha256: str = "aa", trust: str = "code", path: str = "/m/model.py"
+) -> FileInspected:
+    entries = tuple(entry(name, required_arguments=1 if name == "evaluate" else 0) for name in names)
+    report = FileReport(
+        path=path, kind="python", label="Python", sha256=sha256, size_bytes=1, trust=trust, entries=entries
+    )
+    return FileInspected(job=job, report=report)
+
+
+def graph(*op_ids: str) -> GraphTable:
+    count = len(op_ids)
+    blank, zero = ("",) * count, (0,) * count
+    return GraphTable(
+        op_id=op_ids, kind=(OpKind.OP,) * count, op=blank, module=blank, shape=blank, dtype=blank, device=blank,
+        file=zero, line=zero, flops=zero, weight_bytes=zero, output_bytes=zero, edge_source=(), edge_target=(),
+    )  # fmt: skip
+
+
+CAPTURE = CaptureReport(rung="export", ops=2, seconds=1.0)
+RUNG = RungOutcome(name="export", status="ok")  # type: ignore[arg-type]
+
+
+def captured(job: str, *op_ids: str) -> ModelCaptured:
+    return ModelCaptured(job=job, fingerprint="f1", capture=CAPTURE, graph=graph(*op_ids))
+
+
+def target_run(target: str, artifact: str | None = None) -> TargetRun:
+    latency = Latency(p10=1.0, p50=2.0, p90=3.0, n=10)
+    return TargetRun(
+        target=target, status=RunStatus.OK, precision="bf16", latency_ms=latency, speedup=2.0, artifact=artifact
+    )
+
+
+def result(*runs: TargetRun) -> Result:
+    return Result(
+        status=ResultStatus.OK, fingerprint="f1", environment={}, runs=runs, chosen=0 if runs else None, goal_met=True
+    )
