@@ -38,7 +38,7 @@ VIOLATIONS = {
     ),
     "Panels do not know each other": (("gui/panels/probe.py", "import ace_studio.gui.panels.other_probe"),),
 }
-"""Contract -> lines that break it, each with the file of the package it is added to (a new file where there is none)."""
+"""Contract -> lines that break it, each with the file that gets it (a new one where there is none)."""
 
 
 def contract_names(root: Path) -> list[str]:
