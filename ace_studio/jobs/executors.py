@@ -18,6 +18,9 @@ class Executor(Protocol):
     def run(self, request: AnyRequest) -> Iterator[AnyEvent]:
         """Yield the events of the request as they come; the last is one of `ENDS`. Leaving early cancels the job."""
 
+    def cancel(self, job: str) -> None:
+        """Make a job stop; its last event, in `run`, says that it has. May be called from any thread."""
+
     def close(self) -> None:
         """Give everything back."""
 
@@ -50,15 +53,18 @@ class WorkerExecutor:
                     return
         finally:
             if not is_over:
-                self.cancel(request.job)
+                self._stop(request.job)
 
-    def cancel(self, job: str) -> AnyEvent | None:
-        """Stop the job and wait for its last event, at most a few seconds."""
+    def cancel(self, job: str) -> None:
+        """Make the job stop; its last event says that it has."""
         self._client.cancel(job, grace_s=self._grace_s)
+
+    def _stop(self, job: str) -> None:
+        """Make the job stop, and wait until it has."""
+        self.cancel(job)
         while event := self._client.next_event(self._grace_s + 2.0):
             if _ends(event, job):
-                return event
-        return None
+                return
 
     def close(self) -> None:
         """End the worker process."""
