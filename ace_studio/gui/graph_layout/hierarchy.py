@@ -174,7 +174,7 @@ def _preorder(tree: _Tree) -> list[int]:
     while waiting:
         block = waiting.pop()
         order.append(block)
-        waiting.extend(-1 - child for child in tree.children[block] if child < 0)
+        waiting.extend(-1 - child for child in reversed(tree.children[block]) if child < 0)
     return order
 
 

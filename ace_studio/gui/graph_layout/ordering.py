@@ -95,7 +95,7 @@ def order_layers(chains: Chains, *, sweeps: int = 6) -> None:
     for layer in layers:
         _number(layer, position)
     if len(chains.rank) > MAX_COUNTED:
-        for sweep in range(3):
+        for sweep in range(2):
             _sweep(chains, position, downward=sweep % 2 == 0)
         return
     fewest, best = _crossings(chains, position), [list(layer) for layer in layers]

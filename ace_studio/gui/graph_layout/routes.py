@@ -226,7 +226,7 @@ class Sheet:
     def route(self, edges: list[tuple[int, int, float, float]]) -> Routes:
         """The pieces of all lines. Each edge: source, target, and where it starts and ends beside their middles."""
         pieces = _Pieces()
-        drawn: set[tuple[int, int, float]] = set()
+        drawn: set[tuple[object, ...]] = set()
         for source, target, source_offset, target_offset in edges:
             upper, lower = source, target
             upper_offset, lower_offset, arrow = source_offset, target_offset, 1
@@ -259,7 +259,7 @@ class Sheet:
         *,
         ends: tuple[float, float],
         arrow: int,
-        drawn: set[tuple[int, int, float]],
+        drawn: set[tuple[object, ...]],
     ) -> None:
         """One edge from node to node; parts of the chain that another edge drew already are left out."""
         upper, lower = pair
@@ -270,7 +270,7 @@ class Sheet:
             final = rank + 1 == last_rank
             next_x = ends[1] if final else self.center[self.chains.point[upper, rank + 1]]
             shared = not final
-            key = (upper, rank, ends[0] if first else -1.0)
+            key = (upper, rank, (ends[0], arrow < 0) if first else None)
             if not (shared and key in drawn):
                 owner = (upper, -1 if shared else lower, rank)
                 self._leave_band(pieces, (x, y), owner, rank=rank, arrow=min(arrow, 0) if first else 0)
@@ -283,6 +283,8 @@ class Sheet:
             x, y = next_x, self._bottom(rank + 1)
             first = False
             rank += 1
+        if lower >= self.children:
+            pieces.add((x, y, x, self.height), (upper, lower, rank), kind=PieceKind.STRAIGHT)
 
     def _leave_band(
         self, pieces: _Pieces, start: tuple[float, float], owner: tuple[int, int, int], *, rank: int, arrow: int

@@ -1,0 +1,101 @@
+"""Graph tables for the tests of the graph view, made by hand or drawn by hypothesis."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import strategies as st
+
+from ace_studio.records.graph import GraphTable, OpKind
+
+
+def table_of(rows, *, edges=(), types=None, name="Net"):
+    """A table from (op id, operator, module path) triples; operators ``input`` and ``output`` are of these kinds."""
+    paths = []
+    for _, _, module in rows:
+        parts = module.split(".") if module else []
+        paths += [path for end in range(1, len(parts) + 1) if (path := ".".join(parts[:end])) not in paths]
+    kinds = {"input": OpKind.INPUT, "output": OpKind.OUTPUT}
+    count = len(rows)
+    known = types or {}
+    return GraphTable(
+        op_id=tuple(op_id for op_id, _, _ in rows),
+        kind=tuple(kinds.get(op, OpKind.OP) for _, op, _ in rows),
+        op=tuple(op for _, op, _ in rows),
+        module=tuple(module for _, _, module in rows),
+        shape=("1x8x4x4",) * count,
+        dtype=tuple("int64" if op == "input" else "float32" for _, op, _ in rows),
+        device=("cpu",) * count,
+        file=(0,) * count,
+        line=tuple(range(1, count + 1)),
+        flops=tuple(1000 * row for row in range(count)),
+        weight_bytes=(0,) * count,
+        output_bytes=(512,) * count,
+        edge_source=tuple(source for source, _ in edges),
+        edge_target=tuple(target for _, target in edges),
+        files=("/models/net.py",),
+        module_paths=tuple(paths),
+        module_types=tuple(known.get(path, "Block") for path in paths),
+        name=name,
+    )
+
+
+def layered_table(layers=4, *, distinct=False):
+    """A stem, alike layers with a residual each, and a mask that every layer reads."""
+    rows = [("x", "input", ""), ("mask", "input", ""), ("stem_linear", "aten.linear.default", "stem")]
+    rows.append(("stem_norm", "aten.layer_norm.default", "stem"))
+    edges = [(0, 2), (2, 3)]
+    last = 3
+    for layer in range(layers):
+        path = f"layers.{layer}"
+        at = len(rows)
+        second = "aten.gelu.default" if not distinct else f"aten.act{layer}.default"
+        rows += [
+            (f"linear_{layer}", "aten.linear.default", f"{path}.mlp"),
+            (f"act_{layer}", second, f"{path}.mlp"),
+            (f"add_{layer}", "aten.add.Tensor", path),
+        ]
+        edges += [(last, at), (at, at + 1), (at + 1, at + 2), (last, at + 2), (1, at + 2)]
+        last = at + 2
+    rows.append(("output", "output", ""))
+    edges.append((last, len(rows) - 1))
+    return table_of(rows, edges=edges)
+
+
+def large_table(rows=10_000, *, seed=0):
+    """Blocks of 25 ops in stages of 40 blocks."""
+    rng = random.Random(seed)
+    names = ("conv2d", "add", "relu", "linear", "mul", "view", "permute", "layer_norm")
+    listed, edges = [("x", "input", "")], []
+    previous = 0
+    while len(listed) < rows - 1:
+        block = (len(listed) - 1) // 25
+        path = f"stage{block // 40}.block.{block}"
+        local = [previous]
+        for step in range(25):
+            op = rng.choice(names)
+            at = len(listed)
+            readers = {local[-1]} | ({rng.choice(local[-6:])} if step % 3 == 0 else set())
+            edges += [(source, at) for source in sorted(readers)]
+            listed.append((f"{op}_{at}", f"aten.{op}.default", path if step % 5 else f"{path}.sub{step // 5}"))
+            local.append(at)
+        previous = local[-1]
+    listed.append(("output", "output", ""))
+    edges.append((previous, len(listed) - 1))
+    return table_of(listed, edges=edges)
+
+
+@st.composite
+def tables(draw, max_rows=40):
+    """Any graph: modules in any order, called again, interleaved, so that closed blocks form cycles."""
+    count = draw(st.integers(1, max_rows))
+    part = st.sampled_from(["a", "b", "c", "0", "1", "2", "b@1"])
+    paths = draw(st.lists(st.lists(part, max_size=4).map(".".join), min_size=1, max_size=6))
+    ops = st.sampled_from(["aten.add.Tensor", "aten.conv2d.default", "aten.relu.default"])
+    rows = [(f"op_{row}", draw(ops), draw(st.sampled_from(paths))) for row in range(count)]
+    edges = set()
+    for row in range(1, count):
+        edges |= {(draw(st.integers(0, row - 1)), row) for _ in range(draw(st.integers(0, 3)))}
+    kind = st.sampled_from(["Block", "ModuleList", ""])
+    types = {path: draw(kind) for _, _, module in rows for path in [module] if path}
+    return table_of(rows, edges=sorted(edges), types=types)
