@@ -51,6 +51,13 @@ def stubborn(argument: str, reporter: Reporter) -> str:
             continue
 
 
+def hold_lock(argument: str, reporter: Reporter) -> str:
+    """Native code that never gives the interpreter lock back: no thread of Python runs any more."""
+    reporter.phase(Phase.LOAD, "holding the lock")
+    ctypes.PyDLL(None).sleep(600)
+    return ""
+
+
 def flood(argument: str, reporter: Reporter) -> str:
     for number in range(int(argument)):
         print(f"line {number} " + "x" * 60)

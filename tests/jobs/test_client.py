@@ -175,8 +175,11 @@ def test_a_job_that_sleeps_is_interrupted_and_the_worker_lives(client: WorkerCli
 
 
 @posix
-def test_a_job_that_ignores_everything_is_gone_within_5_s_and_the_next_start_works(client: WorkerClient) -> None:
-    client.send(ask("stubborn"))
+@pytest.mark.parametrize("what", ["stubborn", "hold_lock"])
+def test_a_job_that_ignores_everything_is_gone_within_5_s_and_the_next_start_works(
+    client: WorkerClient, what: str
+) -> None:
+    client.send(ask(what))
     take(client, Progress)
     pid = client.pid
     assert pid is not None
@@ -310,7 +313,7 @@ for event in client.events():
 
 
 @posix
-@pytest.mark.parametrize("what", ["sleep", "stubborn"])
+@pytest.mark.parametrize("what", ["sleep", "stubborn", "hold_lock"])
 def test_nothing_survives_a_parent_that_was_killed(what: str, root: Path) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, HANDLERS, what], stdout=subprocess.PIPE, cwd=root, text=True
