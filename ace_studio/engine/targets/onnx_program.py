@@ -96,6 +96,7 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         if exported is None:
             raise _unsupported("The exporter gave no ONNX model", "it returned nothing")
         _drop_stand_ins(exported.model.graph, is_computed)
+        _separate_results(exported.model.graph)
         _name_interface(exported.model.graph, captured, names)
         graph_inputs = [str(value.name) for value in exported.model.graph.inputs]
         before, owners_before = _marked_steps(exported.model.graph)
@@ -120,14 +121,27 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
 
 
 def _refuse_state(captured: CapturedModel) -> None:
-    signature = captured.program.graph_signature
-    changed = sorted({*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()})
+    buffers = captured.program.graph_signature.inputs_to_buffers
+    changed = sorted({buffers[name] for name in _written_placeholders(captured.program) if name in buffers})
     if changed:
         raise _unsupported(
             f"The model changes {', '.join(changed[:3])} while it runs",
             "an ONNX model is a function: it has no state that outlives a call",
             remedy="Pass the state in and return it, as the other inputs and outputs are.",
         )
+
+
+def _written_placeholders(program: torch.export.ExportedProgram) -> set[str]:
+    """Names of the placeholders that an op of the graph writes into, or that the signature says are replaced."""
+    signature = program.graph_signature
+    replaced = set(signature.buffers_to_mutate.values())
+    by_buffer = {buffer: name for name, buffer in signature.inputs_to_buffers.items()}
+    written = {by_buffer[buffer] for buffer in replaced if buffer in by_buffer}
+    for node in program.graph.nodes:
+        is_in_place = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+        if is_in_place and node.args and isinstance(node.args[0], torch.fx.Node) and node.args[0].op == "placeholder":
+            written.add(node.args[0].name)
+    return written
 
 
 @contextlib.contextmanager
@@ -178,6 +192,21 @@ def _drop_stand_ins(graph: Any, is_computed: Sequence[bool]) -> None:
     for index in reversed(range(len(is_computed))):
         if not is_computed[index]:
             graph.outputs.pop(index)
+
+
+def _separate_results(graph: Any) -> None:
+    """Give each result a value of its own: one that is an input, or is given twice, gets a copy."""
+    import onnx_ir  # noqa: PLC0415 - optional package, comes with the exporter
+
+    seen = {id(value) for value in graph.inputs} | {id(value) for value in graph.initializers.values()}
+    for index, value in enumerate(list(graph.outputs)):
+        if id(value) in seen:
+            copy = onnx_ir.node("Identity", inputs=[value])
+            copy.outputs[0].name = f"{value.name}.result_{index}"
+            copy.outputs[0].type, copy.outputs[0].shape = value.type, value.shape
+            graph.append(copy)
+            graph.outputs[index] = copy.outputs[0]
+        seen.add(id(value))
 
 
 def _name_interface(graph: Any, captured: CapturedModel, output_names: Sequence[str]) -> None:
@@ -311,7 +340,7 @@ def _export_problem(captured: CapturedModel, error: Exception, said: str) -> Ace
         why=_first_line(chain[-1]),
         remedy="Use a torch target for this model, or write the op with others that ONNX has.",
         where=where,
-        details=f"{said}\n{text}"[-20_000:],
+        details=re.sub(r"\x1b\[[0-9;]*m", "", f"{said}\n{text}")[-20_000:],
     )
 
 
@@ -335,8 +364,9 @@ def _blamed_op(captured: CapturedModel, text: str) -> str:
         for match in re.finditer(pattern, text):
             if match[1] in ids:
                 return match[1]
+    # A decomposition may have turned aten.linalg_svd into aten._linalg_svd.
+    named = {match[1].strip("_") for match in re.finditer(r"\baten(?:\.|::)(\w+)", text)}
     for row in table.op_rows():
-        name = table.op[row].rpartition(".")[0]
-        if name and re.search(rf"\b{re.escape(name)}\b", text.replace("::", ".")):
+        if table.op[row].startswith("aten.") and table.op[row].split(".")[1].strip("_") in named:
             return table.op_id[row]
     return ""

@@ -74,7 +74,7 @@ def apply_plan(
         notes = chosen.notes
         if chosen.nodes:
             model = _quantize_static(model, chosen)
-    if job.plan.precisions - {Precision.FP32} and len(model.graph.node) == len(program.model.graph.node):
+    if job.plan.precisions - {Precision.FP32} and _node_types(model) == _node_types(program.model):
         raise AceError.of(
             ErrorCode.UNSUPPORTED,
             "The quantizer changed nothing",
@@ -82,6 +82,10 @@ def apply_plan(
             remedy="Plan fp32 for this target, or another target.",
         )
     return model, notes
+
+
+def _node_types(model: Any) -> list[str]:
+    return [node.op_type for node in model.graph.node]
 
 
 # --- static ---

@@ -63,6 +63,8 @@ def _quantize(model: Any, program: OnnxProgram, chosen: StaticChoice, calibratio
     if not chosen.nodes:
         return model
     nncf = import_nncf()
+    from nncf.quantization.range_estimator import RangeEstimatorParametersSet  # noqa: PLC0415 - optional package
+
     with hushed():
         return nncf.quantize(
             model,
@@ -70,6 +72,11 @@ def _quantize(model: Any, program: OnnxProgram, chosen: StaticChoice, calibratio
             preset=nncf.QuantizationPreset.MIXED,
             subset_size=len(calibration),
             fast_bias_correction=True,
+            advanced_parameters=nncf.AdvancedQuantizationParameters(
+                # NNCF's default, the mean of the samples' extremes, cuts off what the largest sample needs:
+                # with two samples it left 20 dB of an MLP instead of 43.
+                activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX
+            ),
             ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), validate=False),
         )
 

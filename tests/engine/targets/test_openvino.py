@@ -1,0 +1,196 @@
+"""OpenVINO: precisions, what its runtime model says, its artifact, and that nothing is sent anywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+pytest.importorskip("openvino")
+pytest.importorskip("nncf")
+
+import torch
+from torch import nn
+
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.targets import openvino
+from ace_studio.engine.targets.openvino import OpenVinoTarget, base_options
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Progress
+from ace_studio.records.plan import PlanRule, Precision
+from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
+from tests.tiny_models import EASY, TinyModel, conv_net, lstm_cell, many_outputs, mlp, text_model
+
+torch.set_num_threads(1)
+TARGET = OpenVinoTarget()
+LEAST_SQNR_DB = {
+    Precision.FP32: 100.0,
+    Precision.BF16: 35.0,
+    Precision.INT8_STATIC: 30.0,
+    Precision.INT8_DYNAMIC: 30.0,
+    Precision.INT8_WEIGHT: 30.0,
+    Precision.INT4_WEIGHT: 15.0,
+}
+HERE = [precision for precision in LEAST_SQNR_DB if not TARGET.precision_problem(precision)]
+
+
+def actual_of(lowered) -> dict[str, str]:
+    return {op.op_id: str(op.actual) for op in lowered.read_back()}
+
+
+@pytest.mark.parametrize("name", EASY)
+@pytest.mark.parametrize("precision", HERE)
+def test_the_result_is_close_at_a_size_that_was_not_traced(name, precision):
+    captured = capture(EASY[name]())
+    lowered = TARGET.lower(job_for(TARGET, captured, precision))
+    for example in captured.examples:
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > LEAST_SQNR_DB[precision]
+
+
+@pytest.mark.parametrize("precision", HERE)
+def test_a_product_runs_at_the_planned_precision(precision):
+    wide = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64)).eval()
+    generator = torch.Generator().manual_seed(0)
+    examples = [(torch.randn(n, 64, generator=generator),) for n in (2, 5)]
+    lowered = TARGET.lower(job_for(TARGET, capture(TinyModel(wide, examples)), precision))
+    actual = actual_of(lowered)
+    assert (actual["linear"], actual["linear_1"], actual["relu"]) == (precision, precision, "fused")
+
+
+def test_fp32_is_asked_for_by_name_because_the_default_is_lower():
+    assert base_options(threads=2)["INFERENCE_PRECISION_HINT"] == "f32"
+    assert base_options(threads=2)["INFERENCE_NUM_THREADS"] == "2"
+
+
+def test_static_int8_keeps_an_op_planned_otherwise_in_float():
+    captured = capture(conv_net())
+    rules = (PlanRule(match="id:conv2d_1", precision=Precision.FP32),)
+    actual = actual_of(TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC, rules=rules)))
+    assert (actual["conv2d"], actual["conv2d_1"], actual["conv2d_2"]) == ("int8-static", "fp32", "int8-static")
+
+
+@pytest.mark.parametrize("name", EASY)
+def test_read_back_has_every_op_once_in_order_and_a_reason_where_the_plan_was_not_kept(name):
+    captured = capture(EASY[name]())
+    job = job_for(TARGET, captured, Precision.INT8_STATIC)
+    ops = TARGET.lower(job).read_back()
+    assert [op.op_id for op in ops] == [captured.table.op_id[row] for row in captured.table.op_rows()]
+    assert all(op.reason for op in ops if op.actual != job.plan.precision[op.op_id])
+    assert any(op.latency_ms for op in ops)
+
+
+def test_the_result_is_nested_like_the_models_and_constants_come_back():
+    captured = capture(many_outputs())
+    low, rest, constant = captured.example.call(TARGET.lower(job_for(TARGET, captured)))
+    assert (sorted(rest), len(rest["both"]), constant) == (["both", "high"], 2, 3)
+    assert low.shape == (3, 4)
+
+
+def test_results_stay_as_they_are_when_the_model_is_called_again():
+    lowered = TARGET.lower(job_for(TARGET, capture(mlp())))
+    first = lowered(torch.zeros(2, 16))
+    kept = first.clone()
+    lowered(torch.ones(2, 16))
+    assert torch.equal(first, kept)
+
+
+def test_a_state_that_calibration_never_saw_move_is_left_in_float_with_the_reason():
+    model = lstm_cell()
+    zero = [(x, torch.zeros_like(state)) for x, state in model.examples]
+    job = job_for(TARGET, capture(TinyModel(model.module, zero)), Precision.INT8_STATIC)
+    lowered = TARGET.lower(job)
+    assert [warning.code for warning in job.reporter.warnings] == ["calibration-constant"]
+    x, state = model.examples[-1]
+    assert sqnr_db(model.module(x, state), lowered(x, state)) > 25
+
+
+def test_a_precision_that_the_processor_lacks_is_refused_with_what_it_would_take(monkeypatch):
+    monkeypatch.setattr(openvino, "cpu_capabilities", lambda: frozenset({"FP32", "INT8"}))
+    assert "avx512_bf16" in TARGET.precision_problem(Precision.BF16)
+    assert TARGET.op_problem("aten.linear.default", Precision.BF16)
+    assert not TARGET.precision_problem(Precision.INT8_STATIC)
+
+
+def test_another_device_is_refused():
+    job = job_for(TARGET, capture(mlp()))
+    job.device = torch.device("cuda")
+    with pytest.raises(AceError) as caught:
+        TARGET.lower(job)
+    assert caught.value.problem.code is ErrorCode.UNSUPPORTED
+
+
+def test_a_broken_artifact_is_a_bad_file(tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_text("not an IR", encoding="utf-8")
+    with pytest.raises(AceError) as caught:
+        TARGET.load(path, threads=1)
+    assert caught.value.problem.code is ErrorCode.BAD_FILE
+
+
+def test_the_artifact_keeps_fp32_weights_and_runs_as_planned_in_a_process_that_has_never_seen_the_model(tmp_path):
+    captured = capture(text_model())
+    lowered = TARGET.lower(job_for(TARGET, captured))
+    path = lowered.save(tmp_path)
+    weights = sum(parameter.numel() * 4 for parameter in captured.module.parameters())
+    assert (tmp_path / "model.bin").stat().st_size >= weights
+    example = captured.unseen[0]
+    torch.save([example.tensors(), list(example.call(captured.module).values())], tmp_path / "call.pt")
+    code = (
+        "import sys, torch; from pathlib import Path\n"
+        "from ace_studio.engine.targets.openvino import OpenVinoTarget\n"
+        "inputs, expected = torch.load(sys.argv[2], weights_only=True)\n"
+        "got = OpenVinoTarget().load(Path(sys.argv[1]), threads=1)(*inputs)\n"
+        "assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(got, expected, strict=True))\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path), str(tmp_path / "call.pt")], check=True, timeout=120)
+
+
+def test_calibration_reports_its_way_and_can_be_cancelled():
+    captured = capture(conv_net())
+    heard: list[object] = []
+    TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC, reporter=Reporter(heard.append)))
+    assert any(isinstance(event, Progress) and "calibrating" in event.detail for event in heard)
+    asked = iter(range(1000))
+    stopping = Reporter(is_cancelled=lambda: next(asked) > 8)
+    with pytest.raises(Cancelled):
+        TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC, reporter=stopping))
+
+
+def test_quantizing_prints_nothing_sends_nothing_and_leaves_no_file_in_the_home_folder(tmp_path):
+    code = """
+import os, socket, sys
+def refuse(*args, **kwargs):
+    os.write(2, b"NETWORK")
+    os._exit(9)
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+sys.path[:0] = sys.argv[1:]
+import torch
+torch.set_num_threads(1)
+from tests.engine.targets.onnx_cases import capture, job_for
+from tests.tiny_models import mlp
+from ace_studio.engine.targets.openvino import OpenVinoTarget
+from ace_studio.records.plan import Precision
+captured = capture(mlp())
+for precision in (Precision.INT8_STATIC, Precision.INT8_WEIGHT):
+    OpenVinoTarget().lower(job_for(OpenVinoTarget(), captured, precision))
+assert "NNCF_CI" not in os.environ
+"""
+    here = Path(__file__).parent
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {key: value for key, value in os.environ.items() if key != "NNCF_CI" and not key.startswith("XDG")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(here.parents[2])],
+        env=environment | {"HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert list(home.rglob("*")) == []
