@@ -80,7 +80,6 @@ def open_archive(path: Path) -> Archive:
             path,
             "is a damaged or incomplete zip archive",
             why="it begins like one, but its table of contents is missing or wrong; a download or a save broke off",
-            remedy="download or save it again",
             details=str(error),
         ) from error
     if problem := _listing_problem(infos, path.stat().st_size):
@@ -109,6 +108,5 @@ def _damaged(path: Path, member: str, error: Exception) -> AceError:
         path,
         f"is damaged: {member or 'a part'} does not have the content its checksum says",
         why="some bytes changed after it was saved, or a save broke off",
-        remedy="download or save it again",
         details=str(error),
     )

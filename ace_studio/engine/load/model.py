@@ -98,6 +98,13 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
     weights = (folder / recipe.model.weights).resolve() if recipe.model.weights else None
     if weights is not None:
         _check_weights(weights)
+        if loader.name in ("safetensors", "state-dict"):
+            raise AceError.of(
+                ErrorCode.RECIPE,
+                "The recipe names weights twice",
+                why=f"the source {source.name} holds weights, and so does {weights.name}",
+                remedy="remove [model] weights, or make the source the .py file with the factory",
+            )
     is_python = loader.name == "python"
     default = source if is_python else None
     entry = None

@@ -100,7 +100,6 @@ def scan_pickles(content: bytes, path: Path, *, most: int) -> PickleScan:
             path,
             "is a damaged or incomplete pickle",
             why="its instructions break off or make no sense",
-            remedy="download or save it again",
             details=str(error),
         ) from error
     return PickleScan(tuple(found))

@@ -66,4 +66,4 @@ def _tensor(path: Path, name: str, entry: Any, *, data_bytes: int) -> StoredTens
 
 
 def _damaged(path: Path, why: str) -> Exception:
-    return bad_file(path, "is a damaged or incomplete safetensors file", why=why, remedy="download or save it again")
+    return bad_file(path, "is a damaged or incomplete safetensors file", why=why)

@@ -62,7 +62,9 @@ def check_readable(path: Path) -> None:
         raise bad_file(path, "is not a regular file", why="it is a device, a pipe or a socket", remedy="give a file")
 
 
-def bad_file(path: Path, what: str, *, why: str = "", remedy: str = "", details: str = "") -> AceError:
+def bad_file(
+    path: Path, what: str, *, why: str = "", remedy: str = "download or save it again", details: str = ""
+) -> AceError:
     """The error for a file that is not what its name or its use says: ``NAME what``."""
     return AceError.of(
         ErrorCode.BAD_FILE, f"{path.name} {what}", why=why, remedy=remedy, where=str(path), details=details

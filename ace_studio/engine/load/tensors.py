@@ -218,7 +218,6 @@ def _load_weights_only(path: Path, scan: PickleScan) -> Any:
             path,
             "is damaged: torch cannot read its tensors",
             why="the file does not hold what its table of contents says",
-            remedy="download or save it again",
             details=str(error),
         ) from error
     _reject_inflated(path, content)

@@ -175,6 +175,13 @@ def test_weights_without_a_factory_say_what_to_name(tmp_path):
     assert "model.py:make_model" in problem_of(tmp_path, "w.safetensors").remedy
 
 
+def test_weights_named_twice_are_an_error(tmp_path):
+    write_net(tmp_path)
+    save_file(Plain().state_dict(), tmp_path / "w.safetensors")
+    problem = problem_of(tmp_path, "w.safetensors", entry="net.py:Net", weights="w.safetensors")
+    assert problem.code is ErrorCode.RECIPE
+
+
 def test_a_pickle_is_never_taken_for_weights(tmp_path):
     write_net(tmp_path)
     torch.save(Payload(tmp_path / "mark"), tmp_path / "w.pt")
