@@ -135,9 +135,14 @@ def copied(example: Example) -> Example:
 
 def call_repeatedly(function: Callable[..., Any], example: Example, *, times: int, seed: int = SEED) -> list[Any]:
     """Results of consecutive calls under one seed that is set once. Outputs are copies."""
-    with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()):
-        set_seed(seed)
-        return [_detached(copied(example).call(function)) for _ in range(times)]
+    before = random.getstate(), np.random.get_state()
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()):
+            set_seed(seed)
+            return [_detached(copied(example).call(function)) for _ in range(times)]
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
 
 
 def _cuda_devices() -> list[int]:

@@ -280,7 +280,7 @@ def _causes(outcomes: list[RungOutcome]) -> list[Problem]:
 
 
 def _telling(outcome: RungOutcome) -> tuple[bool, bool, bool]:
+    """Sort key: a comparison with eager tells most, then a known cause, then one with a place."""
     problem = outcome.error
     assert problem is not None
-    is_explained = outcome.status is not RungStatus.FAILED or is_specific(problem)
-    return (not is_explained, not problem.where, outcome.status is RungStatus.TIMEOUT)
+    return (outcome.status is not RungStatus.WRONG, not is_specific(problem), not problem.where)

@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 from ace_studio.engine.capture.eager import EagerRun
 from ace_studio.engine.capture.findings import GraphInputs
 from ace_studio.engine.capture.guards import excludes_only_one
-from ace_studio.engine.capture.verify import GraphRun, Mismatch, check_consecutive_calls, check_example
+from ace_studio.engine.capture.verify import GraphRun, Mismatch, check_consecutive_calls, check_example, frozen_cause
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import InputDims, named_leaves
@@ -58,9 +58,9 @@ class Prover:
         for number, (example, expected) in enumerate(zip(self.examples, self.expected, strict=True), start=1):
             self.reporter.check()
             if found := check_example(graph, example, expected=expected, label=f"example {number}"):
-                return found
-        if found := check_consecutive_calls(self.eager, graph, program, self.examples[0]):
-            return found
+                return frozen_cause(self.eager, program, example) or found
+        if found := check_consecutive_calls(self.eager, graph, self.examples[0]):
+            return frozen_cause(self.eager, program, self.examples[0]) or found
         view = GraphInputs(program, self.inputs, [leaf.name for leaf in named_leaves(self.tracing, self._parameters)])
         if fixed := self._fixed(view):
             return fixed

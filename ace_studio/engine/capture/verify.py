@@ -61,6 +61,7 @@ def _leaf_difference(one: Any, other: Any) -> str:
         return ""
     if not (one.is_floating_point() or one.is_complex()):
         return "" if torch.equal(one, other) else f"differs in {int((one != other).sum())} of {one.numel()} values"
+    one, other = one.detach(), other.detach()
     tolerance = TOLERANCES.get(one.dtype, 5e-2)
     finite = one[torch.isfinite(one)]
     scale = float(finite.abs().max()) if finite.numel() else 0.0
@@ -123,40 +124,36 @@ def _refused(error: Exception, example: Example, label: str) -> Mismatch:
     )
 
 
-def check_consecutive_calls(
-    eager: EagerRun, graph: GraphRun, program: ExportedProgram, example: Example
-) -> Mismatch | None:
+def check_consecutive_calls(eager: EagerRun, graph: GraphRun, example: Example) -> Mismatch | None:
     """Compare consecutive calls under one seed; a state or a random number that was frozen shows here."""
     expected = eager.outputs(example, times=CONSECUTIVE_CALLS)
     actual = graph.outputs(example, times=CONSECUTIVE_CALLS)
-    for number, (one, other) in enumerate(zip(expected, actual, strict=True), start=1):
+    for call, (one, other) in enumerate(zip(expected, actual, strict=True), start=1):
         if text := difference(one, other):
-            return _frozen(eager, program, example, call=number, text=text)
+            return Mismatch(
+                what=f"The captured graph drifts from the model from call {call} on",
+                why=f"{text}; the model keeps a state or draws random numbers in a way that the graph does not repeat",
+                remedy="Pass the state in and return it; draw random numbers outside the model.",
+            )
     return None
 
 
-def _frozen(eager: EagerRun, program: ExportedProgram, example: Example, *, call: int, text: str) -> Mismatch:
-    attributes = changed_attributes(eager, example)
-    if attributes:
+def frozen_cause(eager: EagerRun, program: ExportedProgram, example: Example) -> Mismatch | None:
+    """What a graph that differs from the model may have frozen: a plain attribute, or numbers drawn outside torch."""
+    if attributes := changed_attributes(eager, example):
         shown = ", ".join(f"'{name}'" for name in attributes[:5])
         return Mismatch(
             what=f"forward() changes the plain attribute {shown}, and a graph would freeze it",
-            why=f"call {call} in a row gives another result than the model: {text}",
+            why="what it held while the graph was captured is a constant in the graph",
             remedy="Keep it as a registered buffer and update it in place, or pass it in and return it.",
         )
-    randoms = random_ops(program)
-    if is_varying(eager, example) and not randoms:
+    if is_varying(eager, example) and not random_ops(program):
         return Mismatch(
             what="forward() draws random numbers outside torch, and a graph would freeze them",
-            why=f"call {call} in a row gives another result than the model: {text}",
+            why="the numbers that Python or numpy drew while the graph was captured are constants in the graph",
             remedy="Draw them with torch, or pass them in as an input.",
         )
-    source = f" ({', '.join(randoms[:5])})" if randoms else ""
-    return Mismatch(
-        what=f"The captured graph drifts from the model from call {call} on",
-        why=f"{text}; the model keeps a state or draws random numbers{source} in a way that the graph does not repeat",
-        remedy="Pass the state in and return it; draw random numbers outside the model.",
-    )
+    return None
 
 
 def is_varying(eager: EagerRun, example: Example) -> bool:
