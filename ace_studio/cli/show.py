@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import rich.box
 import rich.console
@@ -21,13 +21,15 @@ from ace_studio.records.messages import EnvironmentReport, FileReport, LogLine, 
 from ace_studio.records.results import CaptureReport, Latency, Result, RunStatus, TargetRun
 from ace_studio.records.tensors import DimFinding, DimVerdict
 
+FILE_WIDTH = 150
+
 
 class Console:
     """Where words go: answers to stdout, progress and problems to stderr; only JSON on stdout if that was asked for."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self._out = rich.console.Console(file=sys.stdout, highlight=False, soft_wrap=False)
+        self._out = rich.console.Console(file=sys.stdout, highlight=False, width=_table_width(sys.stdout))
         self._err = rich.console.Console(file=sys.stderr, highlight=False)
         self._bar: ProgressBar | None = None
         self._task: Any = None
@@ -44,11 +46,11 @@ class Console:
 
     def say(self, words: str) -> None:
         """A remark on the way, on stderr."""
-        self._err.print(rich.markup.escape(words))
+        self._err.print(rich.markup.escape(words), soft_wrap=True)
 
     def log(self, line: LogLine) -> None:
         """A line that the user's code printed, on stderr."""
-        self._err.print(f"[dim]{rich.markup.escape(line.text)}[/dim]")
+        self._err.print(f"[dim]{rich.markup.escape(line.text)}[/dim]", soft_wrap=True)
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[None]:
@@ -73,6 +75,11 @@ class Console:
         elif event.fraction is None and words != self._last_phase:
             self._last_phase = words
             self.say(words)
+
+
+def _table_width(stream: TextIO) -> int | None:
+    """Columns for tables: the terminal's own, and enough for every table where the output goes to a file."""
+    return None if stream.isatty() else FILE_WIDTH
 
 
 def show_problems(problems: tuple[Problem, ...], console: Console) -> None:

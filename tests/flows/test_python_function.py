@@ -1,0 +1,96 @@
+"""`ace_studio.compile` on a live module: examples in, a drop-in module, a report and artifacts out."""
+
+import pytest
+import torch
+from torch import nn
+
+import ace_studio
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.results import ResultStatus
+
+
+def make_net():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4)).eval()
+
+
+def points(n, seed):
+    return torch.randn(n, 8, generator=torch.Generator().manual_seed(seed))
+
+
+def agreement(net):
+    x = points(256, 99)
+    labels = net(x).argmax(1)
+    return lambda predict: float((predict(x).argmax(1) == labels).float().mean())
+
+
+QUICK = {"rounds": 3, "target": "onnxruntime"}
+
+
+def test_the_result_is_a_drop_in_module_a_report_and_a_file(tmp_path):
+    net = make_net()
+    result = ace_studio.compile(
+        net,
+        tracing_inputs=[points(2, 1), points(5, 2)],
+        calibration_inputs=[points(16, seed) for seed in range(4)],
+        evaluate=agreement(net),
+        default="int8-static",
+        max_drop=0.1,
+        out=tmp_path,
+        **QUICK,
+    )
+    assert result.report.status is ResultStatus.OK
+    assert result.report.goal_met
+    x = points(7, 3)
+    assert isinstance(result.module, nn.Module)
+    assert (result.module(x) - net(x)).abs().max() < 0.2
+    chosen = result.report.runs[result.report.chosen]
+    assert {op.actual for op in chosen.ops if "linear" in op.op} == {"int8-static"}
+    path = result.export(tmp_path / "copy" / "model.onnx")
+    assert path.read_bytes() == (tmp_path / chosen.artifact).read_bytes()
+
+
+def test_calibration_inputs_serve_for_tracing_too():
+    result = ace_studio.compile(make_net(), calibration_inputs=[points(2, 1), points(6, 2)], default="fp32", **QUICK)
+    (found,) = result.report.capture.inputs
+    assert found.dims[0].verdict == "dynamic"
+    assert result.report.goal_met is None
+
+
+def test_a_goal_without_a_plan_chooses_the_precision_itself():
+    net = make_net()
+    result = ace_studio.compile(
+        net, tracing_inputs=[points(2, 1), points(5, 2)], evaluate=agreement(net), max_drop=0.1, **QUICK
+    )
+    tried = [run.precision for run in result.report.runs]
+    assert tried[0] == "int8-static"
+    assert result.report.goal_met
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"default": "int9"}, "int9"),
+        ({"optimize": "beauty"}, "beauty"),
+        ({"target": "tpu"}, "tpu"),
+        ({"device": "npu"}, "npu"),
+        ({"dims": {"input.0": "elastic"}}, "elastic"),
+    ],
+)
+def test_a_wrong_word_is_a_usage_error_that_names_it(keywords, words):
+    with pytest.raises(AceError, match=words) as caught:
+        ace_studio.compile(make_net(), tracing_inputs=[points(2, 1)], **({"rounds": 3} | keywords))
+    assert caught.value.problem.code is ErrorCode.USAGE
+    assert caught.value.problem.remedy
+
+
+def test_exporting_a_kind_that_no_run_made_says_which_there_are(tmp_path):
+    result = ace_studio.compile(make_net(), tracing_inputs=[points(2, 1)], default="fp32", **QUICK)
+    with pytest.raises(AceError, match=r"No run left a '\.xml' artifact") as caught:
+        result.export(tmp_path / "model.xml")
+    assert ".onnx" in caught.value.problem.remedy
+
+
+def test_something_that_is_no_module_is_refused():
+    with pytest.raises(AceError, match="instead of a torch"):
+        ace_studio.compile(lambda x: x, tracing_inputs=[points(2, 1)])
