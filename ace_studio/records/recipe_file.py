@@ -14,7 +14,8 @@ import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipe import RECIPE_FORMAT, Recipe
-from ace_studio.records.recipe_check import Fault, recipe_faults
+from ace_studio.records.recipe_check import recipe_faults
+from ace_studio.records.recipe_fault import Fault
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.records.toml_lines import KeyPath, key_lines
 
