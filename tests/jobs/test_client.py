@@ -121,7 +121,7 @@ def test_start_returns_at_once_and_a_request_sent_before_ready_is_served(
 
 
 def test_a_recipe_travels_whole(client: WorkerClient) -> None:
-    recipe = Recipe(model=ModelChoice(source="model.py", entry="make_model"))
+    recipe = Recipe(model=ModelChoice(source="model.py", entry="echo"))
     client.send(TraceRequest(job="t", recipe=recipe, folder="/tmp"))
     events = collect(client, JobFinished)
     assert any(isinstance(event, Progress) and event.detail == "model.py" for event in events)
