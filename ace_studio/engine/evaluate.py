@@ -22,7 +22,8 @@ class Fidelity:
     """How close a candidate's outputs are to eager's, over every example, the unseen sizes included."""
 
     sqnr_db: float
-    """10 log10 of signal power over error power; the worst example's. Capped at 200 dB for identical outputs."""
+    """10 log10 of signal power over error power, each summed over all examples; the worst output's. Summed, because
+    one near-silent example would else decide alone. Capped at 200 dB for identical outputs."""
     max_abs_error: float
     """Largest absolute difference, in the outputs' own unit."""
 
@@ -55,17 +56,22 @@ def check_candidate(
 
     Raises: AceError(WRONG_CAPTURE) that says which example and which rule.
     """
-    sqnr = math.inf
+    given: list[list[Tensor]] = []
     worst = 0.0
     for index, (example, reference) in enumerate(zip(examples, references, strict=True)):
         outputs = flat_outputs(call, example)
         _check_shapes(index, outputs, reference)
         _check_finite(index, outputs, reference)
-        sqnr = min(sqnr, sqnr_db(reference, outputs))
+        given.append(outputs)
         worst = max([worst, *(_largest_difference(a, b) for a, b in zip(reference, outputs, strict=True))])
         if index == 0:
             _check_repeatable(call, example, outputs)
-    return Fidelity(sqnr_db=min(sqnr, 200.0), max_abs_error=worst)
+    return Fidelity(sqnr_db=sqnr_db(_pooled(references), _pooled(given)), max_abs_error=worst)
+
+
+def _pooled(outputs: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """Each output over all examples as one flat tensor."""
+    return [torch.cat([one.reshape(-1) for one in leaves]) for leaves in zip(*outputs, strict=True)]
 
 
 def _check_shapes(index: int, outputs: Sequence[Tensor], reference: Sequence[Tensor]) -> None:

@@ -30,10 +30,19 @@ def test_an_identical_candidate_has_no_error_and_capped_fidelity():
     assert fidelity.sqnr_db == 200.0
 
 
-def test_the_worst_example_decides_fidelity():
+def test_fidelity_sums_signal_and_noise_over_all_examples():
     fidelity = check(lambda x: {"y": x * 2 + (0.1 if float(x.max()) > 5.5 else 0.0)})
+    signal = sum(float((reference[0] ** 2).sum()) for reference in REFERENCES)
     assert fidelity.max_abs_error == pytest.approx(0.1, rel=1e-5)
-    assert 20 < fidelity.sqnr_db < 50
+    assert fidelity.sqnr_db == pytest.approx(10 * math.log10(signal / (6 * 0.1**2)), abs=1e-3)
+
+
+def test_a_near_silent_example_does_not_decide_alone():
+    quiet = Example.of(torch.full((2, 3), 1e-6))
+    examples = [*EXAMPLES, quiet]
+    references = [*REFERENCES, evaluate.flat_outputs(double, quiet)]
+    fidelity = evaluate.check_candidate(lambda x: {"y": x * 2 + 1e-3}, examples, references, sqnr_db=sqnr_db)
+    assert fidelity.sqnr_db > 60
 
 
 @pytest.mark.parametrize(

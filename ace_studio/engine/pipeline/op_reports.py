@@ -22,6 +22,7 @@ def report_ops(table: GraphTable, plan: BoundPlan, actual: Sequence[OpActual]) -
         asked, wanted = plan.precision.get(op_id), planned[op_id]
         refused = plan.reason.get(op_id, "") if asked is not wanted else ""
         said = seen.reason if seen else "the runtime says nothing of this op"
+        parts = (said,) if refused and refused in said else (refused, said)
         reports.append(
             OpReport(
                 id=op_id,
@@ -32,7 +33,7 @@ def report_ops(table: GraphTable, plan: BoundPlan, actual: Sequence[OpActual]) -
                 planned=str(wanted),
                 actual=seen.actual if seen else "unknown",
                 latency_ms=seen.latency_ms if seen else None,
-                reason="; ".join(part for part in (refused, said) if part) or plan.reason.get(op_id, ""),
+                reason="; ".join(part for part in parts if part) or plan.reason.get(op_id, ""),
             )
         )
     return tuple(reports)
