@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-from ace_studio.engine.quantize.fidelity import sqnr_db
 
 from ace_studio.engine import evaluate
 from ace_studio.engine.flow import Example
+from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.records.errors import AceError, ErrorCode
 
 EXAMPLES = [Example.of(torch.arange(6.0).reshape(2, 3) + k) for k in range(2)]
