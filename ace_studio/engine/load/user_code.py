@@ -153,7 +153,7 @@ class _GuardedIterable:
 
     def __iter__(self) -> Iterator[Any]:
         with self._modules.guard(self._doing):
-            iterator = iter(self._items)
+            iterator = _iterate(self._items)
         while True:
             with self._modules.guard(self._doing):
                 try:
@@ -172,9 +172,19 @@ class _GuardedSized(_GuardedIterable):
 
 
 def _is_lazy(value: object) -> bool:
-    """Whether iterating over the value runs more of the user's code."""
-    plain = (str, bytes, tuple, list, dict, set, frozenset)
-    return isinstance(value, Iterable) and not isinstance(value, plain) and not hasattr(value, "dim")
+    """Whether iterating over the value runs more of the user's code; arrays and tensors are values."""
+    if isinstance(value, str | bytes | tuple | list | dict | set | frozenset) or hasattr(value, "__array__"):
+        return False
+    return isinstance(value, Iterable) or _is_dataset(value)
+
+
+def _is_dataset(value: object) -> bool:
+    """A torch Dataset has a length and items but no iterator, and need not end by an IndexError."""
+    return not isinstance(value, Iterable) and hasattr(value, "__len__") and hasattr(value, "__getitem__")
+
+
+def _iterate(items: Any) -> Iterator[Any]:
+    return (items[index] for index in range(len(items))) if _is_dataset(items) else iter(items)
 
 
 def _import(path: Path, content: bytes, *, in_package: bool, guard: UserModules) -> ModuleType:

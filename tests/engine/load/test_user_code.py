@@ -219,6 +219,21 @@ def test_code_that_was_changed_after_it_was_hashed_does_not_run(tmp_path):
     assert not mark.exists()
 
 
+def test_a_dataset_without_an_iterator_ends_at_its_length(tmp_path):
+    dataset = (
+        "\nclass Data:\n    def __len__(self):\n        return 3\n"
+        "    def __getitem__(self, index):\n        return index\ndef data():\n    return Data()\n"
+    )
+    write_net(tmp_path, source=NET_SOURCE + dataset)
+    assert list(load(tmp_path, "net.py", calibration="data").calibration()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("value", ["numpy.array(0.5)", "numpy.float32(0.5)", "torch.tensor(0.5)", "0.5"])
+def test_a_metric_comes_back_as_it_is(tmp_path, value):
+    write_net(tmp_path, source=NET_SOURCE + f"\nimport numpy\ndef score(predict):\n    return {value}\n")
+    assert float(load(tmp_path, "net.py", evaluate="score").evaluate(None)) == 0.5
+
+
 def test_what_knows_its_length_still_does(tmp_path):
     source = (
         NET_SOURCE + "\ndef loader():\n    from torch.utils.data import DataLoader\n    return DataLoader([1, 2, 3])\n"
