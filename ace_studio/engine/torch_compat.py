@@ -250,6 +250,13 @@ def compile_frozen(graph_module: torch.fx.GraphModule) -> tuple[Callable[..., Se
 
     Returns: The compiled function, and the nodes that code was generated for.
     """
+    with torch.no_grad(), warnings.catch_warnings():
+        # Importing and running Inductor uses what torch itself has deprecated; nobody here can change it.
+        warnings.simplefilter("ignore")
+        return _compile_frozen(graph_module)
+
+
+def _compile_frozen(graph_module: torch.fx.GraphModule) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
     from torch._guards import TracingContext, tracing  # noqa: PLC0415 - this whole family takes seconds to import
     from torch._inductor import config  # noqa: PLC0415
     from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415
@@ -265,9 +272,7 @@ def compile_frozen(graph_module: torch.fx.GraphModule) -> tuple[Callable[..., Se
         "fx_graph_cache": False,
         "post_grad_custom_post_pass": lambda graph: seen.extend(_compiled_nodes(graph)),
     }
-    with torch.no_grad(), tracing(TracingContext(mode)), config.patch(settings), warnings.catch_warnings():
-        # Inductor copies tree specs and tensors in ways that torch itself has deprecated; nobody here can change it.
-        warnings.simplefilter("ignore")
+    with tracing(TracingContext(mode)), config.patch(settings):
         function: Any = compile_fx(copy.deepcopy(graph_module), examples)
     return function, seen
 
@@ -286,8 +291,19 @@ def _compiled_nodes(graph: torch.fx.Graph) -> Iterator[CompiledNode]:
             continue
         value = node.meta.get("val")
         value = value[0] if isinstance(value, tuple | list) and value else value
-        origins = tuple(str(source.name) for source in node.meta.get("from_node", ()))
+        origins = _origins(node)
         yield CompiledNode(_target_name(node.target), origins, getattr(value, "dtype", None))
+
+
+def _origins(node: torch.fx.Node) -> tuple[str, ...]:
+    """Names of the nodes that ``node`` was made from; some of Inductor's patterns leave that to the node's inputs."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop(0)
+        if one.meta.get("from_node"):
+            return tuple(str(source.name) for source in one.meta["from_node"])
+        waiting += [before for before in one.all_input_nodes if before.op == "call_function"]
+    return ()
 
 
 def _target_name(target: object) -> str:

@@ -60,9 +60,11 @@ def _replace(graph_module: fx.GraphModule, node: fx.Node, weight: Tensor) -> Non
     step = builder.call(_aten.div.Tensor, builder.call(_aten.clamp_min.default, peak, SMALLEST_PEAK), 127.0)
     rounded = builder.call(_aten.round.default, builder.call(_aten.div.Tensor, x, step))
     integers = builder.call(_aten.to.dtype, builder.call(_aten.clamp.default, rounded, -127, 127), torch.int8)
-    rows = builder.call(_aten.reshape.default, integers, [-1, weight.shape[1]])
+    assert isinstance(x, fx.Node)
+    is_flat = x.meta["val"].dim() == 2  # Inductor's pattern has no reshapes around a product of matrices
+    rows = integers if is_flat else builder.call(_aten.reshape.default, integers, [-1, weight.shape[1]])
     product = builder.call(_aten.to.dtype, builder.call(_aten._int_mm.default, rows, stored), torch.float32)
-    steps = builder.call(_aten.reshape.default, step, [-1, 1])
+    steps = step if is_flat else builder.call(_aten.reshape.default, step, [-1, 1])
     scaled = builder.call(_aten.mul.Tensor, builder.call(_aten.mul.Tensor, product, steps), scale)
     result = builder.restore_shape(scaled, node, weight.shape[0])
     if isinstance(bias, fx.Node):

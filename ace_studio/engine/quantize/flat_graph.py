@@ -23,8 +23,9 @@ def flat_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     Placeholders are the tensor inputs in order (inputs that are plain values are constants of the graph and are left
     out); the output is a tuple of the tensor outputs. ``node.meta[OP_ID]`` is the row of the graph table.
     """
-    graph_module = program.module(check_guards=False)
-    assert isinstance(graph_module, fx.GraphModule)
+    unlifted = program.module(check_guards=False)
+    assert isinstance(unlifted, fx.GraphModule)
+    graph_module = fx.GraphModule(unlifted, unlifted.graph)  # without the hook that checks how arguments are nested
     originals = [node for node in program.graph.nodes if node.op == "call_function"]
     copies = [node for node in graph_module.graph.nodes if node.op == "call_function"]
     # Unlifting keeps the order of the ops; what it adds (writing back buffers) comes after them.

@@ -26,6 +26,7 @@ STATIC_INT8_OPS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten
 PASSING_OPS = frozenset({"aten.max_pool2d.default"})
 """Ops that hand int8 values through unchanged, on the grid of their input."""
 _WIDE_CHANNELS = 4
+_CONV1D_DEFAULTS = (None, None, None, [1], [0], [1], 1)
 INSTALL_LINE = "pip install 'torchao>=0.14,<0.20'"
 
 
@@ -70,6 +71,8 @@ def quantize_statically(
     nodes, refused = _choose(graph_module, planned)
     if not nodes:
         return graph_module, refused
+    nodes = [_as_two_dimensional(graph_module, node) for node in nodes]
+    graph_module.recompile()
     for node in nodes:
         _widen_single_channel(graph_module, node)
     with _quiet():
@@ -126,6 +129,43 @@ def _without_idle_passing(chosen: Sequence[fx.Node]) -> set[fx.Node]:
     return useful
 
 
+def _as_two_dimensional(graph_module: fx.GraphModule, node: fx.Node) -> fx.Node:
+    """Write a 1-d convolution as a 2-d one of height 1, a ReLU behind it included; other nodes are given back.
+
+    Inductor (torch 2.11 to 2.13) infers a wrong shape for an int8 1-d convolution, and what follows does not compile.
+    """
+    if node.target is not torch.ops.aten.conv1d.default:
+        return node
+    weight = constant_of(graph_module, node.args[1])
+    assert weight is not None  # it was chosen because it has one
+    arguments: list[Any] = [*node.args, *_CONV1D_DEFAULTS[len(node.args) :]]
+    x, _, bias, stride, padding, dilation, groups = arguments
+    name = f"{node.args[1].target}_2d"  # type: ignore[union-attr]
+    wide = add_constant(graph_module, name, weight.unsqueeze(2), before=node)
+    flat = _call_before(node, torch.ops.aten.unsqueeze.default, x, 2)
+    steps = [[1, *stride], [0, *padding], [1, *dilation]]
+    result = _call_before(node, torch.ops.aten.conv2d.default, flat, wide, bias, *steps, groups)
+    result.meta[OP_ID] = node.meta[OP_ID]
+    users = list(node.users)
+    if len(users) == 1 and users[0].target is torch.ops.aten.relu.default:
+        relu = _call_before(users[0], torch.ops.aten.relu.default, result)
+        relu.meta[OP_ID] = users[0].meta[OP_ID]
+        users[0].replace_all_uses_with(_call_before(users[0], torch.ops.aten.squeeze.dim, relu, 2))
+        graph_module.graph.erase_node(users[0])
+    else:
+        node.replace_all_uses_with(_call_before(node, torch.ops.aten.squeeze.dim, result, 2))
+    graph_module.graph.erase_node(node)
+    return result
+
+
+def _call_before(node: fx.Node, target: torch._ops.OpOverload, *arguments: Any) -> fx.Node:
+    """A call in front of ``node``, with its example value."""
+    with node.graph.inserting_before(node):
+        made = node.graph.call_function(target, arguments)
+    made.meta["val"] = target(*fx.map_arg(arguments, lambda one: one.meta["val"]))
+    return made
+
+
 def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
     """Repeat the one channel of a convolution's input and give the copies zero weights: the same function.
 
@@ -144,9 +184,7 @@ def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
     padding = [0, 0] * spatial + [0, _WIDE_CHANNELS - 1]
     wide = torch.nn.functional.pad(weight, padding)
     sizes = [-1, _WIDE_CHANNELS, *[-1] * spatial]
-    with graph_module.graph.inserting_before(node):
-        repeated = graph_module.graph.call_function(torch.ops.aten.expand.default, (x, sizes))
-    repeated.meta["val"] = torch.ops.aten.expand.default(value, sizes)
+    repeated = _call_before(node, torch.ops.aten.expand.default, x, sizes)
     name = f"{node.args[1].target}_wide"  # type: ignore[union-attr]
     node.args = (repeated, add_constant(graph_module, name, wide, before=node), *node.args[2:])
 

@@ -11,7 +11,7 @@ import torch
 from ace_studio.engine.quantize.apply import apply_plan
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
-from ace_studio.engine.targets.fx_read_back import executed_nodes, kernels_of
+from ace_studio.engine.targets.fx_read_back import executed_nodes
 from ace_studio.engine.targets.torch_program import TorchLowered, load_flat_graph, pinned
 from ace_studio.engine.torch_compat import half_precision_problem
 from ace_studio.records.errors import AceError, ErrorCode
@@ -65,8 +65,7 @@ class EagerLowered(TorchLowered):
         """Run the traced example node by node and note the element types."""
         graph_module = self._rewritten.graph_module
         nodes = executed_nodes(graph_module, self._job.captured.example.tensors())
-        kernels = kernels_of(nodes, graph_module, self._job.plan.precision)
-        return self.actuals(kernels, runtime="eager torch")
+        return self.actuals(nodes, runtime="eager torch")
 
 
 def refuse_precisions(target: Target, job: LoweringJob) -> None:

@@ -11,7 +11,7 @@ from ace_studio.engine.quantize.casts import is_layout_op
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.targets.kernels import Kernel
 from ace_studio.engine.torch_compat import CompiledNode
-from ace_studio.records.plan import WEIGHTED_OPS, Precision
+from ace_studio.records.plan import Precision
 
 _WORDS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.float16: Precision.FP16}
 _INT8_KERNELS = ("qconv", "qlinear", "_int_mm", "qmaxpool2d", "quantized.max_pool2d")
@@ -50,7 +50,11 @@ def _dtype_of(value: object) -> torch.dtype | None:
 
 
 def kernels_of(
-    nodes: Sequence[CompiledNode], graph_module: fx.GraphModule, planned: Mapping[str, Precision]
+    nodes: Sequence[CompiledNode],
+    graph_module: fx.GraphModule,
+    planned: Mapping[str, Precision],
+    *,
+    heavy: frozenset[str],
 ) -> list[Kernel]:
     """The kernels behind the nodes, each with the ops that it does.
 
@@ -62,9 +66,10 @@ def kernels_of(
         nodes: What runs.
         graph_module: The rewritten graph that was compiled; `CompiledNode.origins` are names of its nodes.
         planned: Op id -> planned precision, to tell static from dynamic int8.
+        heavy: Ids of the ops that hold the arithmetic; only an arithmetic kernel speaks for one of them.
     """
     by_name = {node.name: node for node in graph_module.graph.nodes}
-    groups = _Groups()
+    groups = _Groups(heavy)
     for node in nodes:
         if any(word in node.target for word in _SIZES):
             continue
@@ -84,14 +89,15 @@ def kernels_of(
 class _Groups:
     """Every node that runs with the ops it does; ``home`` says where an op is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, heavy: frozenset[str]) -> None:
+        self.heavy = heavy
         self.members: list[tuple[CompiledNode, list[str]]] = []
         self.home: dict[str, int] = {}
 
     def add(self, node: CompiledNode, ids: list[str]) -> None:
         """Note a node and its ops; an op's home is its arithmetic node if it has one."""
         for op_id in ids:
-            if op_id not in self.home or _is_arithmetic(node):
+            if _is_arithmetic(node) or (op_id not in self.home and op_id not in self.heavy):
                 self.home[op_id] = len(self.members)
         self.members.append((node, list(ids)))
 
@@ -125,6 +131,8 @@ def _precision(node: CompiledNode, planned: Precision) -> str:
         return str(planned if is_named else Precision.INT8_STATIC)
     if node.dtype in _WORDS:
         return str(_WORDS[node.dtype])
+    if node.dtype in {torch.int8, torch.uint8} and planned is not Precision.INT8_DYNAMIC:
+        return str(Precision.INT8_STATIC)  # it hands int8 values on
     return "unknown"
 
 
@@ -134,7 +142,7 @@ def _adopt_merged(groups: _Groups, graph_module: fx.GraphModule) -> None:
         op_id = node.meta.get(OP_ID)
         if op_id is None or op_id in groups.home or is_layout_op(str(node.target)):
             continue
-        is_weighted = str(node.target) in WEIGHTED_OPS
+        is_weighted = op_id in groups.heavy
         below = _home_below(node, groups) if is_weighted else None
         index = below if below is not None else _home_above(node, groups)
         if index is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,13 @@ from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.pt2e import INSTALL_LINE, is_torchao_installed, static_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.eager import refuse_precisions
-from ace_studio.engine.targets.fx_read_back import kernels_of
 from ace_studio.engine.targets.torch_program import TorchLowered, compiler_problem, load_flat_graph, pinned
 from ace_studio.engine.torch_compat import CompiledNode, compile_frozen, half_precision_problem
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import Precision
 
+_UNFUSED_PRODUCT = "aten._int_mm"
 _DYNAMIC_OPS = frozenset({"aten.linear.default"})
 
 
@@ -68,6 +69,8 @@ class InductorTarget(Target):
         refuse_precisions(self, job)
         rewritten = apply_plan(job.captured, job.plan, calibration=job.calibration, reporter=job.reporter)
         run, nodes = compile_graph(rewritten.graph_module, threads=job.threads, reporter=job.reporter)
+        if any(_UNFUSED_PRODUCT in node.target for node in nodes):
+            job.reporter.warn("slow-int8", "Inductor left some int8 products unfused; they run much slower than float")
         return InductorLowered(job, rewritten, run, nodes)
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
@@ -91,8 +94,7 @@ class InductorLowered(TorchLowered):
 
     def read_back(self) -> list[OpActual]:
         """Map the nodes that Inductor generated code for back to ops."""
-        kernels = kernels_of(self._nodes, self._rewritten.graph_module, self._job.plan.precision)
-        return self.actuals(kernels, runtime="Inductor")
+        return self.actuals(self._nodes, runtime="Inductor")
 
 
 def compile_graph(
@@ -104,4 +106,13 @@ def compile_graph(
     """
     reporter.phase(Phase.LOWER, "Inductor is generating and compiling C++; the first build takes 20-90 s")
     torch.set_num_threads(threads)
-    return compile_frozen(graph_module)
+    try:
+        return compile_frozen(graph_module)
+    except (RuntimeError, AssertionError, TypeError, ValueError, KeyError) as error:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "Inductor could not compile this graph",
+            why=(str(error).strip() or type(error).__name__).splitlines()[0],
+            remedy="Keep the op it names at fp32 with a rule, make its sizes static, or use another target.",
+            details="".join(traceback.format_exception(error))[-20_000:],
+        ) from error

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
 from ace_studio.engine.targets.flat_call import FlatCall
-from ace_studio.engine.targets.kernels import Kernel, ReadBack
-from ace_studio.engine.torch_compat import DYNAMIC, export_program, register_quantized_ops
+from ace_studio.engine.targets.fx_read_back import kernels_of
+from ace_studio.engine.targets.kernels import ReadBack, heavy_ops
+from ace_studio.engine.torch_compat import DYNAMIC, CompiledNode, export_program, register_quantized_ops
 from ace_studio.records.errors import AceError, ErrorCode
 
 ARTIFACT_NAME = "model.pt2"
@@ -39,10 +41,12 @@ class TorchLowered(Lowered):
         """Run it as forward is called."""
         return self._call.unflatten(self._run(*self._call.flatten(args, kwargs)))
 
-    def actuals(self, kernels: Iterable[Kernel], *, runtime: str) -> list[OpActual]:
-        """What became of every op, given the kernels that run."""
+    def actuals(self, nodes: Sequence[CompiledNode], *, runtime: str) -> list[OpActual]:
+        """What became of every op, given the nodes that run."""
+        table, plan = self._job.captured.table, self._job.plan
+        kernels = kernels_of(nodes, self._rewritten.graph_module, plan.precision, heavy=heavy_ops(table))
         folded = {op_id: f"folded into {home} in fp32" for op_id, home in self._rewritten.folded.items()}
-        back = ReadBack(table=self._job.captured.table, plan=self._job.plan, runtime=runtime, folded=folded)
+        back = ReadBack(table=table, plan=plan, runtime=runtime, folded=folded)
         return [self._with_refusal(actual) for actual in back.ops(kernels)]
 
     def _with_refusal(self, actual: OpActual) -> OpActual:
@@ -74,7 +78,7 @@ def load_flat_graph(path: Path) -> fx.GraphModule:
     register_quantized_ops()
     try:
         program = torch.export.load(path)
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
+    except (OSError, RuntimeError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise AceError.of(
             ErrorCode.BAD_FILE,
             f"{path.name} cannot be opened as a torch.export program",
@@ -89,13 +93,22 @@ def pinned(run: FlatFunction, *, threads: int) -> FlatFunction:
     """``run`` with torch's thread count set to ``threads``, without gradients, on contiguous inputs.
 
     Compiled code fixes the strides of its inputs; a transposed view must be copied first.
+    Calling it raises AceError(BAD_INPUT) for sizes that the code was not built for.
     """
 
     def call(*tensors: Tensor) -> Sequence[Tensor]:
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
-        with torch.no_grad():
-            return run(*[tensor.contiguous() for tensor in tensors])
+        try:
+            with torch.no_grad():
+                return run(*[tensor.contiguous() for tensor in tensors])
+        except AssertionError as error:  # compiled code asserts the sizes that it was built for
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                "The compiled model was built for other sizes than this input has",
+                why=str(error).partition("\n")[0],
+                remedy="Give an example of this size when tracing, so that the dimension becomes dynamic.",
+            ) from error
 
     return call
 

@@ -1,0 +1,68 @@
+"""Captured tiny models, and candidates built from them, each made once per session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import BoundPlan, CapturedModel, Example, LoadedModel
+from ace_studio.engine.plan import bind_plan
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.base import Lowered, LoweringJob
+from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.recipe import CaptureChoice, Recipe
+from tests import tiny_models
+
+MODELS: dict[str, Callable[[], tiny_models.TinyModel]] = {
+    "conv_net": tiny_models.conv_net,
+    "mlp": tiny_models.mlp,
+    "text_model": tiny_models.text_model,
+}
+"""Convolutions with batch norms; linear layers; keyword arguments, a nested dictionary and integer inputs."""
+
+
+@cache
+def captured_model(name: str) -> CapturedModel:
+    """One of `MODELS`, captured on the CPU."""
+    tiny = MODELS[name]()
+    loaded = LoadedModel(module=tiny.module, source=Path(), sha256="")
+    examples = [Example.of(example) for example in tiny.examples]
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
+    return captured
+
+
+def bound(target: str, captured: CapturedModel, precision: Precision) -> BoundPlan:
+    """Everything at one precision, as far as the target can."""
+    return bind_plan(Plan(default=precision), captured.table, op_problem=TARGETS[target].op_problem)
+
+
+def make_job(captured: CapturedModel, plan: BoundPlan, folder: Path) -> LoweringJob:
+    """A job on one thread, calibrated with the captured examples."""
+    return LoweringJob(
+        captured=captured,
+        plan=plan,
+        calibration=lambda: captured.examples,
+        threads=1,
+        device=torch.device("cpu"),
+        folder=folder,
+    )
+
+
+@pytest.fixture(scope="session")
+def lower(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Precision, str], Lowered]:
+    """Build a candidate, or give the one that was built before."""
+
+    @cache
+    def build(target: str, precision: Precision, model: str) -> Lowered:
+        captured = captured_model(model)
+        job = make_job(captured, bound(target, captured, precision), tmp_path_factory.mktemp(target))
+        return TARGETS[target].lower(job)
+
+    return build

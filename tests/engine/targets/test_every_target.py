@@ -1,0 +1,183 @@
+"""One suite that every target must pass, at every precision that it says it can do, on models of several kinds."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.export import verify_artifact
+from ace_studio.engine.flow import BoundPlan, tensor_leaves
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.targets import TARGETS, report_targets
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.recipe import TARGET_NAMES
+
+from .conftest import MODELS, bound, captured_model, make_job
+
+MIN_SQNR_DB = {
+    Precision.FP32: 100.0,
+    Precision.FP16: 45.0,
+    Precision.BF16: 25.0,
+    Precision.INT8_STATIC: 15.0,
+    Precision.INT8_DYNAMIC: 20.0,
+    Precision.INT8_WEIGHT: 30.0,
+    Precision.INT4_WEIGHT: 8.0,
+}
+INT8 = {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT}
+WORDS = {str(precision) for precision in Precision} | {"fused", "folded", "unknown"}
+COMPILING_TARGETS = {"inductor"}
+
+AVAILABLE = [name for name, target in TARGETS.items() if target.available().ok]
+ABSENT = [name for name in TARGETS if name not in AVAILABLE]
+
+
+def _rows(names, precisions, models=("",)):
+    return [
+        pytest.param(
+            name,
+            precision,
+            model,
+            id="-".join(part for part in (name, str(precision), model) if part),
+            marks=[pytest.mark.slow] if name in COMPILING_TARGETS else [],
+        )
+        for name in names
+        for precision in precisions
+        for model in models
+    ]
+
+
+def _has_something(target, precision, model):
+    captured = captured_model(model)
+    plan = bound(target, captured, precision)
+    return precision is Precision.FP32 or bool(plan.ops_at(precision))
+
+
+def _can(row):
+    target, precision, _ = row.values
+    return TARGETS[target].precision_problem(precision) == ""
+
+
+CASES = [row for row in _rows(AVAILABLE, Precision, MODELS) if _can(row)]
+MLP_CASES = [row for row in CASES if row.values[2] == "mlp"]
+REFUSED = [row for row in _rows(AVAILABLE, Precision) if not _can(row)]
+every_case = pytest.mark.parametrize(("target", "precision", "model"), CASES)
+
+
+@pytest.fixture
+def candidate(lower, target, precision, model):
+    """The built candidate; a model that has no op for this precision is not built."""
+    if not _has_something(target, precision, model):
+        pytest.skip(f"no op of {model} can be {precision} in {target}")
+    return lower(target, precision, model)
+
+
+def test_the_registry_has_the_rows_of_the_recipe_in_its_order():
+    assert tuple(TARGETS) == TARGET_NAMES
+    assert all(target.name == name and target.label for name, target in TARGETS.items())
+
+
+def test_the_report_gives_a_reason_for_everything_that_is_missing():
+    for row in report_targets():
+        assert row.available == TARGETS[row.name].available().ok
+        assert row.available or row.reason
+        assert set(row.precisions) == set(Precision)
+        assert row.available or all(row.precisions.values())
+        assert row.version or not row.available
+
+
+@every_case
+def test_the_result_is_nested_and_typed_like_eager_s(candidate, target, precision, model):
+    captured = captured_model(model)
+    with torch.no_grad():
+        expected = captured.example.call(captured.module)
+    got = captured.example.call(candidate)
+    assert pytree.tree_structure(got) == pytree.tree_structure(expected)
+    assert [(leaf.dtype, leaf.shape) for leaf in tensor_leaves(got)] == [
+        (leaf.dtype, leaf.shape) for leaf in tensor_leaves(expected)
+    ]
+
+
+@every_case
+def test_it_stays_close_to_eager_at_every_size_also_unseen_ones(candidate, target, precision, model):
+    captured = captured_model(model)
+    assert captured.unseen
+    for example in captured.examples:
+        with torch.no_grad():
+            reference = tensor_leaves(example.call(captured.module))
+        found = sqnr_db(reference, tensor_leaves(example.call(candidate)))
+        assert found >= MIN_SQNR_DB[precision], [tuple(leaf.shape) for leaf in example.tensors()]
+
+
+@every_case
+def test_read_back_says_something_of_every_op_once(candidate, target, precision, model):
+    table = captured_model(model).table
+    actuals = candidate.read_back()
+    assert sorted(one.op_id for one in actuals) == sorted(table.op_id[row] for row in table.op_rows())
+    assert {one.actual for one in actuals} <= WORDS
+    assert all(one.reason for one in actuals if one.actual in {"fused", "folded", "unknown"})
+
+
+@every_case
+def test_read_back_sees_the_planned_precision_in_what_really_runs(candidate, target, precision, model):
+    planned = bound(target, captured_model(model), precision)
+    actual = {one.op_id: one.actual for one in candidate.read_back()}
+    wanted = {str(precision)} if precision not in INT8 else {str(one) for one in INT8}
+    assert any(actual[op_id] in wanted for op_id in planned.ops_at(precision))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "precision", "model"), MLP_CASES)
+def test_the_saved_artifact_gives_the_same_in_a_fresh_process(candidate, target, precision, model, tmp_path):
+    captured = captured_model(model)
+    expected = [tensor_leaves(example.call(candidate)) for example in captured.examples]
+    verify_artifact(
+        target,
+        candidate.save(tmp_path),
+        captured.examples,
+        expected=expected,
+        threads=1,
+        reporter=Reporter(),
+    )
+
+
+@pytest.mark.parametrize(("target", "precision", "model"), MLP_CASES)
+def test_one_thread_means_one_thread(candidate, target, precision, model):
+    example = captured_model(model).example
+    example.call(candidate)
+    wall, cpu = time.perf_counter(), time.process_time()
+    while time.perf_counter() - wall < 0.2:
+        example.call(candidate)
+    assert (time.process_time() - cpu) / (time.perf_counter() - wall) < 1.2
+
+
+@pytest.mark.parametrize(("target", "precision", "model"), REFUSED)
+def test_a_precision_that_it_cannot_do_is_refused_with_a_reason(target, precision, model, tmp_path):
+    captured = captured_model("mlp")
+    asked = {captured.table.op_id[row]: precision for row in captured.table.op_rows()}
+    plan = BoundPlan(plan=Plan(default=precision), precision=asked, reason={})
+    with pytest.raises(AceError) as caught:
+        TARGETS[target].lower(make_job(captured, plan, tmp_path))
+    assert caught.value.problem.why
+    assert caught.value.problem.remedy
+    assert all(TARGETS[target].op_problem(op, precision) for op in captured.table.op)
+
+
+@pytest.mark.parametrize("target", ABSENT)
+def test_a_target_that_is_not_there_says_so_instead_of_failing_oddly(target, tmp_path):
+    captured = captured_model("mlp")
+    with pytest.raises(AceError) as caught:
+        TARGETS[target].lower(make_job(captured, bound("eager", captured, Precision.FP32), tmp_path))
+    assert caught.value.problem.code in {ErrorCode.UNSUPPORTED, ErrorCode.NOT_INSTALLED}
+
+
+@pytest.mark.parametrize("target", AVAILABLE)
+def test_a_file_that_is_no_artifact_is_refused(target, tmp_path):
+    wrong = tmp_path / "model.bin"
+    wrong.write_text("<html>not found</html>", encoding="utf-8")
+    with pytest.raises(AceError):
+        TARGETS[target].load(wrong, threads=1)
