@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import re
 import sys
 import sysconfig
@@ -17,7 +18,7 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem
 
 _LONGEST_MESSAGE = 400
 _LIBRARY_FOLDERS = tuple(
-    str(folder) + "/"
+    str(folder) + os.sep
     for folder in (
         Path(__file__).resolve().parents[2],
         Path(torch.__file__).resolve().parent,
