@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ace_studio.jobs.processes import kill_group, kill_marked
@@ -30,8 +31,21 @@ def die_with_parent(config: Mapping[str, Any]) -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # If memory runs out, the kernel should take the engine and not the window.
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("500")
+    if os.name == "posix":
+        _forbid_core_dumps()
     if os.name == "posix" and "lifeline" in config:
         _fork_guard(int(config["lifeline"]), str(config["mark"]))
+
+
+def _forbid_core_dumps() -> None:
+    """A crash with a model in memory would fill the disk with gigabytes that nobody reads."""
+    import resource  # noqa: PLC0415 - does not exist on Windows
+
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _fork_guard(lifeline: int, mark: str) -> None:

@@ -6,6 +6,7 @@ import hmac
 import json
 import os
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -39,11 +40,22 @@ class Transport(StrEnum):
     """A port of 127.0.0.1 that accepts one connection, with a one-time token. Everywhere."""
 
 
+def default_interpreter() -> str:
+    """The Python of the engine if nobody chose one: the one that runs this.
+
+    A frozen window is no Python; then ``ACE_STUDIO_PYTHON`` (set by whoever packed it), else one on the PATH.
+    """
+    if not getattr(sys, "frozen", False):
+        return sys.executable
+    found = shutil.which("python3") or shutil.which("python")
+    return os.environ.get("ACE_STUDIO_PYTHON") or found or "python3"
+
+
 @dataclass(frozen=True, kw_only=True)
 class LaunchOptions:
     """What a worker process is started with."""
 
-    interpreter: str = sys.executable
+    interpreter: str = field(default_factory=default_interpreter)
     handlers: str = ""
     """Module (or ``.py`` file) that serves the requests; empty for the engine."""
     transport: Transport = Transport.PAIR if os.name == "posix" else Transport.LOOPBACK

@@ -130,6 +130,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     baseline: Baseline | None = None
     runs: tuple[TargetRun, ...] = ()
+    run_numbers: tuple[int, ...] = ()
+    """The engine's number of each of `runs`, ascending; while a run goes on some may still be missing."""
     result: Result | None = None
     output: str = ""
     """Folder with the artifacts of `runs`."""
@@ -185,7 +187,8 @@ PART_OF_FIELD: dict[str, Part] = {
     "is_trusted": Part.TRUST, "needs_trust": Part.TRUST,
     "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH, "rungs": Part.GRAPH,
     "captured_with": Part.GRAPH,
-    "baseline": Part.RUNS, "runs": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS, "ran_with": Part.RUNS,
+    "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
+    "ran_with": Part.RUNS,
     "activity": Part.ACTIVITY, "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,
     "environment": Part.ENVIRONMENT, "recent_files": Part.SETTINGS,
 }  # fmt: skip

@@ -20,7 +20,6 @@ from ace_studio.records.messages import (
     TargetFinished,
 )
 from ace_studio.records.recipe import Recipe
-from ace_studio.records.results import TargetRun
 from ace_studio.session.document import Activity, Document, Selection
 from ace_studio.session.recipe_paths import rebase_recipe
 
@@ -45,7 +44,16 @@ def with_problems(document: Document, *problems: Any) -> Document:
 def without_runs(document: Document, *, output: str) -> Document:
     """The document as a new run into a folder starts: the runs before it are in the history."""
     selection = replace(document.selection, run=None)
-    return replace(document, baseline=None, runs=(), result=None, output=output, ran_with=None, selection=selection)
+    return replace(
+        document,
+        baseline=None,
+        runs=(),
+        run_numbers=(),
+        result=None,
+        output=output,
+        ran_with=None,
+        selection=selection,
+    )
 
 
 def moved_to(document: Document, recipe: Recipe, target: Path) -> Document:
@@ -107,11 +115,11 @@ def _baseline(document: Document, event: BaselineMeasured, asked_with: Recipe) -
 
 
 def _target(document: Document, event: TargetFinished, asked_with: Recipe) -> Document:
-    return replace(document, runs=_with_run(document.runs, event.index, event.run), ran_with=asked_with)
-
-
-def _with_run(runs: tuple[TargetRun, ...], index: int, run: TargetRun) -> tuple[TargetRun, ...]:
-    return (*runs[:index], run, *runs[index + 1 :])
+    """Runs are shown in the order of their numbers, whatever the order in which they come."""
+    found = dict(zip(document.run_numbers, document.runs, strict=True))
+    found[event.index] = event.run
+    numbers = tuple(sorted(found))
+    return replace(document, run_numbers=numbers, runs=tuple(found[number] for number in numbers), ran_with=asked_with)
 
 
 def _finished(document: Document, event: JobFinished, asked_with: Recipe) -> Document:
@@ -124,6 +132,7 @@ def _finished(document: Document, event: JobFinished, asked_with: Recipe) -> Doc
         document,
         result=result,
         runs=result.runs,
+        run_numbers=tuple(range(len(result.runs))),
         baseline=result.baseline or document.baseline,
         capture=result.capture or document.capture,
         output=event.output,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from ace_studio.jobs.launch import default_interpreter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.safe_file import write_atomically
 
@@ -140,7 +140,7 @@ class Settings:
     @property
     def interpreter(self) -> str:
         """The interpreter for the engine."""
-        return str(self.get("interpreter")) or sys.executable
+        return str(self.get("interpreter")) or default_interpreter()
 
     @property
     def recent_files(self) -> tuple[str, ...]:

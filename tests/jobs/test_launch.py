@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ace_studio.jobs.channel import Channel, ChannelLost
-from ace_studio.jobs.launch import LaunchOptions, accept_with_token, clean_environment
+from ace_studio.jobs.launch import LaunchOptions, accept_with_token, clean_environment, default_interpreter
 
 TOKEN = "t" * 64
 
@@ -66,6 +66,8 @@ def test_the_environment_is_kept_but_for_what_does_harm() -> None:
 
 def test_a_frozen_window_gives_back_the_library_path_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setenv("ACE_STUDIO_PYTHON", "/bundled/python")
+    assert default_interpreter() == "/bundled/python"
     given = {"LD_LIBRARY_PATH": "/bundle", "LD_LIBRARY_PATH_ORIG": "/cuda", "PYTHONPATH": "/bundle"}
     kept = clean_environment(LaunchOptions(), given)
     assert kept["LD_LIBRARY_PATH"] == "/cuda" and "PYTHONPATH" not in kept

@@ -30,7 +30,7 @@ from ace_studio.records.recipe import CaptureChoice, Goal, MeasureChoice, ModelC
 from ace_studio.records.recipe_file import read_recipe, write_recipe
 from ace_studio.records.results import Baseline
 from ace_studio.records.tensors import DimChoice, TensorSpec
-from ace_studio.session.document import Document, EngineState, Part, Verb
+from ace_studio.session.document import PART_OF_FIELD, Document, EngineState, Part, Verb
 from ace_studio.session.folders import UserFolders
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import (
@@ -363,10 +363,9 @@ def test_a_run_fills_the_table_as_it_goes_and_ends_in_the_history(
     opened.run(tmp_path / "out")
     job = engine.job
     opened.apply(BaselineMeasured(job=job, fingerprint="f1", baseline=Baseline(size_bytes=5)))
-    opened.apply(TargetFinished(job=job, fingerprint="f1", index=0, run=target_run("eager")))
-    opened.apply(TargetFinished(job=job, fingerprint="f1", index=1, run=target_run("openvino")))
-    opened.apply(TargetFinished(job=job, fingerprint="f1", index=0, run=target_run("inductor")))
-    assert [run.target for run in opened.document.runs] == ["inductor", "openvino"]
+    for index, target in ((2, "openvino"), (0, "eager"), (2, "openvino again"), (0, "inductor")):
+        opened.apply(TargetFinished(job=job, fingerprint="f1", index=index, run=target_run(target)))
+    assert [run.target for run in opened.document.runs] == ["inductor", "openvino again"]
     assert opened.history.list() == ()
     opened.apply(JobFinished(job=job, result=result(target_run("openvino")), output=str(tmp_path / "out")))
     assert [run.target for run in opened.document.runs] == ["openvino"]
@@ -612,6 +611,10 @@ def test_exporting_copies_the_artifact_of_a_run(opened: Session, engine: FakeEng
     assert (tmp_path / "copy.onnx").read_bytes() == b"onnx"
     assert opened.export_artifact(5, tmp_path / "x") == ()
     assert opened.document.problems[-1].code is ErrorCode.NOT_FOUND
+
+
+def test_every_field_of_the_document_belongs_to_a_part() -> None:
+    assert set(Document.__struct_fields__) == set(PART_OF_FIELD)
 
 
 def test_a_listener_hears_only_of_what_changed_and_can_leave(opened: Session) -> None:
