@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
@@ -403,3 +405,17 @@ def test_a_restart_gives_a_new_worker_without_a_loss(client: WorkerClient) -> No
     ready = take(client, WorkerReady, WorkerLost)
     assert isinstance(ready, WorkerReady) and ready.pid != old
     assert answer(client, "echo new") == "new"
+
+
+@posix
+def test_an_interpreter_without_ace_studio_runs_the_worker_with_its_own_packages_only(
+    make_client: Callable[..., WorkerClient], tmp_path: Path, root: Path
+) -> None:
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(tmp_path / "venv")
+    (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (packages / "msgspec").symlink_to(Path(msgspec.__file__).parent)
+    client = make_client(str(tmp_path / "venv" / "bin" / "python"))
+    package, *path = answer(client, "path").split("\n")
+    assert Path(package) == root / "ace_studio"
+    assert str(root) not in path
+    assert not any("site-packages" in entry and str(tmp_path) not in entry for entry in path)
