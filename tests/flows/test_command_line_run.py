@@ -206,3 +206,13 @@ def test_trace_reports_the_verdict_of_every_dimension(folder):
     (found,) = answer["capture"]["inputs"]
     assert [dim["verdict"] for dim in found["dims"]] == ["dynamic", "static"]
     assert {2, 5} < set(found["dims"][0]["verified_sizes"])
+
+
+def test_user_code_may_name_files_relative_to_the_recipe(folder, tmp_path_factory):
+    (folder / "width.txt").write_text("8", encoding="utf-8")
+    reading = '\n\ndef make_reading():\n    return nn.Linear(int(open("width.txt").read()), 2)\n'
+    (folder / "model.py").write_text(ROOT_MODEL + reading, encoding="utf-8")
+    recipe = write_recipe(folder, model={"source": "model.py", "entry": "make_reading"})
+    code, answer, err = ace("trace", recipe, "--trust", "--json", cwd=tmp_path_factory.mktemp("elsewhere"))
+    assert code == 0, err
+    assert answer["capture"]["ops"] == 1

@@ -6,7 +6,7 @@ enters at `capture` and `compress` with a module that is already alive.
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import time
 from pathlib import Path
 
@@ -16,12 +16,13 @@ import torch
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.environment import choose_device, environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
-from ace_studio.engine.load import inspect_file, load_model, read_tensor
+from ace_studio.engine.load import files_sha256, inspect_file, load_model, read_tensor
 from ace_studio.engine.pipeline.compression import CompressionJob, Outcome
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.shapes import gather_examples
 from ace_studio.engine.targets import report_targets
+from ace_studio.records.errors import AceError
 from ace_studio.records.messages import (
     DoctorRequest,
     EnvironmentFound,
@@ -35,7 +36,7 @@ from ace_studio.records.messages import (
 )
 from ace_studio.records.plan import Precision
 from ace_studio.records.recipe import Recipe
-from ace_studio.records.results import CaptureReport
+from ace_studio.records.results import CaptureReport, Result
 from ace_studio.records.tensors import ValueSource
 
 MAX_SOURCE_BYTES = 2_000_000
@@ -55,29 +56,42 @@ def doctor(request: DoctorRequest, reporter: Reporter) -> None:
 
 
 def trace(request: TraceRequest, reporter: Reporter) -> None:
-    """Load and capture."""
-    loaded = load(request, reporter)
-    capture(loaded, request.recipe, Path(request.folder), reporter=reporter)
+    """Load and capture, in the recipe's folder: user code may name files relative to it."""
+    with contextlib.chdir(request.folder):
+        loaded = load(request, reporter)
+        capture(loaded, request.recipe, Path(request.folder), reporter=reporter)
     reporter.emit(JobFinished(job=request.job))
 
 
 def run(request: RunRequest, reporter: Reporter) -> None:
-    """Everything, and the result written to ``request.output``."""
-    started = time.monotonic()
-    recipe, output = request.recipe, Path(request.output)
+    """Everything, in the recipe's folder, and the result written to ``request.output``."""
+    output = Path(request.output).absolute()
     output.mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(request.folder):
+        result = _run_in_folder(request, output, reporter)
+    reporter.emit(JobFinished(job=request.job, result=result, output=str(output)))
+
+
+def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Result:
+    started, recipe = time.monotonic(), request.recipe
     loaded = load(request, reporter)
-    before = files_hash(loaded)
     captured, report = capture(loaded, recipe, Path(request.folder), reporter=reporter)
     outcome = compress(loaded, captured, report, recipe=recipe, output=output, reporter=reporter)
-    if files_hash(loaded) != before:
+    if _files_changed(loaded):
         reporter.warn("files-changed", "A file of the model changed while the job ran; the result may mix two versions")
     result = msgspec.structs.replace(
         outcome.result, seconds=time.monotonic() - started, warnings=tuple(reporter.warnings)
     )
     reporter.phase(Phase.REPORT, str(output))
     write_report(result, captured.table, output)
-    reporter.emit(JobFinished(job=request.job, result=result, output=str(output)))
+    return result
+
+
+def _files_changed(loaded: LoadedModel) -> bool:
+    try:
+        return files_sha256(loaded.files) != loaded.sha256
+    except AceError:  # one of them cannot be read any more
+        return True
 
 
 def load(request: TraceRequest, reporter: Reporter) -> LoadedModel:
@@ -167,14 +181,6 @@ def read_sources(files: tuple[str, ...]) -> dict[str, str]:
         if path.is_file() and path.stat().st_size <= MAX_SOURCE_BYTES:
             sources[name] = path.read_text(encoding="utf-8", errors="replace")
     return sources
-
-
-def files_hash(loaded: LoadedModel) -> str:
-    """SHA-256 over the present content of every file that the model was loaded from."""
-    digest = hashlib.sha256()
-    for path in loaded.files:
-        digest.update(path.read_bytes() if path.is_file() else b"gone")
-    return digest.hexdigest()
 
 
 __all__ = ["Example", "Outcome", "capture", "compress", "doctor", "inspect", "load", "run", "trace"]

@@ -6,15 +6,19 @@ from html import escape
 
 from ace_studio.records.results import Latency, Result, RunStatus, TargetRun
 
-WIDTH, ROW, TOP, LEFT, BAR = 980, 34, 64, 210, 330
+WIDTH, ROW, TOP, LEFT, BAR, OVERSHOOT = 980, 34, 64, 210, 330, 30
 INK, FAINT, BASE, CHOSEN, OTHER, BAD = "#1f2933", "#616e7c", "#9aa5b1", "#0b7285", "#74b3c2", "#b42318"
 
 
 def comparison_svg(result: Result) -> str:
-    """An SVG of the baseline and every run. Widths are milliseconds on one scale that starts at zero."""
+    """An SVG of the baseline and every run. Widths are milliseconds on one scale that starts at zero.
+
+    The medians set the scale: on a busy machine one p90 can be ten times any median and would flatten every bar. A
+    spread that goes on beyond the picture ends in an arrow.
+    """
     runs = result.runs
     baseline = result.baseline.latency_ms if result.baseline else None
-    longest = max([*(one.latency_ms.p90 for one in runs if one.latency_ms), baseline.p90 if baseline else 0.0, 1e-9])
+    longest = max([*(one.latency_ms.p50 for one in runs if one.latency_ms), baseline.p50 if baseline else 0.0, 1e-9])
     height = TOP + ROW * (len(runs) + 1) + 40
     parts = [
         (
@@ -51,8 +55,9 @@ def _run_row(index: int, run: TargetRun, longest: float, *, is_chosen: bool) -> 
     label = f"{run.target} {run.precision}" + (" \u2713" if is_chosen else "")
     if run.status is not RunStatus.OK or run.latency_ms is None:
         why = run.error.what if run.error else str(run.status)
+        colour = FAINT if run.status is RunStatus.UNAVAILABLE else BAD
         y = TOP + ROW * index + 20
-        return _text(16, y, label, colour=FAINT) + _text(LEFT, y, _shorten(why, 100), colour=BAD, size=11)
+        return _text(16, y, label, colour=FAINT) + _text(LEFT, y, _shorten(why, 100), colour=colour, size=11)
     speed = "" if run.speedup is None else f"{run.speedup:.2f}x"
     bar = _row(index, label, run.latency_ms, longest, CHOSEN if is_chosen else OTHER)
     return bar + _figures(index, speed, run.metric, run.size_bytes)
@@ -63,13 +68,16 @@ def _row(index: int, label: str, latency: Latency | None, longest: float, colour
     parts = [_text(16, y + 20, label)]
     if latency is not None:
         scale = BAR / longest
+        low, high = LEFT + latency.p10 * scale, min(LEFT + latency.p90 * scale, LEFT + BAR + OVERSHOOT)
+        is_cut = latency.p90 * scale > BAR + OVERSHOOT
         middle = y + 15
+        end = "l-5,-4 m5,4 l-5,4" if is_cut else "m0,-4 v8"
         parts.append(
-            f'<rect x="{LEFT}" y="{y + 5}" width="{latency.p50 * scale:.1f}" height="20" rx="3" fill="{colour}"/>'
-            f'<line x1="{LEFT + latency.p10 * scale:.1f}" x2="{LEFT + latency.p90 * scale:.1f}" y1="{middle}" '
-            f'y2="{middle}" stroke="{INK}" stroke-width="2"/>'
+            f'<rect x="{LEFT}" y="{y + 5}" width="{latency.p50 * scale:.1f}" height="20" rx="2" fill="{colour}"/>'
+            f'<path d="M{low:.1f},{middle - 4} v8 m0,-4 H{high:.1f} {end}" fill="none" stroke="{INK}" '
+            'stroke-width="1.5"/>'
         )
-        parts.append(_text(LEFT + latency.p90 * scale + 8, y + 20, f"{latency.p50:.3g}", size=12))
+        parts.append(_text(max(high, LEFT + latency.p50 * scale) + 8, y + 20, f"{latency.p50:.3g}", size=12))
     return "".join(parts)
 
 
