@@ -59,7 +59,7 @@ def covered_steps(new: Sequence[Step], old: Sequence[Step], *, inputs: Iterable[
 
     Args:
         new: The rewritten graph.
-        old: The graph it was made from, in execution order.
+        old: The graph it was made from.
         inputs: Names of the old graph's inputs.
     """
     alive = _depending_on(inputs, old)
@@ -81,12 +81,18 @@ def _starts(step: Step, producer: Mapping[str, Step], by_name: Mapping[str, Step
 
 
 def _depending_on(inputs: Iterable[str], steps: Sequence[Step]) -> set[str]:
-    """Names of the steps that compute something from the inputs."""
-    values, names = set(inputs), set()
+    """Names of the steps that compute something from the inputs; the steps may be in any order."""
+    readers: dict[str, list[Step]] = {}
     for step in steps:
-        if values.intersection(step.inputs):
-            names.add(step.name)
-            values.update(step.outputs)
+        for value in step.inputs:
+            readers.setdefault(value, []).append(step)
+    names: set[str] = set()
+    waiting = list(inputs)
+    while waiting:
+        for step in readers.get(waiting.pop(), ()):
+            if step.name not in names:
+                names.add(step.name)
+                waiting += step.outputs
     return names
 
 
@@ -114,19 +120,19 @@ def owners_of(
 
 
 def adopt_orphans(steps: Sequence[Step], owners: dict[str, tuple[str, ...]]) -> None:
-    """Give a step that nobody owns to the op around it: that of its readers if they agree, else that of its source."""
+    """Give a step that nobody owns to an op around it: its readers' if they agree, else its source's."""
     producer = {value: step.name for step in steps for value in step.outputs}
-    readers: dict[str, set[str]] = {}
+    readers: dict[str, list[str]] = {}
     for step in steps:
         for value in step.inputs:
             if value in producer and owners.get(step.name):
-                readers.setdefault(producer[value], set()).add(owners[step.name][0])
+                readers.setdefault(producer[value], []).append(owners[step.name][0])
     for step in steps:
         if owners.get(step.name):
             continue
         sources = [owners[producer[value]][0] for value in step.inputs if value in producer and owners[producer[value]]]
-        around = readers.get(step.name, set())
-        owners[step.name] = tuple(around) if len(around) == 1 else tuple(sources[:1])
+        around = list(dict.fromkeys(readers.get(step.name, ())))
+        owners[step.name] = tuple(around if len(around) == 1 else (sources or around)[:1])
 
 
 def heavy_ops(table: GraphTable) -> frozenset[str]:

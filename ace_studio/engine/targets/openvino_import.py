@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import logging
-import os
+import sys
 from typing import Any
 
-_NO_TELEMETRY = "NNCF_CI"
-"""Any value makes NNCF replace its sender by an object that does nothing; read when NNCF is imported."""
+_SENDER = "openvino_telemetry"
+"""The package that both report to. Both carry on without it; an environment variable of NNCF's that should silence it
+still lets it write an id into the home folder."""
 
 
 def import_openvino() -> Any:
-    """The ``openvino`` package. Its converter would send usage data and is not used; the rest sends nothing."""
+    """The ``openvino`` package, without its sender of usage data."""
+    _hide_sender()
     import openvino  # noqa: PLC0415 - optional package
 
     return openvino
 
 
 def import_nncf() -> Any:
-    """The ``nncf`` package with its telemetry replaced by nothing and its logger at ERROR."""
-    before = os.environ.get(_NO_TELEMETRY)
-    os.environ[_NO_TELEMETRY] = "1"
-    try:
-        import nncf  # noqa: PLC0415 - optional package
-    finally:
-        if before is None:
-            del os.environ[_NO_TELEMETRY]
+    """The ``nncf`` package, without its sender of usage data and with its logger at ERROR."""
+    _hide_sender()
+    import nncf  # noqa: PLC0415 - optional package
+
     logging.getLogger("nncf").setLevel(logging.ERROR)
     return nncf
+
+
+def _hide_sender() -> None:
+    """Make every later import of the sender fail; does nothing if somebody has imported it already."""
+    modules: dict[str, Any] = sys.modules
+    modules.setdefault(_SENDER, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -14,11 +15,13 @@ from ace_studio.engine.flow import CapturedModel, Example, tensor_leaves
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.base import LoweringJob, Target
+from ace_studio.engine.targets.onnx_program import OnnxProgram, export_onnx
 from ace_studio.engine.torch_compat import sizes_of_one_are_ordinary
 from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.messages import Event, Progress
 from ace_studio.records.plan import Plan, PlanRule, Precision
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
-from tests.tiny_models import TinyModel
+from tests.tiny_models import EASY, TinyModel
 
 CPU = torch.device("cpu")
 
@@ -106,6 +109,24 @@ def _table(program: torch.export.ExportedProgram, name: str) -> GraphTable:
     )
 
 
+@cache
+def captured_easy(name: str) -> CapturedModel:
+    """One of the easy tiny models, captured once for all tests."""
+    return capture(EASY[name]())
+
+
+_exported: list[tuple[CapturedModel, OnnxProgram]] = []
+
+
+def exported(captured: CapturedModel) -> OnnxProgram:
+    """The ONNX model of a capture, made once for all tests."""
+    for known, program in _exported:
+        if known is captured:
+            return program
+    _exported.append((captured, export_onnx(captured)))
+    return _exported[-1][1]
+
+
 def job_for(
     target: Target,
     captured: CapturedModel,
@@ -125,11 +146,23 @@ def job_for(
         device=CPU,
         folder=folder or Path(tempfile.mkdtemp(prefix="ace-test-")),
         reporter=reporter or Reporter(),
+        shared={"onnx_program": exported(captured)},
     )
+
+
+def cancelled_at(detail: str) -> Reporter:
+    """A reporter that somebody cancels as soon as it says this."""
+    heard: list[bool] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Progress) and detail in event.detail:
+            heard.append(True)
+
+    return Reporter(listen, is_cancelled=lambda: bool(heard))
 
 
 def sqnr_db(expected: object, got: object) -> float:
     """Signal over error of all tensors of two results, in dB."""
-    signal = torch.cat([leaf.flatten().double() for leaf in tensor_leaves(expected)])
-    error = signal - torch.cat([leaf.flatten().double() for leaf in tensor_leaves(got)])
+    signal = torch.cat([leaf.detach().flatten().double() for leaf in tensor_leaves(expected)])
+    error = signal - torch.cat([leaf.detach().flatten().double() for leaf in tensor_leaves(got)])
     return float(10 * torch.log10(signal.square().sum() / error.square().sum().clamp_min(1e-30)))

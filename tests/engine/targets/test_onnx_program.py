@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from ace_studio.engine.targets.onnx_program import export_onnx
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.targets.onnx_cases import capture
-from tests.tiny_models import TinyModel, conv_net, conv_net_any_size, lstm_cell, many_outputs, text_model
+from tests.engine.targets.onnx_cases import capture, captured_easy, exported
+from tests.tiny_models import TinyModel, many_outputs
 
 torch.set_num_threads(1)
 
@@ -23,7 +23,7 @@ def dims(entry) -> list[str | int]:
 
 
 def test_inputs_keep_their_names_and_dynamic_sizes_are_called_after_them():
-    program = export_onnx(capture(lstm_cell()))
+    program = exported(captured_easy("lstm_cell"))
     assert {entry.name: dims(entry) for entry in program.model.graph.input} == {
         "x": ["x_0", 8],
         "state": [2, "x_0", 16],
@@ -47,18 +47,18 @@ def test_exporting_leaves_the_captured_graph_as_it_was():
     )
 
 
-@pytest.mark.parametrize("make", [conv_net_any_size, text_model, lstm_cell, many_outputs])
-def test_every_node_knows_its_op_and_every_op_has_a_node_or_a_reason(make):
-    captured = capture(make())
-    program = export_onnx(captured)
+@pytest.mark.parametrize("name", ["conv_net_any_size", "text_model", "lstm_cell", "many_outputs"])
+def test_every_node_knows_its_op_and_every_op_has_a_node_or_a_reason(name):
+    captured = captured_easy(name)
+    program = exported(captured)
     ids = {captured.table.op_id[row] for row in captured.table.op_rows()}
     assert all(program.owners[node.name] for node in program.model.graph.node)
     assert {op_id for owners in program.owners.values() for op_id in owners} | set(program.folded) == ids
 
 
 def test_a_decomposed_op_owns_all_of_its_nodes_although_inner_names_collide_with_ours():
-    captured = capture(lstm_cell())
-    program = export_onnx(captured)
+    captured = captured_easy("lstm_cell")
+    program = exported(captured)
     owned = {node.op_type for node in program.model.graph.node if program.owners[node.name][0] == "lstm_cell"}
     assert {"Gemm", "Sigmoid", "Tanh", "Split"} <= owned
     outer = [node for node in program.model.graph.node if program.owners[node.name][0] == "sigmoid"]
@@ -66,7 +66,7 @@ def test_a_decomposed_op_owns_all_of_its_nodes_although_inner_names_collide_with
 
 
 def test_a_batch_norm_is_folded_into_its_convolution_which_stays_the_main_op():
-    program = export_onnx(capture(conv_net()))
+    program = exported(captured_easy("conv_net"))
     types = [node.op_type for node in program.model.graph.node]
     assert "BatchNormalization" not in types
     first = next(node for node in program.model.graph.node if node.op_type == "Conv")
