@@ -1,0 +1,110 @@
+"""The application: one window, one session, one engine thread."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from PySide6.QtCore import QCoreApplication, QTimer
+from PySide6.QtWidgets import QApplication
+
+from ace_studio.gui.engine_thread import EngineThread
+from ace_studio.gui.main_window import MainWindow
+from ace_studio.gui.theme import Theme
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.records.messages import AnyEvent
+from ace_studio.session.folders import UserFolders
+from ace_studio.session.session import Session
+from ace_studio.session.settings import Settings
+
+USAGE = "usage: ace-studio [open] [PATH]"
+
+
+class Studio:
+    """The parts of a running application, put together."""
+
+    def __init__(self, application: QApplication, folders: UserFolders, *, client: WorkerClient | None = None) -> None:
+        """Make everything; the engine process starts after the window's first picture."""
+        self.application = application
+        settings = Settings(folders.settings)
+        self.engine = EngineThread(
+            client or WorkerClient(settings.interpreter),
+            interpreter=lambda: settings.interpreter,
+            grace_s=lambda: float(settings.get("cancel_grace_s")),
+        )
+        self.session = Session(self.engine, folders=folders, settings=settings)
+        self.engine.received.connect(self._apply)
+        self.theme = Theme(application, str(settings.get("theme")))
+        self.window = MainWindow(self.session, self.theme, on_first_paint=self._start_engine)
+        settings.subscribe(self._setting_changed)
+
+    def _apply(self, event: AnyEvent) -> None:
+        self.session.apply(event)
+
+    def _start_engine(self) -> None:
+        self.engine.start()
+        self.session.request_environment()
+
+    def _setting_changed(self, key: str) -> None:
+        if key == "interpreter":
+            self.session.restart_engine()
+            self.session.request_environment()
+
+    def open_first(self, path: str) -> None:
+        """Open what the command line or the settings say."""
+        recent = self.session.settings.recent_files
+        if path:
+            self.session.open_path(path)
+        elif self.session.settings.get("reopen_last") and recent and Path(recent[0]).exists():
+            self.session.open_path(recent[0])
+
+    def close(self) -> None:
+        """End the engine process and the threads."""
+        self.engine.close()
+
+
+def run_window(arguments: Sequence[str]) -> int:
+    """Open the window and return its exit code when it is closed.
+
+    Args:
+        arguments: words after ``ace-studio`` or ``ace-studio open``: nothing, or one path.
+    """
+    paths = [word for word in arguments if not word.startswith("-")]
+    if len(paths) != len(arguments) or len(paths) > 1:
+        print(f"{USAGE}\n  why: the window takes at most one file", file=sys.stderr)  # noqa: T201 - there is no window
+        return 2
+    folders = UserFolders.of_user()
+    application = _application(Settings(folders.settings))
+    studio = Studio(application, folders)
+    sys.excepthook = _show_mistake
+    studio.window.show()
+    if paths or studio.session.settings.get("reopen_last"):
+        QTimer.singleShot(0, lambda: studio.open_first(paths[0] if paths else ""))
+    try:
+        return application.exec()
+    finally:
+        studio.window.hide()
+        studio.close()
+
+
+def _application(settings: Settings) -> QApplication:
+    existing = QCoreApplication.instance()
+    if isinstance(existing, QApplication):
+        return existing
+    scale = int(settings.get("scale_percent"))
+    if scale != 100:
+        os.environ.setdefault("QT_SCALE_FACTOR", str(scale / 100))
+    application = QApplication(["ace-studio"])
+    application.setApplicationName("ACE Studio")
+    application.setApplicationDisplayName("")
+    application.setDesktopFileName("ace-studio")
+    return application
+
+
+def _show_mistake(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A mistake of ours in a slot: Qt goes on, and the terminal gets what a report needs."""
+    traceback.print_exception(kind, error, trace)

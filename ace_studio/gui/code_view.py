@@ -1,0 +1,185 @@
+"""Read-only code with line numbers, marks at some lines, and Python's words in colour."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping
+
+from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QSyntaxHighlighter,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+)
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
+
+from ace_studio.gui.theme import Colours, Theme, monospace
+
+_TOKENS = re.compile(
+    r"(?P<comment>#.*)|(?P<string>[rbfuRBFU]{0,2}(?:'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"))"
+    r"|(?P<number>\b\d[\d_.eE]*\b)|(?P<word>\b[A-Za-z_]\w*\b)"
+)
+_WORDS = frozenset(keyword.kwlist)
+
+
+class _PythonColours(QSyntaxHighlighter):
+    """Words of Python. Triple quotes that span lines stay plain; this is for reading, not for editing."""
+
+    def __init__(self, document: QTextDocument, colours: Colours) -> None:
+        super().__init__(document)
+        self.formats: dict[str, QTextCharFormat] = {}
+        self.set_colours(colours)
+
+    def set_colours(self, colours: Colours) -> None:
+        wanted = {"comment": colours.text_dim, "string": colours.good, "number": colours.warn, "word": colours.accent}
+        for kind, colour in wanted.items():
+            form = QTextCharFormat()
+            form.setForeground(QColor(colour))
+            self.formats[kind] = form
+
+    def highlightBlock(self, text: str) -> None:  # noqa: N802 - Qt's name
+        for found in _TOKENS.finditer(text):
+            kind = found.lastgroup or ""
+            if kind != "word" or found.group() in _WORDS:
+                self.setFormat(found.start(), found.end() - found.start(), self.formats[kind])
+
+
+class CodeView(QPlainTextEdit):
+    """Code to read. Marked lines can be clicked, or chosen with Enter."""
+
+    line_clicked = Signal(int)
+    """1-based number of a line, after a click or Enter."""
+
+    def __init__(self, theme: Theme) -> None:
+        """Start empty."""
+        super().__init__()
+        self.path = ""
+        self._theme = theme
+        self._marks: Mapping[int, int] = {}
+        self._gutter = _Gutter(self)
+        self._python = _PythonColours(self.document(), theme.colours)
+        self.setReadOnly(True)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setFont(monospace())
+        self.updateRequest.connect(lambda *_: self._gutter.update())
+        self.blockCountChanged.connect(lambda _: self._make_room())
+        theme.changed.connect(self._restyle)
+
+    @property
+    def theme_colours(self) -> Colours:
+        """The colours that hold now."""
+        return self._theme.colours
+
+    @property
+    def marks(self) -> Mapping[int, int]:
+        """Line -> number beside it."""
+        return self._marks
+
+    def show_code(self, text: str, *, path: str = "") -> None:
+        """Show other code."""
+        self.path = path
+        self._marks = {}
+        self.setPlainText(text)
+        self._make_room()
+
+    def set_marks(self, marks: Mapping[int, int]) -> None:
+        """Mark lines, each with a number."""
+        self._marks = marks
+        self._gutter.update()
+
+    def scroll_to(self, line: int) -> None:
+        """Bring a line into view, and the cursor onto it."""
+        block = self.document().findBlockByNumber(line - 1)
+        if block.isValid():
+            self.setTextCursor(QTextCursor(block))
+            first = self.firstVisibleBlock().blockNumber() + 1
+            shown = self.viewport().height() // max(1, self.fontMetrics().lineSpacing())
+            if not first + 1 <= line <= first + shown - 2:
+                self.centerCursor()
+
+    def gutter_width(self) -> int:
+        """Room for numbers and marks, px."""
+        digits = len(str(max(1, self.blockCount())))
+        return self.fontMetrics().horizontalAdvance("9") * (digits + 4) + 14
+
+    def paint_gutter(self, painter: QPainter, area: QRect) -> None:
+        """Line numbers, and a bar with a count at marked lines."""
+        colours = self._theme.colours
+        painter.fillRect(area, QColor(colours.raised))
+        painter.setFont(self.font())
+        block = self.firstVisibleBlock()
+        top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
+        height = self.fontMetrics().height()
+        width = self._gutter.width()
+        while block.isValid() and top <= area.bottom():
+            line = block.blockNumber() + 1
+            bottom = top + self.blockBoundingRect(block).height()
+            count = self._marks.get(line, 0)
+            if count:
+                painter.fillRect(QRect(width - 4, round(top), 4, round(bottom - top)), QColor(colours.accent))
+                painter.setPen(QColor(colours.accent))
+                painter.drawText(QRect(4, round(top), 40, height), Qt.AlignmentFlag.AlignLeft, str(count))
+            painter.setPen(QColor(colours.text if count else colours.text_dim))
+            painter.drawText(QRect(0, round(top), width - 10, height), Qt.AlignmentFlag.AlignRight, str(line))
+            block, top = block.next(), bottom
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """A click without a drag chooses the line."""
+        super().mouseReleaseEvent(event)
+        if event.button() is Qt.MouseButton.LeftButton and not self.textCursor().hasSelection():
+            self.line_clicked.emit(self.cursorForPosition(event.position().toPoint()).blockNumber() + 1)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+        """Enter chooses the line of the cursor."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.line_clicked.emit(self.textCursor().blockNumber() + 1)
+        else:
+            super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Keep the numbers at the left."""
+        super().resizeEvent(event)
+        self._make_room()
+
+    def setFont(self, font: QFont) -> None:  # noqa: N802 - Qt's name
+        """Another font."""
+        super().setFont(font)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        self.setViewportMargins(self.gutter_width(), 0, 0, 0)
+        box = self.contentsRect()
+        self._gutter.setGeometry(box.left(), box.top(), self.gutter_width(), box.height())
+
+    def _restyle(self, colours: Colours) -> None:
+        self._python.set_colours(colours)
+        self._python.rehighlight()
+        self._gutter.update()
+
+
+class _Gutter(QWidget):
+    """The strip at the left of the code."""
+
+    def __init__(self, view: CodeView) -> None:
+        super().__init__(view)
+        self._view = view
+
+    def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+        return QSize(self._view.gutter_width(), 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
+        painter = QPainter(self)
+        self._view.paint_gutter(painter, event.rect())
+        painter.end()

@@ -1,0 +1,117 @@
+"""The settings dialog, made from the rows of the settings. Every change holds at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QLineEdit,
+    QSpinBox,
+    QWidget,
+)
+
+from ace_studio.gui.widgets import MARGIN, button, column, label, row, scrolling
+from ace_studio.session.session import Session
+from ace_studio.session.settings import SETTINGS, Setting, Value
+
+
+class SettingsDialog(QDialog):
+    """One line per setting."""
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        """Show the values that hold."""
+        super().__init__(parent)
+        self.setWindowTitle("Settings")
+        self.resize(560, 520)
+        self._session = session
+        self.editors: dict[str, QWidget] = {}
+        lines = []
+        for setting in SETTINGS.values():
+            editor = self._editor(setting)
+            editor.setAccessibleName(setting.label)
+            editor.setAccessibleDescription(setting.help)
+            self.editors[setting.key] = editor
+            name = label(setting.label, "heading")
+            name.setBuddy(editor)
+            control = row(editor, None)
+            if setting.is_path:
+                control = row(editor, button("Browse…", lambda line=editor: self._browse(line)))
+                control.setStretch(0, 1)
+            lines.append(column(name, control, label(setting.help, "dim"), gap=3))
+        content = QWidget()
+        content.setLayout(column(*lines, None, margin=MARGIN, gap=14))
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        self.setLayout(column(scrolling(content), row(None, buttons, margin=MARGIN), gap=0))
+
+    def _editor(self, setting: Setting) -> QWidget:
+        value = self._session.settings.get(setting.key)
+        if setting.choices:
+            return self._choice(setting, str(value))
+        return _EDITORS[setting.kind](self, setting, value)
+
+    def _choice(self, setting: Setting, value: str) -> QWidget:
+        combo = QComboBox()
+        for choice in setting.choices:
+            combo.addItem(choice.replace("-", " ").capitalize(), choice)
+        combo.setCurrentIndex(setting.choices.index(value))
+        combo.currentIndexChanged.connect(lambda _: self._set(setting, combo.currentData()))
+        return combo
+
+    def _flag(self, setting: Setting, value: Value) -> QWidget:
+        box = QCheckBox("On")
+        box.setChecked(bool(value))
+        box.toggled.connect(lambda on: self._set(setting, on))
+        return box
+
+    def _whole(self, setting: Setting, value: Value) -> QWidget:
+        spin = QSpinBox()
+        spin.setRange(int(setting.low or 0), int(setting.high or 1_000_000))
+        spin.setValue(int(value))
+        spin.setMinimumWidth(110)
+        spin.valueChanged.connect(lambda number: self._set(setting, number))
+        return spin
+
+    def _number(self, setting: Setting, value: Value) -> QWidget:
+        spin = QDoubleSpinBox()
+        spin.setRange(setting.low or 0.0, setting.high or 1e6)
+        spin.setSingleStep(0.5)
+        spin.setValue(float(value))
+        spin.setMinimumWidth(110)
+        spin.valueChanged.connect(lambda number: self._set(setting, number))
+        return spin
+
+    def _text(self, setting: Setting, value: Value) -> QWidget:
+        line = QLineEdit(str(value))
+        line.editingFinished.connect(lambda: self._set(setting, line.text().strip()))
+        return line
+
+    def _set(self, setting: Setting, value: Value) -> None:
+        if self._session.settings.get(setting.key) != value:
+            self._session.set_setting(setting.key, value)
+
+    def _browse(self, line: QWidget) -> None:
+        if not isinstance(line, QLineEdit):
+            return
+        key = next(key for key, editor in self.editors.items() if editor is line)
+        if key == "runs_folder":
+            path = QFileDialog.getExistingDirectory(self, SETTINGS[key].label, line.text())
+        else:
+            path, _ = QFileDialog.getOpenFileName(self, SETTINGS[key].label, line.text())
+        if path:
+            line.setText(path)
+            self._set(SETTINGS[key], path)
+
+
+_EDITORS: dict[type, Callable[[SettingsDialog, Setting, Value], QWidget]] = {
+    bool: SettingsDialog._flag,
+    int: SettingsDialog._whole,
+    float: SettingsDialog._number,
+    str: SettingsDialog._text,
+}

@@ -1,0 +1,129 @@
+"""Numbers as people read them. The only place where a number of the engine becomes text for the window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ace_studio.records.results import Latency, TargetRun
+
+NOTHING = "–"
+"""Shown where nothing was measured: never a zero."""
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
+_COUNT_UNITS = ("", "k", "M", "G", "T", "P")
+
+
+def bytes_text(count: float | None) -> str:
+    """Bytes in powers of 1000, three digits: ``1.23 MB``."""
+    if count is None:
+        return NOTHING
+    return _scaled(count, _BYTE_UNITS)
+
+
+def count_text(count: float | None, unit: str = "") -> str:
+    """A large count, three digits: ``4.12 G`` + unit."""
+    if count is None:
+        return NOTHING
+    return _scaled(count, tuple(f"{prefix}{unit}" for prefix in _COUNT_UNITS))
+
+
+def ms_text(latency_ms: float | None) -> str:
+    """A time in milliseconds with three digits, in microseconds or seconds where that reads better."""
+    if latency_ms is None:
+        return NOTHING
+    if latency_ms < 0.1:
+        return f"{_three_digits(latency_ms * 1e3)} µs"
+    if latency_ms >= 10_000:
+        return f"{_three_digits(latency_ms / 1e3)} s"
+    return f"{_three_digits(latency_ms)} ms"
+
+
+def latency_text(latency: Latency | None) -> str:
+    """The median."""
+    return ms_text(latency.p50 if latency else None)
+
+
+def spread_text(latency: Latency | None) -> str:
+    """The 10th to the 90th percentile."""
+    if latency is None:
+        return NOTHING
+    low, high = ms_text(latency.p10), ms_text(latency.p90)
+    same_unit = low.rpartition(" ")[2] == high.rpartition(" ")[2]
+    return f"{low.rpartition(' ')[0] if same_unit else low} – {high}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Elapsed time: ``3.2 s``, ``1:05``, ``1:02:03``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def percent_text(fraction: float | None, *, signed: bool = False) -> str:
+    """A fraction as percent: 0.0123 is ``1.23 %``."""
+    if fraction is None:
+        return NOTHING
+    percent = fraction * 100
+    if abs(percent) < 0.005:
+        return "0 %"
+    return f"{percent:+.2f} %" if signed else f"{percent:.2f} %"
+
+
+def metric_text(metric: float | None) -> str:
+    """The user's metric, four digits after the point, as they wrote it (no percent)."""
+    return NOTHING if metric is None else f"{metric:.4f}"
+
+
+def decibel_text(decibel: float | None) -> str:
+    """A signal-to-noise ratio; above 120 dB the outputs agree to the last digits of fp32."""
+    if decibel is None:
+        return NOTHING
+    return "exact" if decibel > 150 else f"{decibel:.1f} dB"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatioText:
+    """A speed-up in words."""
+
+    text: str
+    interval: str
+    is_clear: bool
+    """False if the interval holds 1: then it is not called a difference."""
+
+
+def speedup_text(run: TargetRun) -> RatioText:
+    """The speed-up over eager fp32 with its 95 % interval, or that no difference was seen."""
+    if run.speedup is None:
+        return RatioText(text=NOTHING, interval="", is_clear=False)
+    interval = ""
+    if run.speedup_low is not None and run.speedup_high is not None:
+        interval = f"{run.speedup_low:.2f} – {run.speedup_high:.2f}"
+        if run.speedup_low <= 1 <= run.speedup_high:
+            return RatioText(text="no difference seen", interval=interval, is_clear=False)
+    return RatioText(text=f"{run.speedup:.2f}×", interval=interval, is_clear=True)
+
+
+def shape_text(shape: str | tuple[int, ...]) -> str:
+    """A shape with multiplication signs: ``1 × 3 × 224``; a scalar says so."""
+    sizes = shape.split("x") if isinstance(shape, str) else [str(size) for size in shape]
+    return " × ".join(sizes) if sizes != [""] and sizes else "scalar"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: ``1 op``, ``12 ops``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}".replace(",", " ")
+
+
+def _scaled(value: float, units: tuple[str, ...]) -> str:
+    step = 0
+    while abs(value) >= 999.5 and step < len(units) - 1:
+        value /= 1000
+        step += 1
+    number = f"{value:.0f}" if step == 0 else _three_digits(value)
+    return f"{number} {units[step]}".rstrip()
+
+
+def _three_digits(value: float) -> str:
+    size = abs(value)
+    return f"{value:.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"

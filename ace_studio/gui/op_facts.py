@@ -1,0 +1,94 @@
+"""What is known of every op from all sides: the plan's precision, and what the selected run really did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.plan import Plan, resolve_plan
+from ace_studio.records.results import OpReport, TargetRun
+from ace_studio.session.document import Document
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpFacts:
+    """Per-op facts beside the graph table. Ids that are missing are not known."""
+
+    planned: Mapping[str, str] = field(default_factory=dict)
+    """Op id -> precision of the plan, or of the selected run's plan."""
+    planned_by: Mapping[str, str] = field(default_factory=dict)
+    """Op id -> the rule or default that decided."""
+    reports: Mapping[str, OpReport] = field(default_factory=dict)
+    """Op id -> what the selected run says."""
+    run: TargetRun | None = None
+
+
+_NOTHING = OpFacts()
+
+
+def selected_run(document: Document) -> TargetRun | None:
+    """The run that the user looks at; the chosen one, if the user selected none."""
+    index = document.selection.run
+    if index is None and document.result is not None:
+        index = document.result.chosen
+    return document.runs[index] if index is not None and index < len(document.runs) else None
+
+
+def op_facts(document: Document) -> OpFacts:
+    """The facts that go with the document. Asking twice for the same document costs nothing."""
+    graph = document.graph
+    return (
+        _NOTHING if graph is None else _facts(_Same(graph), _Same(document.recipe.plan), _Same(selected_run(document)))
+    )
+
+
+class _Same:
+    """A record compared by identity, so that finding it again does not read 20,000 ops."""
+
+    def __init__(self, record: object) -> None:
+        self.record = record
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.record is self.record
+
+    def __hash__(self) -> int:
+        return id(self.record)
+
+
+@lru_cache(maxsize=4)
+def _facts(graph: _Same, plan: _Same, run: _Same) -> OpFacts:
+    table, choices, target = graph.record, plan.record, run.record
+    if not isinstance(table, GraphTable) or not isinstance(choices, Plan):
+        return _NOTHING
+    resolved = resolve_plan(choices, table)
+    reports = {report.id: report for report in target.ops} if isinstance(target, TargetRun) else {}
+    planned = {op.op_id: str(op.precision) for op in resolved}
+    planned_by = {op.op_id: op.reason for op in resolved}
+    if choices.from_goal:
+        # The goal decides when it runs: what the selected run was lowered with is the plan there is.
+        planned = {op_id: report.planned for op_id, report in reports.items() if report.planned}
+        planned_by = dict.fromkeys(planned, "found from the goal")
+    return OpFacts(
+        planned=planned,
+        planned_by=planned_by,
+        reports=reports,
+        run=target if isinstance(target, TargetRun) else None,
+    )
+
+
+@lru_cache(maxsize=2)
+def _rows(graph: _Same) -> dict[str, int]:
+    table = graph.record
+    return {op_id: row for row, op_id in enumerate(table.op_id)} if isinstance(table, GraphTable) else {}
+
+
+def row_of_ops(graph: GraphTable) -> Mapping[str, int]:
+    """Op id -> row."""
+    return _rows(_Same(graph))
+
+
+def is_computing(graph: GraphTable, row: int) -> bool:
+    """Whether the row computes something (is no input or output of the model)."""
+    return graph.kind[row] is OpKind.OP

@@ -1,0 +1,97 @@
+"""The command palette: type a few letters of what you want, Enter does it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtWidgets import QDialog, QFrame, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+
+_SHOWN = 12
+_MOVES = frozenset({Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown})
+
+
+class CommandPalette(QDialog):
+    """A field and the commands that match it, best first."""
+
+    def __init__(self, commands: Sequence[tuple[str, QAction]], parent: QWidget) -> None:
+        """Offer these commands."""
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setAccessibleName("Command palette")
+        self._commands = commands
+        self.field = QLineEdit()
+        self.field.setPlaceholderText("What do you want to do?")
+        self.field.setAccessibleName("Command")
+        self.field.setClearButtonEnabled(True)
+        self.list = QListWidget()
+        self.list.setAccessibleName("Commands")
+        self.list.setUniformItemSizes(True)
+        self.list.setFrameShape(QFrame.Shape.NoFrame)
+        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(8, 8, 8, 8)
+        layout.addWidget(self.field)
+        layout.addWidget(self.list)
+        self.field.textChanged.connect(self._filter)
+        self.field.returnPressed.connect(self._do)
+        self.field.installEventFilter(self)
+        self.list.itemClicked.connect(lambda _: self._do())
+        self._filter("")
+        width = min(560, parent.width() - 40)
+        self.resize(width, min(380, parent.height() - 80))
+        corner = parent.mapToGlobal(parent.rect().topLeft())
+        self.move(corner.x() + (parent.width() - width) // 2, corner.y() + 70)
+        self.field.setFocus()
+
+    def _filter(self, text: str) -> None:
+        ranked = sorted(
+            (rank, at) for at, (words, _) in enumerate(self._commands) if (rank := match_rank(text, words)) is not None
+        )
+        self.list.clear()
+        for _, at in ranked:
+            words, action = self._commands[at]
+            keys = action.shortcut().toString()
+            item = QListWidgetItem(action.icon(), f"{words}    {keys}" if keys else words)
+            item.setData(Qt.ItemDataRole.UserRole, at)
+            self.list.addItem(item)
+        if self.list.count():
+            self.list.setCurrentRow(0)
+
+    def _do(self) -> None:
+        item = self.list.currentItem()
+        if item is not None:
+            _, action = self._commands[item.data(Qt.ItemDataRole.UserRole)]
+            self.accept()
+            action.trigger()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
+        """Arrow keys walk the list while the field has the keyboard."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _MOVES:
+            step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -_SHOWN}.get(Qt.Key(event.key()), _SHOWN)
+            last = self.list.count() - 1
+            self.list.setCurrentRow(max(0, min(last, self.list.currentRow() + step)))
+            return True
+        return super().eventFilter(watched, event)
+
+
+def match_rank(typed: str, words: str) -> tuple[int, int] | None:
+    """How well words match what was typed: smaller is better, None is not at all.
+
+    All letters must occur in order; the words themselves rank before letters spread over them.
+    """
+    needle, text = typed.lower().strip(), words.lower()
+    if not needle:
+        return (0, 0)
+    at = text.find(needle)
+    if at >= 0:
+        starts_word = at == 0 or not text[at - 1].isalnum()
+        return (0 if starts_word else 1, at)
+    place, gaps = -1, 0
+    for letter in needle.replace(" ", ""):
+        found = text.find(letter, place + 1)
+        if found < 0:
+            return None
+        gaps += found - place - 1
+        place = found
+    return (2, gaps)

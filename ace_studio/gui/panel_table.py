@@ -1,0 +1,76 @@
+"""The panels: one row each. Tabs, the View menu, the command palette and the shortcuts are made from this table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+
+from ace_studio.gui.panel import Panel
+from ace_studio.gui.theme import Theme
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+
+class Place(StrEnum):
+    """Where a panel lives."""
+
+    SIDE = "side"
+    """Beside the graph: what is asked for."""
+    BOTTOM = "bottom"
+    """Under the graph: what there is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelRow:
+    """One panel, loaded when it is first seen."""
+
+    id: str
+    title: str
+    place: Place
+    module: str
+    """Module in ``ace_studio.gui.panels``; its class is ``panel_class``."""
+    panel_class: str
+    tip: str
+    count: Callable[[Document], int] | None = None
+    """A number for the tab, if it is not 0."""
+
+    def build(self, session: Session, theme: Theme) -> Panel:
+        """Import and make the panel."""
+        module = import_module(f"ace_studio.gui.panels.{self.module}")
+        panel: Panel = getattr(module, self.panel_class)(session, theme)
+        return panel
+
+
+def _row(id_: str, title: str, place: Place, panel_class: str, tip: str, **more: Callable[[Document], int]) -> PanelRow:
+    return PanelRow(id=id_, title=title, place=place, module=id_, panel_class=panel_class, tip=tip, **more)
+
+
+PANELS: tuple[PanelRow, ...] = (
+    _row("model", "Model", Place.SIDE, "ModelPanel", "The file, what it would run, and which of its functions to use"),
+    _row("plan", "Plan", Place.SIDE, "PlanPanel", "Precisions, goal, targets and how to measure"),
+    _row("modules", "Modules", Place.SIDE, "ModulesPanel", "The model's modules as a tree"),
+    _row("shapes", "Inputs", Place.BOTTOM, "ShapesPanel", "Examples to trace with, and the verdict on every dimension"),
+    _row("ops", "Ops", Place.BOTTOM, "OpsPanel", "Every op with its planned and actual precision"),
+    _row("source", "Source", Place.BOTTOM, "SourcePanel", "Your code, with the lines that became ops"),
+    _row("run", "Run", Place.BOTTOM, "RunPanel", "Progress, the steps so far, and the log"),
+    _row(
+        "results",
+        "Results",
+        Place.BOTTOM,
+        "ResultsPanel",
+        "The comparison of targets",
+        count=lambda document: len(document.runs),
+    ),
+    _row("charts", "Charts", Place.BOTTOM, "ChartsPanel", "Latency with its spread, accuracy and size"),
+    _row(
+        "problems",
+        "Problems",
+        Place.BOTTOM,
+        "ProblemsPanel",
+        "What went wrong, why, and what to do",
+        count=lambda document: len(document.problems),
+    ),
+    _row("code", "Code", Place.BOTTOM, "CodePanel", "The same as Python and as a command line"),
+)

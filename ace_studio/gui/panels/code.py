@@ -1,0 +1,48 @@
+"""Code and Command: the choices as Python and as a shell line, live."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QSplitter, QWidget
+
+from ace_studio.gui.code_view import CodeView
+from ace_studio.gui.panel import Panel
+from ace_studio.gui.theme import Theme
+from ace_studio.gui.widgets import GAP, button, column, label, row
+from ace_studio.session.code_text import command_line, python_code
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+
+class CodePanel(Panel):
+    """Both at once; each can be copied."""
+
+    title = "Code"
+    shows = frozenset({Part.RECIPE, Part.FILE})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Build the two views."""
+        super().__init__(session, theme)
+        self.python, self.command = CodeView(theme), CodeView(theme)
+        split = QSplitter(Qt.Orientation.Vertical)
+        split.setHandleWidth(1)
+        for title, view in (("Python", self.python), ("Command", self.command)):
+            view.setAccessibleName(f"The same as {title}")
+            head = row(label(title, "dim", wrap=False), None, button("Copy", lambda view=view: _copy(view)))
+            head.setContentsMargins(GAP, 4, GAP, 4)
+            part = QWidget()
+            part.setLayout(column(head, view, gap=0))  # type: ignore[arg-type]
+            split.addWidget(part)
+        split.setSizes([300, 90])
+        self.setLayout(column(split))
+        self.setFocusProxy(self.python)
+
+    def update_from(self, document: Document) -> None:
+        """Write both anew."""
+        for view, text in ((self.python, python_code(document)), (self.command, command_line(document))):
+            if view.toPlainText() != text.rstrip("\n"):
+                view.show_code(text.rstrip("\n"))
+
+
+def _copy(view: CodeView) -> None:
+    QApplication.clipboard().setText(view.toPlainText() + "\n")

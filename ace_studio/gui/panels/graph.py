@@ -1,0 +1,249 @@
+"""The graph panel: the graph view, what its colours mean, and the selected ops with their precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QStackedWidget, QWidget
+
+from ace_studio.gui.formatting import plural
+from ace_studio.gui.graph_colours import graph_colours
+from ace_studio.gui.graph_view import Colouring, GraphView
+from ace_studio.gui.op_facts import OpFacts, op_facts, row_of_ops
+from ace_studio.gui.panel import Panel
+from ace_studio.gui.theme import Colours, Theme
+from ace_studio.gui.widgets import GAP, ElidedLabel, EmptyState, button, column, fill_combo, label, row
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.plan import Precision
+from ace_studio.session.document import Document, EngineState, Part
+from ace_studio.session.session import Session
+
+_LETTERS = {
+    "fp32": "32", "fp16": "16", "bf16": "B", "int8-static": "8", "int8-dynamic": "8d", "int8-weight": "8w",
+    "int4-weight": "4w", "fp8": "F8", "int8": "8", "fused": "+", "folded": "0", "unknown": "?",
+}  # fmt: skip
+_MIXED = "mixed"
+_FROM_PLAN = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColourChoice:
+    """One property that the ops can be coloured by."""
+
+    id: str
+    text: str
+    colouring: Callable[[GraphTable, OpFacts, Colours], Colouring | None]
+    """None where nothing is known of it yet; the kinds of ops are shown then."""
+
+
+def _by_label(title: str, labels: dict[str, str], colours: Colours) -> Colouring | None:
+    if not labels:
+        return None
+    known = {name: colours.precision.get(name, "") for name in set(labels.values())}
+    chosen = {name: colour for name, colour in known.items() if colour}
+    return Colouring.from_labels(title, labels, colours=chosen or graph_colours(colours).families, letters=_LETTERS)
+
+
+def _by_number(title: str, numbers: dict[str, float], unit: str, colours: Colours) -> Colouring | None:
+    if not any(numbers.values()):
+        return None
+    return Colouring.from_numbers(title, numbers, unit=unit, colours=graph_colours(colours).scale)
+
+
+def _planned(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del table
+    return _by_label("planned precision", dict(facts.planned), colours)
+
+
+def _actual(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del table
+    target = facts.run.target if facts.run else ""
+    labels = {op_id: report.actual for op_id, report in facts.reports.items() if report.actual}
+    return _by_label(f"actual precision, {target}", labels, colours)
+
+
+def _device(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    labels = {op_id: report.device for op_id, report in facts.reports.items() if report.device}
+    if not labels:
+        labels = {op_id: device for op_id, device in zip(table.op_id, table.device, strict=True) if device}
+    return _by_label("device", labels, colours)
+
+
+def _latency(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del table
+    numbers = {op_id: report.latency_ms for op_id, report in facts.reports.items() if report.latency_ms is not None}
+    return _by_number("latency", numbers, "ms", colours)
+
+
+def _flops(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del facts
+    numbers = {op_id: flops / 1e6 for op_id, flops in zip(table.op_id, table.flops, strict=True)}
+    return _by_number("FLOPs", numbers, "M", colours)
+
+
+def _weights(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del facts
+    numbers = {op_id: count / 1e3 for op_id, count in zip(table.op_id, table.weight_bytes, strict=True)}
+    return _by_number("weights", numbers, "kB", colours)
+
+
+COLOURINGS: tuple[ColourChoice, ...] = (
+    ColourChoice(id="kind", text="kind of op", colouring=lambda *_: None),
+    ColourChoice(id="planned", text="planned precision", colouring=_planned),
+    ColourChoice(id="actual", text="actual precision", colouring=_actual),
+    ColourChoice(id="device", text="device", colouring=_device),
+    ColourChoice(id="latency", text="latency", colouring=_latency),
+    ColourChoice(id="flops", text="FLOPs", colouring=_flops),
+    ColourChoice(id="weights", text="weight bytes", colouring=_weights),
+)
+
+
+class GraphPanel(Panel):
+    """The captured graph."""
+
+    title = "Graph"
+    shows = frozenset({Part.GRAPH, Part.RUNS, Part.RECIPE, Part.SELECTION, Part.TRUST, Part.ACTIVITY, Part.FILE})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Start with the empty state."""
+        super().__init__(session, theme)
+        self._shown: GraphTable | None = None
+        self._coloured: tuple[object, ...] = ()
+        self._said = ""
+        self.view = GraphView(colours=graph_colours(theme.colours))
+        self.view.selection_changed.connect(lambda op_ids: session.select(op_ids))
+        self.colour_by = QComboBox()
+        self.colour_by.setAccessibleName("Colour by")
+        for choice in COLOURINGS:
+            self.colour_by.addItem(choice.text, choice.id)
+        self.colour_by.currentIndexChanged.connect(lambda _: self._recolour(session.document))
+        self._selected = ElidedLabel()
+        self._selected.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._precision_label = label("Precision", "dim", wrap=False)
+        self.precision = QComboBox()
+        self.precision.setAccessibleName("Precision of the selected ops")
+        self.precision.activated.connect(lambda _: self._choose_precision())
+        bar = QWidget()
+        tools = row(
+            label("Colour by", "dim", wrap=False), self.colour_by, self._selected, self._precision_label, self.precision
+        )
+        tools.setContentsMargins(GAP, 5, GAP, 5)
+        tools.setStretch(2, 1)
+        bar.setLayout(tools)
+        graph = QWidget()
+        graph.setLayout(column(bar, self.view, gap=0))
+        self._empty = EmptyState("graph")
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(graph)
+        self.setLayout(column(self._pages))
+        self.setFocusProxy(self.view)
+        self.restyle(theme.colours)
+
+    def update_from(self, document: Document) -> None:
+        """Show graph, colours and selection."""
+        if document.graph is None:
+            self._shown = None
+            self._say_what_is_missing(document)
+            self._pages.setCurrentIndex(0)
+            return
+        self._pages.setCurrentIndex(1)
+        if document.graph is not self._shown:
+            self._shown = document.graph
+            self._coloured = ()
+            self.view.show_graph(document.graph)
+        self._recolour(document)
+        if self.view.selected_ops != document.selection.op_ids:
+            self.view.set_selection(document.selection.op_ids)
+            if len(document.selection.op_ids) == 1 and not self.view.hasFocus():
+                self.view.reveal(document.selection.op_ids[0])
+        self._show_selected(document)
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme."""
+        self._coloured = ()
+        self._empty.tint(colours.text_dim)
+        self.view.set_theme(graph_colours(colours))
+        self._recolour(self.session.document)
+
+    def show_colouring(self, choice_id: str) -> None:
+        """Colour by a row of `COLOURINGS`."""
+        self.colour_by.setCurrentIndex(self.colour_by.findData(choice_id))
+
+    def _recolour(self, document: Document) -> None:
+        if document.graph is None or self._shown is not document.graph:
+            return
+        choice = COLOURINGS[max(0, self.colour_by.currentIndex())]
+        facts = op_facts(document)
+        wanted = (choice.id, facts, document.graph)
+        if len(self._coloured) != len(wanted) or any(
+            old is not new for old, new in zip(self._coloured, wanted, strict=True)
+        ):
+            self._coloured = wanted
+            self.view.set_colouring(choice.colouring(document.graph, facts, self.colours))
+
+    # --- selected ops ---
+
+    def _show_selected(self, document: Document) -> None:
+        op_ids = document.selection.op_ids
+        self.precision.setVisible(bool(op_ids))
+        self._precision_label.setVisible(bool(op_ids))
+        if not op_ids or document.graph is None:
+            count = document.graph.op_count if document.graph else 0
+            self._selected.setText(plural(count, "op"))
+            return
+        facts = op_facts(document)
+        self._selected.setText(_describe(op_ids, document.graph, facts))
+        rules = {rule.match.partition(":")[2]: str(rule.precision) for rule in document.recipe.plan.rules}
+        own = {rules.get(op_id, _FROM_PLAN) for op_id in op_ids}
+        chosen = own.pop() if len(own) == 1 else _MIXED
+        options = [("as the plan says", _FROM_PLAN), *((str(each), str(each)) for each in Precision)]
+        fill_combo(self.precision, options, chosen)
+
+    def _choose_precision(self) -> None:
+        value = self.precision.currentData()
+        if value != _MIXED:
+            chosen = Precision(value) if value else None
+            self.session.set_precision_of_ops(self.session.document.selection.op_ids, chosen)
+
+    # --- nothing to show yet ---
+
+    def _say_what_is_missing(self, document: Document) -> None:
+        words, text, buttons = self._missing(document)
+        if self._said != words + text:
+            self._said = words + text
+            self._empty.say(words, text, *buttons)
+
+    def _missing(self, document: Document) -> tuple[str, str, Sequence[QPushButton]]:
+        if document.needs_trust:
+            trust = button("Trust this file", self.session.trust_file, role="primary")
+            return "This file is a program", "Opening it runs its code. Nothing has been run so far.", (trust,)
+        if document.activity.is_working:
+            words = "Stopping" if document.activity.state is EngineState.CANCELLING else "Working"
+            return f"{words} …", "The graph appears here as soon as it is captured.", ()
+        trace = button("Trace (F5)", self.session.trace, role="primary")
+        run = button("Run everything (F6)", self.session.run)
+        if document.rungs:
+            text = "Problems says why; Run lists what was tried."
+            return "No graph yet", text, (trace,)
+        if not document.recipe.model.entry and document.file is not None and document.file.entries:
+            return "Which function makes the model?", "Choose the entry under Model, then trace.", (trace,)
+        return "Not traced yet", "Trace captures the graph; Run also compresses, measures and compares.", (trace, run)
+
+
+def _describe(op_ids: Sequence[str], graph: GraphTable, facts: OpFacts) -> str:
+    if len(op_ids) > 1:
+        return plural(len(op_ids), "op") + " selected"
+    op_id = op_ids[0]
+    at = row_of_ops(graph).get(op_id)
+    if at is None:
+        return op_id
+    parts = [f"{op_id}  ·  {graph.op[at]}", graph.module[at]]
+    report = facts.reports.get(op_id)
+    planned = facts.planned.get(op_id, "")
+    if report is not None:
+        parts.append(f"planned {planned or report.planned}, actual {report.actual}")
+    elif planned:
+        parts.append(f"planned {planned}")
+    return "  ·  ".join(part for part in parts if part)

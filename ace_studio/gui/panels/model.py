@@ -1,0 +1,234 @@
+"""The model panel: what the file is, what opening it would run, and which of its functions serve for what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QFrame,
+    QLabel,
+    QSizePolicy,
+    QSpinBox,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
+)
+
+from ace_studio.gui.formatting import bytes_text, plural, shape_text
+from ace_studio.gui.panel import Panel
+from ace_studio.gui.theme import Theme
+from ace_studio.gui.widgets import (
+    GAP,
+    MARGIN,
+    ElidedLabel,
+    button,
+    column,
+    fill_combo,
+    label,
+    quiet,
+    row,
+    scrolling,
+    set_role,
+)
+from ace_studio.records.messages import EntryPoint, FileReport
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+_TENSORS_SHOWN = 2000
+_TRUST_WORDS = {
+    "inspect": ("Only looked at: nothing of it is ever run", "good"),
+    "data": ("Data only: reading it runs no code", "good"),
+}
+
+
+class ModelPanel(Panel):
+    """The opened file and the callables to use."""
+
+    title = "Model"
+    shows = frozenset({Part.FILE, Part.TRUST, Part.RECIPE})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Build the form."""
+        super().__init__(session, theme)
+        self._report: FileReport | None = None
+        self._name = ElidedLabel()
+        self._name.setStyleSheet("font-weight: 600; font-size: 12pt")
+        self._kind = label("", "dim")
+        self._where = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
+        self._where.setProperty("role", "dim")
+        self._trust = label("")
+        self._would_run = label("", "dim")
+        self.trust_button = button("Trust this file", session.trust_file, role="primary")
+        self._notes = label("", "warn")
+        card = QFrame()
+        card.setProperty("role", "card")
+        card.setLayout(
+            column(
+                self._name, self._kind, self._where, self._trust, self._would_run, self.trust_button, self._notes,
+                margin=10, gap=4,
+            )
+        )  # fmt: skip
+        self.entry = self._picker("The callable that makes the model", session.set_entry)
+        self._entry_about = label("", "dim")
+        self.weights = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
+        self._clear_weights = button("Clear", lambda: session.set_weights(""), tip="Use no weights file")
+        self.tracing = self._picker("The callable that gives the examples to trace with", session.set_tracing)
+        self.calibration = self._picker(
+            "The callable that gives calibration inputs", lambda name: session.set_calibration(inputs=name)
+        )
+        self.samples = QSpinBox()
+        self.samples.setRange(1, 1_000_000)
+        self.samples.setAccessibleName("Calibration samples")
+        self.samples.setSuffix(" samples")
+        self.samples.valueChanged.connect(lambda number: session.set_calibration(samples=number))
+        self.evaluate = self._picker(
+            "The callable that measures accuracy", lambda name: session.set_evaluate(function=name)
+        )
+        self.higher = QCheckBox("Higher is better")
+        self.higher.toggled.connect(lambda on: session.set_evaluate(higher_is_better=on))
+        weights = row(self.weights, button("Choose…", self._browse_weights), self._clear_weights)
+        weights.setStretch(0, 1)
+        self._tensors_title = label("", "heading")
+        self._tensors = self._tensor_list()
+        content = QWidget()
+        content.setLayout(
+            column(
+                card,
+                _field("Entry", self.entry, self._entry_about),
+                _field("Weights file", weights),
+                _field("Examples to trace with", self.tracing),
+                _field("Calibration inputs", self.calibration, row(self.samples, None)),
+                _field("Accuracy", self.evaluate, self.higher),
+                self._tensors_title,
+                self._tensors,
+                None,
+                margin=MARGIN,
+                gap=14,
+            )
+        )
+        self.setLayout(column(scrolling(content)))
+        self.setFocusProxy(self.entry)
+
+    def _picker(self, name: str, choose: Callable[[str], object]) -> QComboBox:
+        combo = QComboBox()
+        combo.setEditable(True)
+        combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        combo.setAccessibleName(name)
+        combo.setToolTip(f"{name}. Another file's is written file.py:name")
+        combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        combo.setMinimumContentsLength(10)
+        combo.activated.connect(lambda at: choose(str(combo.itemData(at) or "")))
+        combo.lineEdit().editingFinished.connect(lambda: _typed(combo, choose))
+        return combo
+
+    def _tensor_list(self) -> QTreeWidget:
+        tree = QTreeWidget()
+        tree.setHeaderLabels(["tensor", "dtype", "shape"])
+        tree.setRootIsDecorated(False)
+        tree.setUniformRowHeights(True)
+        tree.setMinimumHeight(160)
+        tree.setAccessibleName("Tensors of the file")
+        return tree
+
+    def update_from(self, document: Document) -> None:
+        """Show file and choices."""
+        self._show_file(document)
+        recipe = document.recipe
+        entries = document.file.entries if document.file else ()
+        makers = [entry for entry in entries if not entry.name.startswith("_")]
+        functions = [entry for entry in makers if entry.kind == "function"]
+        fill_combo(self.entry, [_option(entry) for entry in makers], recipe.model.entry)
+        fill_combo(self.tracing, [("rows of the Inputs table", ""), *map(_option, functions)], recipe.inputs.tracing)
+        fill_combo(
+            self.calibration, [("the examples to trace with", ""), *map(_option, functions)], recipe.calibration.inputs
+        )
+        fill_combo(
+            self.evaluate, [("nothing: compare outputs", ""), *map(_option, functions)], recipe.evaluate.function
+        )
+        about = next((entry for entry in entries if entry.name == recipe.model.entry), None)
+        self._entry_about.setText(f"{about.name}{about.signature}  {about.summary}".strip() if about else "")
+        self._entry_about.setVisible(about is not None)
+        self.weights.setText(recipe.model.weights or "none")
+        self._clear_weights.setVisible(bool(recipe.model.weights))
+        with quiet(self.samples, self.higher):
+            self.samples.setValue(recipe.calibration.samples)
+            self.higher.setChecked(recipe.evaluate.higher_is_better)
+        self.samples.setVisible(bool(recipe.calibration.inputs))
+        self.higher.setVisible(bool(recipe.evaluate.function))
+
+    def _show_file(self, document: Document) -> None:
+        report = document.file
+        path = Path(report.path) if report else Path(document.folder) / document.recipe.model.source
+        self._name.setText(path.name)
+        self._where.setText(str(path.parent))
+        self._kind.setText(f"{report.label}, {bytes_text(report.size_bytes)}" if report else "Looking at the file …")
+        self._kind.setToolTip(f"SHA-256 {report.sha256}" if report else "")
+        words, role = self._trust_words(document)
+        self._trust.setText(words)
+        set_role(self._trust, role)
+        show_trust = bool(report and report.trust == "code" and not document.is_trusted) or document.needs_trust
+        self._would_run.setVisible(bool(show_trust and report and report.would_run))
+        self._would_run.setText("\n".join(f"• {line}" for line in report.would_run) if report else "")
+        self.trust_button.setVisible(show_trust)
+        self._notes.setText("\n".join(report.notes) if report else "")
+        self._notes.setVisible(bool(report and report.notes))
+        if report is not self._report:
+            self._report = report
+            self._fill_tensors(report)
+
+    def _trust_words(self, document: Document) -> tuple[str, str]:
+        report = document.file
+        if report is None:
+            return "", "dim"
+        if document.needs_trust:
+            return "A program: opening it would run", "warn"
+        if report.trust in _TRUST_WORDS:
+            return _TRUST_WORDS[report.trust]
+        return ("Trusted: this very file may run", "good") if document.is_trusted else ("Not trusted yet", "warn")
+
+    def _fill_tensors(self, report: FileReport | None) -> None:
+        tensors = report.tensors if report else ()
+        self._tensors_title.setVisible(bool(tensors))
+        self._tensors.setVisible(bool(tensors))
+        self._tensors_title.setText(plural(len(tensors), "tensor"))
+        self._tensors.clear()
+        self._tensors.addTopLevelItems(
+            [QTreeWidgetItem([one.name, one.dtype, shape_text(one.shape)]) for one in tensors[:_TENSORS_SHOWN]]
+        )
+
+    def _browse_weights(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(
+            self,
+            "Weights to load into the model",
+            self.session.document.folder,
+            "Weights (*.safetensors *.pt *.pth *.bin)",
+        )
+        if path:
+            self.session.set_weights(path)
+
+
+def _option(entry: EntryPoint) -> tuple[str, str]:
+    return f"{entry.name}{'()' if entry.kind == 'function' else ''}", entry.name
+
+
+def _typed(combo: QComboBox, choose: Callable[[str], object]) -> None:
+    """Words typed by hand count as the name itself, unless they are those of an offered row."""
+    text = combo.currentText().strip()
+    at = combo.findText(text)
+    choose(str(combo.itemData(at) or "") if at >= 0 else text.removesuffix("()"))
+
+
+def _field(title: str, *parts: object) -> QWidget:
+    made = QWidget()
+    name = label(title, "heading")
+    items: Sequence[object] = (name, *parts)
+    made.setLayout(column(*items, gap=GAP // 2))  # type: ignore[arg-type]
+    first = parts[0]
+    if isinstance(first, QWidget) and not isinstance(first, QLabel):
+        name.setBuddy(first)
+    return made

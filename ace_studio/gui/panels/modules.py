@@ -1,0 +1,139 @@
+"""The module tree: the model as its author nested it, with what each part costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QTreeWidget, QTreeWidgetItem
+
+from ace_studio.gui.formatting import bytes_text, count_text
+from ace_studio.gui.op_facts import row_of_ops
+from ace_studio.gui.panel import Panel
+from ace_studio.gui.theme import Colours, Theme
+from ace_studio.gui.widgets import EmptyState, column, quiet
+from ace_studio.records.graph import GraphTable
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+_NUMBER_COLUMNS = (1, 2, 3)
+
+
+def ancestors(path: str) -> Iterable[str]:
+    """The path and every path above it, the root (empty) last."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+    yield ""
+
+
+class ModulesPanel(Panel):
+    """Modules with ops, weights and FLOPs below them; selecting one selects its ops everywhere."""
+
+    title = "Modules"
+    shows = frozenset({Part.GRAPH, Part.SELECTION})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Start empty."""
+        super().__init__(session, theme)
+        self._shown: GraphTable | None = None
+        self._items: dict[str, QTreeWidgetItem] = {}
+        self._ops: dict[str, list[str]] = {}
+        self.tree = QTreeWidget()
+        self.tree.setAccessibleName("Modules")
+        self.tree.setHeaderLabels(["module", "ops", "weights", "FLOPs"])
+        self.tree.setUniformRowHeights(True)
+        self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.tree.setAllColumnsShowFocus(True)
+        self.tree.setIndentation(14)
+        header = self.tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        for at in _NUMBER_COLUMNS:
+            header.setSectionResizeMode(at, QHeaderView.ResizeMode.ResizeToContents)
+        self.tree.itemSelectionChanged.connect(self._tell_selection)
+        self._empty = EmptyState("graph")
+        self._empty.say("No modules yet", "Trace the model to see them.")
+        self._empty.tint(theme.colours.text_dim)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(self.tree)
+        self.setLayout(column(self._pages))
+        self.setFocusProxy(self.tree)
+
+    def update_from(self, document: Document) -> None:
+        """Show modules and selection."""
+        self._pages.setCurrentIndex(1 if document.graph else 0)
+        if document.graph is not self._shown:
+            self._shown = document.graph
+            with quiet(self.tree):
+                self._fill(document.graph)
+        if document.graph is not None:
+            self._show_selection(document)
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme."""
+        self._empty.tint(colours.text_dim)
+
+    def _fill(self, table: GraphTable | None) -> None:
+        self.tree.clear()
+        self._items, self._ops = {}, {}
+        if table is None:
+            return
+        costs: dict[str, list[int]] = {}
+        for at in table.op_rows():
+            for path in ancestors(table.module[at]):
+                sums = costs.setdefault(path, [0, 0, 0])
+                sums[0] += 1
+                sums[1] += table.weight_bytes[at]
+                sums[2] += table.flops[at]
+                self._ops.setdefault(path, []).append(table.op_id[at])
+        types = dict(zip(table.module_paths, table.module_types, strict=True))
+        root = self._item("", table.name or "model", costs)
+        self.tree.addTopLevelItem(root)
+        for path in table.module_paths:
+            parent, _, name = path.rpartition(".")
+            words = f"{name}  {types[path]}" if types[path] else name
+            self._items.get(parent, root).addChild(self._item(path, words, costs))
+        root.setExpanded(True)
+        for at in range(root.childCount()):
+            root.child(at).setExpanded(root.childCount() <= 4)
+
+    def _item(self, path: str, words: str, costs: dict[str, list[int]]) -> QTreeWidgetItem:
+        ops, weights, flops = costs.get(path, [0, 0, 0])
+        item = QTreeWidgetItem(
+            [words, str(ops), bytes_text(weights) if weights else "", count_text(flops) if flops else ""]
+        )
+        item.setData(0, 0x0100, path)
+        item.setToolTip(0, path or words)
+        for at in _NUMBER_COLUMNS:
+            item.setTextAlignment(at, 0x0082)
+        self._items[path] = item
+        return item
+
+    def _tell_selection(self) -> None:
+        chosen: dict[str, None] = {}
+        for item in self.tree.selectedItems():
+            chosen.update(dict.fromkeys(self._ops.get(item.data(0, 0x0100), ())))
+        if self._shown is not None:
+            rows = row_of_ops(self._shown)
+            self.session.select(sorted(chosen, key=rows.__getitem__))
+
+    def _show_selection(self, document: Document) -> None:
+        table, op_ids = document.graph, document.selection.op_ids
+        if table is None:
+            return
+        selected: dict[str, None] = {}
+        for item in self.tree.selectedItems():
+            selected.update(dict.fromkeys(self._ops.get(item.data(0, 0x0100), ())))
+        if set(selected) == set(op_ids):
+            return
+        rows = row_of_ops(table)
+        paths = {table.module[rows[op_id]] for op_id in op_ids[:200]}
+        with quiet(self.tree):
+            self.tree.clearSelection()
+            for path in paths:
+                item = self._items.get(path)
+                if item is not None:
+                    item.setSelected(True)
+                    self.tree.scrollToItem(item)
+        self.tree.viewport().update()

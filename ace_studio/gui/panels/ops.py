@@ -1,0 +1,195 @@
+"""The op table: every op with all that is known of it, filtered and sorted at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt, QTimer
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QStackedWidget, QTableView, QWidget
+
+from ace_studio.gui.formatting import NOTHING, bytes_text, count_text, decibel_text, ms_text, plural, shape_text
+from ace_studio.gui.op_facts import OpFacts, op_facts, row_of_ops
+from ace_studio.gui.panel import Panel
+from ace_studio.gui.table_model import Column, ColumnsModel
+from ace_studio.gui.theme import Colours, Theme
+from ace_studio.gui.widgets import GAP, EmptyState, column, label, row
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.results import OpReport
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+
+def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Column]:
+    """The columns of the op table, one row per row of the graph."""
+
+    def of_report(read: Callable[[OpReport], object]) -> list[object]:
+        return [read(facts.reports[op_id]) if op_id in facts.reports else None for op_id in table.op_id]
+
+    planned = [facts.planned.get(op_id, "") for op_id in table.op_id]
+    actual = [str(value or "") for value in of_report(lambda report: report.actual)]
+    reasons = [str(value or "") for value in of_report(lambda report: report.reason)]
+    reasons = [why or facts.planned_by.get(op_id, "") for why, op_id in zip(reasons, table.op_id, strict=True)]
+    devices = [str(value or "") for value in of_report(lambda report: report.device)]
+    devices = [read or traced for read, traced in zip(devices, table.device, strict=True)]
+    names = [path.replace("\\", "/").rpartition("/")[2] for path in table.files]
+    places = [
+        f"{names[file]}:{line}" if 0 <= file < len(names) else ""
+        for file, line in zip(table.file, table.line, strict=True)
+    ]
+
+    def actual_colour(at: int) -> str:
+        is_refused = actual[at] and planned[at] and actual[at] not in (planned[at], "fused", "folded", "unknown")
+        return colours.warn if is_refused else ""
+
+    return [
+        Column(title="#", values=range(len(table)), is_number=True, width=48, tip="Order of execution"),
+        Column(title="op id", values=table.op_id, width=150, tip="Name of the op in rules of the plan: id:NAME"),
+        Column(title="op", values=table.op, width=180, text=_short),
+        Column(title="module", values=table.module, width=150),
+        Column(title="shape", values=table.shape, text=_shape, width=130, tip="Shape of the result, with symbols"),
+        Column(title="dtype", values=table.dtype, width=72),
+        Column(title="planned", values=planned, width=92, fill=lambda at: colours.precision.get(planned[at], "")),
+        Column(title="actual", values=actual, width=92, colour=actual_colour, tips=lambda at: reasons[at],
+               tip="What the selected target really ran it at, read back from the runtime"),
+        Column(title="device", values=devices, width=76),
+        Column(title="latency", values=of_report(lambda report: report.latency_ms), text=ms_text, is_number=True,
+               width=84, tip="Of this op in the selected run"),
+        Column(title="FLOPs", values=table.flops, text=lambda n: count_text(n) if n else NOTHING, is_number=True,
+               width=76),
+        Column(title="weights", values=table.weight_bytes, text=lambda n: bytes_text(n) if n else NOTHING,
+               is_number=True, width=84),
+        Column(title="output", values=table.output_bytes, text=bytes_text, is_number=True, width=84),
+        Column(title="error", values=of_report(lambda report: report.sensitivity_db), text=decibel_text,
+               is_number=True, width=78, tip="Signal-to-noise ratio at the outputs if only this op is compressed"),
+        Column(title="source", values=places, width=110),
+        Column(title="reason", values=reasons, width=320, tips=lambda at: reasons[at]),
+    ]  # fmt: skip
+
+
+def _short(op: str) -> str:
+    return op.removeprefix("aten.").removesuffix(".default")
+
+
+def _shape(shape: str) -> str:
+    return shape_text(shape) if shape else ""
+
+
+class OpsPanel(Panel):
+    """The table and its filter."""
+
+    title = "Ops"
+    shows = frozenset({Part.GRAPH, Part.RUNS, Part.RECIPE, Part.SELECTION})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Start empty."""
+        super().__init__(session, theme)
+        self._shown: tuple[object, object] = (None, None)
+        self.model = ColumnsModel(self)
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter: conv layer1 int8 …")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setAccessibleName("Filter the ops")
+        self._filter_later = QTimer(self, singleShot=True, interval=80)
+        self.filter.textChanged.connect(lambda _: self._filter_later.start())
+        self._filter_later.timeout.connect(self._apply_filter)
+        self._count = label("", "dim", wrap=False)
+        self.table = QTableView()
+        self.table.setModel(self.model)
+        self.table.setAccessibleName("Ops")
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.table.setWordWrap(False)
+        self.table.setShowGrid(False)
+        self.table.setSortingEnabled(True)
+        self.table.setTabKeyNavigation(False)
+        self.table.verticalHeader().hide()
+        self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 8)
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        header.setSortIndicatorClearable(True)
+        header.setHighlightSections(False)
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
+        tools = row(self.filter, self._count)
+        tools.setContentsMargins(GAP, GAP, GAP, GAP)
+        tools.setStretch(0, 1)
+        content = QWidget()
+        content.setLayout(column(tools, self.table, gap=0))  # type: ignore[arg-type]
+        self._empty = EmptyState("table")
+        self._empty.say("No ops yet", "Trace the model to see them.")
+        self._empty.tint(theme.colours.text_dim)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(content)
+        self.setLayout(column(self._pages))
+        self.setFocusProxy(self.filter)
+
+    def update_from(self, document: Document) -> None:
+        """Show ops and selection."""
+        self._pages.setCurrentIndex(1 if document.graph else 0)
+        if document.graph is None:
+            self._shown = (None, None)
+            return
+        facts = op_facts(document)
+        if self._shown[0] is not document.graph or self._shown[1] is not facts:
+            is_first = not self.model.columns
+            self._shown = (document.graph, facts)
+            self.model.set_columns(op_columns(document.graph, facts, self.colours))
+            if is_first:
+                for at, each in enumerate(self.model.columns):
+                    self.table.setColumnWidth(at, each.width)
+        self._show_count()
+        self._show_selection(document)
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme."""
+        self._empty.tint(colours.text_dim)
+        self._shown = (None, None)
+        if self.isVisible():
+            self.update_from(self.session.document)
+
+    def _apply_filter(self) -> None:
+        self.model.set_filter(self.filter.text())
+        self._show_count()
+        self._show_selection(self.session.document)
+
+    def _show_count(self) -> None:
+        shown, total = self.model.rowCount(), self.model.total
+        self._count.setText(plural(total, "row") if shown == total else f"{shown} of {plural(total, 'row')}")
+
+    def _tell_selection(self) -> None:
+        graph = self.session.document.graph
+        if graph is not None and graph is self._shown[0]:
+            rows = sorted(self.model.source_row(index.row()) for index in self.table.selectionModel().selectedRows())
+            self.session.select([graph.op_id[each] for each in rows])
+
+    def _show_selection(self, document: Document) -> None:
+        if document.graph is None:
+            return
+        places = row_of_ops(document.graph)
+        wanted = self.model.view_rows(places[op_id] for op_id in document.selection.op_ids)
+        chosen = self.table.selectionModel()
+        if sorted(index.row() for index in chosen.selectedRows()) == wanted:
+            return
+        selection = QItemSelection()
+        last = len(self.model.columns) - 1
+        for first, end in _stretches(wanted):
+            selection.select(self.model.index(first, 0), self.model.index(end, last))
+        was_blocked = chosen.blockSignals(True)
+        chosen.select(selection, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+        chosen.blockSignals(was_blocked)
+        self.table.viewport().update()
+        if wanted:
+            self.table.scrollTo(self.model.index(wanted[0], 0))
+
+
+def _stretches(rows: list[int]) -> list[tuple[int, int]]:
+    """Runs of neighbouring rows: 20,000 selected rows are a few ranges."""
+    found: list[tuple[int, int]] = []
+    for each in rows:
+        if found and found[-1][1] == each - 1:
+            found[-1] = (found[-1][0], each)
+        else:
+            found.append((each, each))
+    return found

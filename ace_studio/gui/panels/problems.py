@@ -1,0 +1,123 @@
+"""The problems: what happened, why, what to do, and where; the details when asked for."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
+
+from ace_studio.gui.icons import stroke_icon
+from ace_studio.gui.panel import Panel
+from ace_studio.gui.theme import Theme, monospace
+from ace_studio.gui.widgets import MARGIN, button, column, label, row, scrolling
+from ace_studio.records.errors import Problem
+from ace_studio.records.results import CaptureReport
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+
+class ProblemsPanel(Panel):
+    """One card per problem, the newest first, then what the capture warned of."""
+
+    title = "Problems"
+    shows = frozenset({Part.PROBLEMS, Part.GRAPH})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Start empty."""
+        super().__init__(session, theme)
+        self._shown: tuple[object, object] = ((), None)
+        self._cards = QVBoxLayout()
+        self._cards.setSpacing(8)
+        content = QWidget()
+        layout = column(margin=MARGIN)
+        layout.addLayout(self._cards)
+        layout.addStretch(1)
+        content.setLayout(layout)
+        self.area = scrolling(content)
+        self.area.setAccessibleName("Problems")
+        self.setLayout(column(self.area))
+        self.setFocusProxy(self.area)
+        self._fill((), None)
+
+    def update_from(self, document: Document) -> None:
+        """Show the problems."""
+        wanted = (document.problems, document.capture)
+        if wanted[0] is not self._shown[0] or wanted[1] is not self._shown[1]:
+            self._shown = wanted
+            self._fill(*wanted)
+
+    def _fill(self, problems: tuple[Problem, ...], capture: CaptureReport | None) -> None:
+        while self._cards.count():
+            old = self._cards.takeAt(0).widget()
+            if old is not None:
+                old.hide()
+                old.deleteLater()
+        for index in reversed(range(len(problems))):
+            self._cards.addWidget(self._card(problems[index], index))
+        warnings = capture.warnings if capture else ()
+        for warning in warnings:
+            card = QFrame()
+            card.setProperty("role", "card")
+            parts = [_selectable(label(warning.what))]
+            if warning.where:
+                parts.append(_place(warning.where))
+            card.setLayout(column(*parts, margin=10, gap=3))
+            self._cards.addWidget(card)
+        if not problems and not warnings:
+            self._cards.addWidget(label("Nothing went wrong.", "dim"))
+
+    def _card(self, problem: Problem, index: int) -> QFrame:
+        card = QFrame()
+        card.setProperty("role", "card")
+        card.setAccessibleName(problem.as_text())
+        headline = _selectable(label(problem.what, "bad"))
+        headline.setStyleSheet("font-weight: 600")
+        dismiss = QToolButton()
+        dismiss.setAutoRaise(True)
+        dismiss.setIcon(stroke_icon("close", self.colours.text_dim, self.colours.text_dim))
+        dismiss.setToolTip("Dismiss")
+        dismiss.setAccessibleName("Dismiss")
+        dismiss.clicked.connect(lambda: self.session.dismiss_problem(index))
+        top = row(headline, dismiss)
+        top.setAlignment(dismiss, Qt.AlignmentFlag.AlignTop)
+        top.setStretch(0, 1)
+        parts: list[QWidget] = []
+        if problem.why:
+            parts.append(_selectable(label(problem.why, "dim")))
+        if problem.remedy:
+            parts.append(_selectable(label(f"→ {problem.remedy}")))
+        if problem.where:
+            parts.append(_place(problem.where))
+        layout = column(margin=10, gap=4)
+        layout.addLayout(top)
+        for part in parts:
+            layout.addWidget(part)
+        layout.addLayout(self._more(problem, layout))
+        card.setLayout(layout)
+        return card
+
+    def _more(self, problem: Problem, layout: QVBoxLayout) -> QVBoxLayout:
+        details = QPlainTextEdit(problem.details)
+        details.setReadOnly(True)
+        details.setFont(monospace())
+        details.setMinimumHeight(140)
+        details.setAccessibleName("Details")
+        details.setVisible(False)
+        copy = button("Copy", lambda: QApplication.clipboard().setText(f"{problem.as_text()}\n{problem.details}"))
+        show = button("Details", lambda: details.setVisible(details.isHidden()))
+        show.setVisible(bool(problem.details))
+        return column(row(copy, show, None), details, gap=4)
+
+    def restyle(self, colours: object) -> None:
+        """Another theme."""
+        self._fill(*self._shown)  # type: ignore[arg-type]
+
+
+def _selectable(text: QLabel) -> QLabel:
+    text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return text
+
+
+def _place(where: str) -> QLabel:
+    made = _selectable(label(where, "dim"))
+    made.setFont(monospace())
+    return made

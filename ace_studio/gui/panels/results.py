@@ -1,0 +1,243 @@
+"""The comparison of targets: latency with its spread, speed-up with its interval, accuracy, fidelity and size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QStackedWidget, QTableView, QWidget
+
+from ace_studio.gui.formatting import (
+    NOTHING,
+    bytes_text,
+    decibel_text,
+    latency_text,
+    metric_text,
+    percent_text,
+    speedup_text,
+    spread_text,
+)
+from ace_studio.gui.op_facts import selected_run
+from ace_studio.gui.panel import Panel
+from ace_studio.gui.table_model import Column, ColumnsModel
+from ace_studio.gui.theme import Colours, Theme
+from ace_studio.gui.widgets import GAP, EmptyState, button, column, label, row, set_role
+from ace_studio.records.results import Baseline, RunStatus, TargetRun
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+_BASELINE = TargetRun(target="eager fp32", status=RunStatus.OK, precision="fp32")
+
+
+def result_columns(
+    runs: Sequence[TargetRun], baseline: Baseline | None, *, chosen: int | None, colours: Colours
+) -> list[Column]:
+    """The columns of the comparison. The first row is the baseline if there is one."""
+    rows = [*([_of_baseline(baseline)] if baseline else []), *runs]
+    first = 1 if baseline else 0
+    marks = ["★" if chosen is not None and at == chosen + first else "" for at in range(len(rows))]
+    speedups = [speedup_text(run) for run in rows]
+    lost = [run.status is not RunStatus.OK for run in rows]
+
+    def dim_lost(at: int) -> str:
+        return colours.text_dim if lost[at] else ""
+
+    def mood(at: int) -> str:
+        run = rows[at]
+        return colours.bad if run.status is RunStatus.FAILED else colours.text_dim if lost[at] else ""
+
+    def speed_colour(at: int) -> str:
+        run = rows[at]
+        if not speedups[at].is_clear or run.speedup is None:
+            return colours.text_dim
+        return colours.good if run.speedup > 1 else colours.bad
+
+    def why(at: int) -> str:
+        error = rows[at].error
+        return error.as_text() if error else ""
+
+    def latencies(read: str) -> list[float | None]:
+        return [getattr(run.latency_ms, read) if run.latency_ms else None for run in rows]
+
+    return [
+        Column(title="", values=marks, width=28, tip="★ the best that meets the goal", colour=lambda _: colours.accent),
+        Column(title="target", values=[run.target for run in rows], width=120, colour=dim_lost, tips=why),
+        Column(title="precision", values=[run.precision for run in rows], width=96, colour=dim_lost),
+        Column(title="status", values=[_status(run, at < first) for at, run in enumerate(rows)], width=150,
+               colour=mood, tips=why),
+        Column(title="latency", values=rows, text=lambda run: latency_text(run.latency_ms), is_number=False, width=92,
+               order=_numbers(latencies("p50")), tip="Median over the rounds"),
+        Column(title="p10 – p90", values=rows, text=lambda run: spread_text(run.latency_ms), width=122,
+               order=_numbers(latencies("p90")), colour=lambda _: colours.text_dim),
+        Column(title="speed-up", values=[one.text for one in speedups], width=128, colour=speed_colour,
+               order=_numbers([run.speedup for run in rows]), tip="Over eager fp32, measured in the same rounds"),
+        Column(title="95 % interval", values=[one.interval for one in speedups], width=100,
+               order=_numbers([run.speedup_low for run in rows]), colour=lambda _: colours.text_dim),
+        Column(title="metric", values=[run.metric for run in rows], text=metric_text, is_number=True, width=78),
+        Column(title="drop", values=[run.metric_drop for run in rows], text=percent_text, is_number=True, width=78,
+               tip="Relative to eager fp32; negative is a gain"),
+        Column(title="SQNR", values=[run.sqnr_db for run in rows], text=decibel_text, is_number=True, width=78,
+               tip="Fidelity of the outputs to eager fp32"),
+        Column(title="size", values=[run.size_bytes for run in rows], text=bytes_text, is_number=True, width=86),
+        Column(title="verified", values=[_verified(run) for run in rows], width=76,
+               tip="Reloaded in a fresh process and compared, an unseen size included"),
+    ]  # fmt: skip
+
+
+def _of_baseline(baseline: Baseline) -> TargetRun:
+    return TargetRun(
+        target=_BASELINE.target,
+        status=RunStatus.OK,
+        precision=_BASELINE.precision,
+        latency_ms=baseline.latency_ms,
+        metric=baseline.metric,
+        size_bytes=baseline.size_bytes or None,
+    )
+
+
+def _numbers(values: Sequence[float | None]) -> np.ndarray:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _status(run: TargetRun, is_baseline: bool) -> str:
+    if is_baseline:
+        return "baseline"
+    if run.status is RunStatus.OK:
+        return "ok" if run.latency_ms else "built"
+    why = run.error.what if run.error else ""
+    return f"{run.status.value}: {why}" if why else run.status.value
+
+
+def _verified(run: TargetRun) -> str:
+    return "yes" if run.verified else NOTHING
+
+
+class ResultsPanel(Panel):
+    """The table, and what can be done with the selected run."""
+
+    title = "Results"
+    shows = frozenset({Part.RUNS, Part.SELECTION, Part.ACTIVITY})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Start empty."""
+        super().__init__(session, theme)
+        self._shown: tuple[object, ...] = ()
+        self.model = ColumnsModel(self)
+        self.table = QTableView()
+        self.table.setModel(self.model)
+        self.table.setAccessibleName("Comparison of targets")
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.table.setShowGrid(False)
+        self.table.setWordWrap(False)
+        self.table.setTabKeyNavigation(False)
+        self.table.verticalHeader().hide()
+        self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 10)
+        header = self.table.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        header.setSortIndicatorClearable(True)
+        self.table.setSortingEnabled(True)
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
+        self._verdict = label("", wrap=True)
+        self._why = label("", "dim")
+        self.export_button = button("Export artifact…", self._export)
+        self.folder_button = button("Open folder", self._open_folder)
+        foot = row(column(self._verdict, self._why, gap=2), self.folder_button, self.export_button)
+        foot.setContentsMargins(GAP, 6, GAP, 6)
+        foot.setStretch(0, 1)
+        content = QWidget()
+        layout = column(gap=0)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(foot)
+        content.setLayout(layout)
+        self._empty = EmptyState("chart")
+        self._empty.tint(theme.colours.text_dim)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(content)
+        self._run_button = button("Run (F6)", session.run, role="primary")
+        self._empty.say(
+            "No results yet", "Run builds the model for every target and measures them side by side.", self._run_button
+        )
+        self.setLayout(column(self._pages))
+        self.setFocusProxy(self.table)
+
+    def update_from(self, document: Document) -> None:
+        """Show the runs."""
+        self._run_button.setEnabled(not document.activity.is_working and not document.needs_trust)
+        self._pages.setCurrentIndex(1 if document.runs or document.baseline else 0)
+        chosen = document.result.chosen if document.result else None
+        wanted = (document.runs, document.baseline, document.result)
+        if any(old is not new for old, new in zip(self._shown, wanted, strict=False)) or not self._shown:
+            is_first = not self.model.columns
+            self._shown = wanted
+            columns = result_columns(document.runs, document.baseline, chosen=chosen, colours=self.colours)
+            self.model.set_columns(columns)
+            if is_first:
+                for at, each in enumerate(columns):
+                    self.table.setColumnWidth(at, each.width)
+        self._show_selection(document)
+        self._show_words(document)
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme."""
+        self._empty.tint(colours.text_dim)
+        self._shown = ()
+        if self.isVisible():
+            self.update_from(self.session.document)
+
+    def _show_words(self, document: Document) -> None:
+        result, run = document.result, selected_run(document)
+        if result is None:
+            words, role = ("Measuring …" if document.activity.is_working else "Stopped before the end"), "dim"
+        elif result.goal_met is None:
+            words, role = "No goal was set", "dim"
+        else:
+            words, role = ("The goal is met", "good") if result.goal_met else ("Nothing met the goal", "warn")
+        self._verdict.setText(words)
+        set_role(self._verdict, role)
+        error = run.error if run else None
+        warnings = "; ".join(warning.what for warning in run.warnings) if run else ""
+        self._why.setText(f"{error.what} {error.remedy or error.why}".strip() if error else warnings)
+        self._why.setVisible(bool(self._why.text()))
+        self.export_button.setEnabled(bool(run and run.artifact))
+        self.folder_button.setEnabled(bool(document.output) and Path(document.output).is_dir())
+
+    def _first(self) -> int:
+        return 1 if self.session.document.baseline else 0
+
+    def _tell_selection(self) -> None:
+        rows = self.table.selectionModel().selectedRows()
+        if rows:
+            at = self.model.source_row(rows[0].row()) - self._first()
+            self.session.select_run(at if at >= 0 else None)
+
+    def _show_selection(self, document: Document) -> None:
+        index = document.selection.run
+        selection = self.table.selectionModel()
+        was_blocked = selection.blockSignals(True)
+        if index is None or index >= len(document.runs):
+            self.table.clearSelection()
+        else:
+            self.table.selectRow(self.model.view_row(index + self._first()))
+        selection.blockSignals(was_blocked)
+        self.table.viewport().update()
+
+    def _export(self) -> None:
+        document = self.session.document
+        run = selected_run(document)
+        if run is None or not run.artifact:
+            return
+        index = document.runs.index(run)
+        suggestion = str(Path(document.folder) / Path(run.artifact).name)
+        path, _ = QFileDialog.getSaveFileName(self, "Export the artifact", suggestion)
+        if path:
+            self.session.export_artifact(index, path)
+
+    def _open_folder(self) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(self.session.document.output))

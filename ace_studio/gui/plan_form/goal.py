@@ -1,0 +1,100 @@
+"""What the result must satisfy, and what to optimise among the candidates that do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QGridLayout, QLabel, QWidget
+
+from ace_studio.gui.widgets import fill_combo, quiet
+from ace_studio.records.recipe import Objective
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundRow:
+    """One bound of the goal. The box shows the field times ``scale``."""
+
+    field: str
+    text: str
+    suffix: str
+    start: float
+    """In the box's unit, when it is first asked for."""
+    low: float
+    high: float
+    decimals: int
+    scale: float = 1.0
+    tip: str = ""
+
+
+BOUNDS: tuple[BoundRow, ...] = (
+    BoundRow(field="max_drop", text="Accuracy drop at most", suffix=" %", start=1.0, low=0.0, high=100.0, decimals=2,
+             scale=100.0, tip="Relative to eager fp32, by your own metric"),
+    BoundRow(field="min_sqnr_db", text="Fidelity at least", suffix=" dB", start=20.0, low=-20.0, high=200.0, decimals=1,
+             tip="Signal-to-quantization-noise ratio of the outputs"),
+    BoundRow(field="max_size_mb", text="Size at most", suffix=" MB", start=20.0, low=0.001, high=1e6, decimals=3),
+    BoundRow(field="max_latency_ratio", text="Latency at most", suffix=" × eager", start=0.5, low=0.001, high=10.0,
+             decimals=3, tip="As a fraction of the latency of eager fp32"),
+)  # fmt: skip
+
+
+class GoalForm(QWidget):
+    """A box and a number per bound."""
+
+    def __init__(self, session: Session) -> None:
+        """Build a line per row of `BOUNDS`."""
+        super().__init__()
+        self._session = session
+        self.checks: dict[str, QCheckBox] = {}
+        self.numbers: dict[str, QDoubleSpinBox] = {}
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setColumnStretch(0, 1)
+        for at, bound in enumerate(BOUNDS):
+            check, number = QCheckBox(bound.text), QDoubleSpinBox()
+            check.setToolTip(bound.tip)
+            check.toggled.connect(lambda on, row=bound: self._toggle(row, on))
+            number.setRange(bound.low, bound.high)
+            number.setDecimals(bound.decimals)
+            number.setSuffix(bound.suffix)
+            number.setSingleStep(10 ** -min(1, bound.decimals))
+            number.setAccessibleName(bound.text)
+            number.setKeyboardTracking(False)
+            number.valueChanged.connect(lambda value, row=bound: self._set(row, value))
+            number.setMinimumWidth(112)
+            grid.addWidget(check, at, 0)
+            grid.addWidget(number, at, 1)
+            self.checks[bound.field], self.numbers[bound.field] = check, number
+        self.objective = QComboBox()
+        self.objective.setAccessibleName("Optimise")
+        self.objective.activated.connect(lambda _: self._choose_objective())
+        grid.addWidget(QLabel("Among those, optimise"), len(BOUNDS), 0)
+        grid.addWidget(self.objective, len(BOUNDS), 1)
+
+    def update_from(self, document: Document) -> None:
+        """Show the bounds."""
+        goal = document.recipe.goal
+        for bound in BOUNDS:
+            value = getattr(goal, bound.field)
+            check, number = self.checks[bound.field], self.numbers[bound.field]
+            with quiet(check, number):
+                check.setChecked(value is not None)
+                number.setEnabled(value is not None)
+                if not number.hasFocus() or value is None or abs(number.value() - value * bound.scale) > 1e-9:
+                    number.setValue(bound.start if value is None else value * bound.scale)
+        fill_combo(self.objective, [(str(each), str(each)) for each in Objective], str(goal.optimize))
+
+    def _toggle(self, bound: BoundRow, is_on: bool) -> None:
+        value = self.numbers[bound.field].value() / bound.scale if is_on else None
+        self._session.set_goal(replace(self._session.document.recipe.goal, **{bound.field: value}))
+
+    def _set(self, bound: BoundRow, value: float) -> None:
+        if self.checks[bound.field].isChecked():
+            goal = self._session.document.recipe.goal
+            self._session.set_goal(replace(goal, **{bound.field: value / bound.scale}))
+
+    def _choose_objective(self) -> None:
+        chosen = Objective(self.objective.currentData())
+        self._session.set_goal(replace(self._session.document.recipe.goal, optimize=chosen))

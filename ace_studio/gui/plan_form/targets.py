@@ -1,0 +1,81 @@
+"""Which targets to build for. Those that are missing here say why, and how to get them."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QCheckBox, QWidget
+
+from ace_studio.gui.widgets import column, label, quiet, set_role
+from ace_studio.records.messages import TargetReport
+from ace_studio.records.recipe import TARGET_NAMES
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+AUTO = "auto"
+
+
+class TargetsForm(QWidget):
+    """A box for ``auto``, and one per target."""
+
+    def __init__(self, session: Session) -> None:
+        """Build a line per target."""
+        super().__init__()
+        self._session = session
+        self.auto = QCheckBox("All that are here and fit the plan")
+        self.auto.toggled.connect(self._choose_auto)
+        self.boxes: dict[str, QCheckBox] = {}
+        self._reasons = {name: label("", "dim") for name in TARGET_NAMES}
+        layout = column(self.auto, gap=2)
+        for name in TARGET_NAMES:
+            box = QCheckBox(name)
+            box.toggled.connect(lambda _: self._choose())
+            self.boxes[name] = box
+            self._reasons[name].setIndent(24)
+            layout.addWidget(box)
+            layout.addWidget(self._reasons[name])
+        self.setLayout(layout)
+
+    def update_from(self, document: Document) -> None:
+        """Show the choice, and what is possible."""
+        names = document.recipe.targets.names
+        is_auto = AUTO in names
+        environment = document.environment
+        reports = {report.name: report for report in environment.targets} if environment else {}
+        default = str(document.recipe.plan.default)
+        with quiet(self.auto, *self.boxes.values()):
+            self.auto.setChecked(is_auto)
+            for name, box in self.boxes.items():
+                report = reports.get(name)
+                is_available = report is None or report.available
+                box.setText(_title(name, report))
+                box.setChecked(name in names or (is_auto and is_available))
+                box.setEnabled(not is_auto and (is_available or name in names))
+                self._say(name, report, "" if document.recipe.plan.from_goal else default)
+
+    def _say(self, name: str, report: TargetReport | None, precision: str) -> None:
+        reason = self._reasons[name]
+        words, role = "", "dim"
+        if report is not None and not report.available:
+            words = "\n".join(part for part in (report.reason, report.install) if part)
+        elif report is not None and report.precisions.get(precision):
+            words, role = f"{precision}: {report.precisions[precision]}", "warn"
+        reason.setText(words)
+        reason.setVisible(bool(words))
+        set_role(reason, role)
+        self.boxes[name].setToolTip(words)
+
+    def _choose_auto(self, is_on: bool) -> None:
+        if is_on:
+            self._session.set_targets((AUTO,))
+        else:
+            self._session.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
+
+    def _choose(self) -> None:
+        if not self.auto.isChecked():
+            self._session.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
+
+
+def _title(name: str, report: TargetReport | None) -> str:
+    if report is None:
+        return name
+    words = report.label or name
+    return f"{words}  {report.version}" if report.version and report.available else words

@@ -1,0 +1,154 @@
+"""Rows of the shape table as data: columns, editing, pasting. No widgets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from msgspec.structs import replace
+
+from ace_studio.records.tensors import InputFinding, TensorSpec
+
+DTYPES = ("float32", "int64", "bool", "float16", "bfloat16", "float64", "int32", "int16", "int8", "uint8")
+Row = dict[str, TensorSpec]
+
+
+class ColumnKind(StrEnum):
+    """What a column of the table holds."""
+
+    DIM = "dim"
+    """One size."""
+    DTYPE = "dtype"
+    """The element type."""
+    VALUES = "values"
+    """Where the numbers come from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapeColumn:
+    """One column: a dimension, the type or the values of one input."""
+
+    input: str
+    kind: ColumnKind
+    index: int = 0
+    """Of the dimension."""
+
+    @property
+    def name(self) -> str:
+        """As the recipe names it: ``x.0``, ``x.dtype``."""
+        return f"{self.input}.{self.index if self.kind is ColumnKind.DIM else self.kind.value}"
+
+    @property
+    def title(self) -> str:
+        """At the head of the column."""
+        return f"{self.input} · {self.index}" if self.kind is ColumnKind.DIM else f"{self.input} {self.kind.value}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputSpec:
+    """A new input."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+
+def shape_columns(rows: Sequence[Row], findings: Sequence[InputFinding]) -> tuple[ShapeColumn, ...]:
+    """The columns for these examples; where there are none, those of what the trace found."""
+    ranks: dict[str, int] = {}
+    for row in rows:
+        for name, spec in row.items():
+            ranks[name] = max(ranks.get(name, 0), len(spec.shape))
+    if not rows:
+        ranks = {finding.name: len(finding.dims) for finding in findings}
+    columns: list[ShapeColumn] = []
+    for name, rank in ranks.items():
+        columns += [ShapeColumn(input=name, kind=ColumnKind.DIM, index=index) for index in range(rank)]
+        columns.append(ShapeColumn(input=name, kind=ColumnKind.DTYPE))
+        if rows:
+            columns.append(ShapeColumn(input=name, kind=ColumnKind.VALUES))
+    return tuple(columns)
+
+
+def cell_text(row: Row, column: ShapeColumn) -> str:
+    """What a cell shows; empty where the example has no such input or dimension."""
+    spec = row.get(column.input)
+    if spec is None:
+        return ""
+    if column.kind is ColumnKind.DIM:
+        return str(spec.shape[column.index]) if column.index < len(spec.shape) else ""
+    return spec.dtype if column.kind is ColumnKind.DTYPE else spec.values
+
+
+def with_cell(row: Row, column: ShapeColumn, text: str) -> Row | None:
+    """The row with one cell changed; None if the text makes no sense there.
+
+    A cleared size takes the last dimensions away; a size beyond the last one adds a dimension.
+    """
+    text = text.strip()
+    spec = row.get(column.input, TensorSpec(shape=()))
+    if column.kind is ColumnKind.VALUES:
+        return {**row, column.input: replace(spec, values=text or "random")}
+    if column.kind is ColumnKind.DTYPE:
+        return {**row, column.input: replace(spec, dtype=text)} if text in DTYPES else None
+    if not text:
+        return {**row, column.input: replace(spec, shape=spec.shape[: column.index])}
+    if not text.isdecimal() or column.index > len(spec.shape):
+        return None
+    shape = (*spec.shape[: column.index], int(text), *spec.shape[column.index + 1 :])
+    return {**row, column.input: replace(spec, shape=shape)}
+
+
+def parse_shape(text: str) -> tuple[int, ...] | None:
+    """``1x3x224``, ``1, 3, 224`` or ``(1 3 224)`` -> sizes; None if it is none of these. Empty is a scalar."""
+    words = [word for word in re.split(r"[x×,\s()\[\]*]+", text.strip().lower()) if word]
+    return tuple(int(word) for word in words) if all(word.isdecimal() for word in words) else None
+
+
+def add_input(rows: Sequence[Row], spec: InputSpec) -> tuple[Row, ...]:
+    """The rows with one more input in each; one row if there was none. A name that is taken is replaced."""
+    tensor = TensorSpec(shape=spec.shape, dtype=spec.dtype)
+    return tuple({**row, spec.name: tensor} for row in (rows or ({},)))
+
+
+def remove_input(rows: Sequence[Row], name: str) -> tuple[Row, ...]:
+    """The rows without an input; rows that are empty then go too."""
+    left = ({key: spec for key, spec in row.items() if key != name} for row in rows)
+    return tuple(row for row in left if row)
+
+
+def with_rows(findings: Sequence[InputFinding]) -> tuple[Row, ...]:
+    """One row as it was traced."""
+    row = {
+        finding.name: TensorSpec(shape=tuple(dim.size for dim in finding.dims), dtype=finding.dtype)
+        for finding in findings
+    }
+    return (row,) if row else ()
+
+
+def paste(
+    rows: Sequence[Row], text: str, columns: Sequence[ShapeColumn], *, at: tuple[int, int]
+) -> tuple[Row, ...] | None:
+    """The rows with a block of cells (tabs and line ends, as a spreadsheet copies it) put at (row, column).
+
+    Lines beyond the last row add rows like the last one. None if nothing of the text fits.
+    """
+    lines = [line.split("\t") for line in text.rstrip("\n").split("\n") if line.strip()]
+    if not lines or not columns or not rows:
+        return None
+    top, left = at
+    result = list(rows)
+    has_changed = False
+    for offset, cells in enumerate(lines):
+        place = min(top, len(rows)) + offset
+        if place >= len(result):
+            result.append(dict(result[-1]))
+            has_changed = True
+        for column, cell in zip(columns[left:], cells, strict=False):
+            changed = with_cell(result[place], column, cell)
+            if changed is not None:
+                result[place] = changed
+                has_changed = True
+    return tuple(result) if has_changed else None

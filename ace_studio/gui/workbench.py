@@ -1,0 +1,190 @@
+"""The three areas of an open model: choices at the side, the graph in the middle, findings below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
+
+from ace_studio.gui.panel import Panel
+from ace_studio.gui.panel_table import PANELS, PanelRow, Place
+from ace_studio.gui.theme import Theme
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+SIDE_WIDTH = 330
+BOTTOM_HEIGHT = 290
+
+_GRAPH = PanelRow(
+    id="graph",
+    title="Graph",
+    place=Place.SIDE,
+    module="graph",
+    panel_class="GraphPanel",
+    tip="The captured graph",
+)
+
+
+class PanelSlot(QWidget):
+    """The place of a panel. The panel is made when it is first seen, and brought up to date only while it is."""
+
+    def __init__(self, row: PanelRow, session: Session, theme: Theme) -> None:
+        """Keep the place; nothing is imported yet."""
+        super().__init__()
+        self.row = row
+        self.panel: Panel | None = None
+        self._session = session
+        self._theme = theme
+        self._stale: frozenset[Part] = frozenset()
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+
+    def refresh(self, document: Document, parts: frozenset[Part]) -> None:
+        """Show what changed, now or when it is seen again."""
+        if self.panel is None:
+            return
+        if not self.isVisible():
+            self._stale |= parts
+        elif parts & self.panel.shows:
+            self.panel.update_from(document)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
+        """Make the panel, or catch up."""
+        super().showEvent(event)
+        self.build()
+        if self.panel is not None and self._stale & self.panel.shows:
+            self.panel.update_from(self._session.document)
+        self._stale = frozenset()
+
+    def build(self) -> Panel:
+        """Make the panel if that was not done yet."""
+        if self.panel is None:
+            self.panel = self.row.build(self._session, self._theme)
+            self._layout.addWidget(self.panel)
+            self.setFocusProxy(self.panel)
+            self.panel.update_from(self._session.document)
+        return self.panel
+
+
+class Workbench(QWidget):
+    """The panels of an open model, in tabs and splitters."""
+
+    panel_shown = Signal(str)
+    """Id of the panel whose tab came to the front."""
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Make the places of all panels, and the panels that are seen first."""
+        super().__init__()
+        self._slots: dict[str, PanelSlot] = {row.id: PanelSlot(row, session, theme) for row in (*PANELS, _GRAPH)}
+        self._tabs: dict[Place, QTabWidget] = {place: self._tab_widget(place) for place in Place}
+        self._columns = QSplitter(Qt.Orientation.Horizontal)
+        self._rows = QSplitter(Qt.Orientation.Vertical)
+        self._assemble()
+
+    def _tab_widget(self, place: Place) -> QTabWidget:
+        tabs = QTabWidget()
+        tabs.setDocumentMode(True)
+        tabs.tabBar().setExpanding(False)
+        tabs.tabBar().setUsesScrollButtons(True)
+        tabs.tabBar().setDrawBase(False)
+        tabs.setAccessibleName("Choices" if place is Place.SIDE else "Findings")
+        for row in PANELS:
+            if row.place is place:
+                at = tabs.addTab(self._slots[row.id], row.title)
+                tabs.setTabToolTip(at, row.tip)
+        tabs.currentChanged.connect(lambda _: self._tell_current(tabs))
+        return tabs
+
+    def _assemble(self) -> None:
+        self._rows.addWidget(self._slots["graph"])
+        self._rows.addWidget(self._tabs[Place.BOTTOM])
+        self._columns.addWidget(self._tabs[Place.SIDE])
+        self._columns.addWidget(self._rows)
+        for splitter, sizes, stretchy in (
+            (self._rows, (480, BOTTOM_HEIGHT), 0),
+            (self._columns, (SIDE_WIDTH, 950), 1),
+        ):
+            splitter.setHandleWidth(1)
+            splitter.setChildrenCollapsible(True)
+            splitter.setSizes(list(sizes))
+            splitter.setStretchFactor(stretchy, 1)
+            splitter.setStretchFactor(1 - stretchy, 0)
+        self._tabs[Place.SIDE].setMinimumWidth(200)
+        self._tabs[Place.BOTTOM].setMinimumHeight(90)
+        self._slots["graph"].setMinimumSize(160, 90)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._columns)
+
+    def _tell_current(self, tabs: QTabWidget) -> None:
+        slot = tabs.currentWidget()
+        if isinstance(slot, PanelSlot):
+            self.panel_shown.emit(slot.row.id)
+
+    # --- the document ---
+
+    def refresh(self, document: Document, parts: frozenset[Part]) -> None:
+        """Pass changes on to the panels, and keep the numbers on the tabs right."""
+        for slot in self._slots.values():
+            slot.refresh(document, parts)
+        for tabs in self._tabs.values():
+            for at in range(tabs.count()):
+                slot = tabs.widget(at)
+                if isinstance(slot, PanelSlot) and slot.row.count is not None:
+                    count = slot.row.count(document)
+                    tabs.setTabText(at, f"{slot.row.title} ({count})" if count else slot.row.title)
+
+    # --- getting around ---
+
+    def panel(self, panel_id: str) -> Panel:
+        """A panel, made if need be."""
+        return self._slots[panel_id].build()
+
+    def show_panel(self, panel_id: str, *, focus: bool = False) -> None:
+        """Bring a panel to the front."""
+        slot = self._slots[panel_id]
+        if panel_id != "graph":
+            tabs = self._tabs[slot.row.place]
+            tabs.setVisible(True)
+            tabs.setCurrentWidget(slot)
+        if focus:
+            slot.build().setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def current(self, place: Place) -> str:
+        """Id of the panel at the front of an area."""
+        slot = self._tabs[place].currentWidget()
+        return slot.row.id if isinstance(slot, PanelSlot) else ""
+
+    def toggle(self, place: Place) -> None:
+        """Hide or show an area."""
+        tabs = self._tabs[place]
+        tabs.setVisible(tabs.isHidden())
+
+    def is_shown(self, place: Place) -> bool:
+        """Whether an area is not hidden."""
+        return not self._tabs[place].isHidden()
+
+    # --- layout that stays ---
+
+    def save_layout(self) -> dict[str, str]:
+        """Sizes, hidden areas and front tabs as plain text."""
+        state = {place.value: self.current(place) for place in Place}
+        state |= {f"{place}-shown": "yes" if self.is_shown(place) else "" for place in Place}
+        for name, splitter in (("columns", self._columns), ("rows", self._rows)):
+            state[name] = bytes(splitter.saveState().toBase64().data()).decode("ascii")
+        return state
+
+    def restore_layout(self, state: Mapping[str, object]) -> None:
+        """Take up what `save_layout` gave. What does not fit is left out."""
+        for name, splitter in (("columns", self._columns), ("rows", self._rows)):
+            text = state.get(name)
+            if isinstance(text, str):
+                splitter.restoreState(QByteArray.fromBase64(QByteArray(text.encode())))
+                splitter.setHandleWidth(1)
+        for place in Place:
+            front = state.get(place.value)
+            if front in self._slots:
+                self._tabs[place].setCurrentWidget(self._slots[str(front)])
+            self._tabs[place].setVisible(bool(state.get(f"{place}-shown", "yes")))
