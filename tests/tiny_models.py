@@ -152,6 +152,24 @@ def lstm_cell() -> TinyModel:
     )
 
 
+class Recurrent(nn.Module):
+    """A two-layer LSTM over x [n, t, 8], and a GRU in both directions behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(8, 16, 2, batch_first=True)
+        self.gru = nn.GRU(16, 4, bidirectional=True, batch_first=True)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y, (h, _) = self.lstm(x)
+        return self.gru(y)[0], h
+
+
+def recurrent() -> TinyModel:
+    """Recurrent layers with a dynamic batch and a dynamic number of steps."""
+    return _made(Recurrent, (_random(1, 7, 8),), (_random(2, 9, 8, seed=1),))
+
+
 class ManyOutputs(nn.Module):
     """Gives a tuple of a tensor, a dictionary with a list, and a constant."""
 
@@ -352,6 +370,7 @@ EASY: dict[str, Callable[[], TinyModel]] = {
     "mlp": mlp,
     "text_model": text_model,
     "lstm_cell": lstm_cell,
+    "recurrent": recurrent,
     "many_outputs": many_outputs,
     "shared_layer": shared_layer,
 }

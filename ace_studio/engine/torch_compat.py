@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.export import Dim, ExportedProgram
 from torch.fx.experimental import _config as _shape_config
 
@@ -35,6 +36,53 @@ def sizes_of_one_are_ordinary() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def recurrent_layers_kept_whole() -> Iterator[None]:
+    """Describe LSTM, GRU and RNN layers by the shapes of their results while tracing.
+
+    Without this torch works the shapes out by unrolling the layer over time, which takes seconds and fixes the
+    number of steps.
+    """
+    operators = torch.ops.aten
+    described = {
+        operators.lstm.input: _lstm_results,
+        operators.gru.input: _rnn_results,
+        operators.rnn_tanh.input: _rnn_results,
+        operators.rnn_relu.input: _rnn_results,
+    }
+    kernels = {op: dict(op.py_kernels) for op in described}
+    try:
+        for op, results in described.items():
+            _set_kernels(op, dict.fromkeys(kernels[op], results))
+        yield
+    finally:
+        for op, own in kernels.items():
+            _set_kernels(op, own)
+
+
+def _set_kernels(op: Any, kernels: Mapping[Any, Any]) -> None:
+    op.py_kernels.update(kernels)
+    op._dispatch_cache.clear()
+
+
+def _sequence(source: Tensor, hidden: Tensor, *, bidirectional: bool) -> Tensor:
+    """Result of the last layer: [..., features] -> [..., hidden], twice as wide in two directions."""
+    return source.new_empty((*source.shape[:-1], hidden.shape[-1] * (2 if bidirectional else 1)))
+
+
+def _lstm_results(source: Tensor, hx: Sequence[Tensor], *settings: Any) -> tuple[Tensor, Tensor, Tensor]:
+    sequence = _sequence(source, hx[0], bidirectional=settings[_BIDIRECTIONAL])
+    return sequence, torch.empty_like(hx[0]), torch.empty_like(hx[1])
+
+
+def _rnn_results(source: Tensor, hx: Tensor, *settings: Any) -> tuple[Tensor, Tensor]:
+    return _sequence(source, hx, bidirectional=settings[_BIDIRECTIONAL]), torch.empty_like(hx)
+
+
+_BIDIRECTIONAL = 5
+"""Position of ``bidirectional`` behind the input and the state: params, has_biases, num_layers, dropout, train, it."""
+
+
 def export_program(
     module: torch.nn.Module,
     args: tuple[Any, ...],
@@ -44,7 +92,7 @@ def export_program(
     strict: bool,
 ) -> ExportedProgram:
     """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
-    with sizes_of_one_are_ordinary():
+    with sizes_of_one_are_ordinary(), recurrent_layers_kept_whole():
         return torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
 
 
