@@ -110,7 +110,10 @@ class _Scanner:
         elif first == "{":
             self._inline_table(path)
         else:
+            start = self.position
             self._skip(self._scalar_pattern())
+            if self.position == start:
+                raise IndexError("a value that is nothing; an array of those would never end")
 
     def _scalar_pattern(self) -> re.Pattern[str]:
         for pattern, opening in _QUOTED:

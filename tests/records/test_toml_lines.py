@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,12 @@ def test_quotes_and_escapes_inside_strings_do_not_end_them():
 
 def test_windows_line_endings_count_once():
     assert key_lines("a = 1\r\nb = 2\r\n")[("b",)] == 2
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("text", ["a = [}", "a = [=]", "a = [#", "a = [[=", "a = {b=}"])
+def test_an_array_that_is_none_comes_to_an_end(text):
+    key_lines(text)
 
 
 @given(st.text(alphabet="ab.[]{}=\"'#,\n\\ 1", max_size=60))
