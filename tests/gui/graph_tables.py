@@ -11,10 +11,11 @@ from ace_studio.records.graph import GraphTable, OpKind
 
 def table_of(rows, *, edges=(), types=None, name="Net"):
     """A table from (op id, operator, module path) triples; operators ``input`` and ``output`` are of these kinds."""
-    paths = []
+    seen = {}
     for _, _, module in rows:
         parts = module.split(".") if module else []
-        paths += [path for end in range(1, len(parts) + 1) if (path := ".".join(parts[:end])) not in paths]
+        seen |= {".".join(parts[:end]): None for end in range(1, len(parts) + 1)}
+    paths = tuple(seen)
     kinds = {"input": OpKind.INPUT, "output": OpKind.OUTPUT}
     count = len(rows)
     known = types or {}
@@ -34,7 +35,7 @@ def table_of(rows, *, edges=(), types=None, name="Net"):
         edge_source=tuple(source for source, _ in edges),
         edge_target=tuple(target for _, target in edges),
         files=("/models/net.py",),
-        module_paths=tuple(paths),
+        module_paths=paths,
         module_types=tuple(known.get(path, "Block") for path in paths),
         name=name,
     )

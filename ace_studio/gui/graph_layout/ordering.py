@@ -6,6 +6,8 @@ from bisect import bisect_right, insort
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from ace_studio.gui.graph_layout.ranks import Ranks
 
 MAX_COUNTED = 20_000
@@ -75,14 +77,22 @@ def _longest_span(ranks: Ranks, allowance: int) -> int:
     """Largest number of ranks an edge may cross so that all chains together keep to the allowance."""
     rank = ranks.rank
     longest = max(rank, default=0) + 1
-    while True:
-        points = 0
-        for source, readers in enumerate(ranks.down):
-            spans = [rank[reader] - rank[source] for reader in readers]
-            points += max((span for span in spans if span <= longest), default=1) - 1
-        if points <= allowance or longest <= 2:
-            return longest
+    if (
+        sum(max(map(rank.__getitem__, lower)) - rank[node] for node, lower in enumerate(ranks.down) if lower)
+        <= allowance
+    ):
+        return longest
+    sources = np.repeat(np.arange(len(ranks.down)), [len(lower) for lower in ranks.down])
+    numbers = np.array(rank)
+    spans = numbers[[reader for lower in ranks.down for reader in lower]] - numbers[sources]
+    while longest > 2:
+        reach = np.ones(len(rank), dtype=np.int64)
+        kept = spans <= longest
+        np.maximum.at(reach, sources[kept], spans[kept])
+        if (reach - 1).sum() <= allowance:
+            break
         longest //= 2
+    return longest
 
 
 def order_layers(chains: Chains, *, sweeps: int = 6) -> None:

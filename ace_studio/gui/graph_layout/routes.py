@@ -27,6 +27,9 @@ ARRIVAL = 9.0
 FOLD_FROM_HEIGHT = 1500.0
 FOLD_FROM_RATIO = 2.2
 FOLDED_RATIO = 1.6
+COLUMN_SHARES = (0.3, 0.45, 0.6, 0.75, 0.9, 1.0, 1.2, 1.5, 2.0)
+"""Numbers of columns that are tried, as shares of what would suit if all bands were low."""
+MANY_BANDS = 500
 COLUMN_GAP = 36.0
 LANE = 9.0
 MAX_LANES = 16
@@ -167,9 +170,9 @@ class Sheet:
         width = max(rooms, default=0.0)
         if height < FOLD_FROM_HEIGHT or height < FOLD_FROM_RATIO * width:
             return []
-        most = max(2, math.ceil(2 * math.sqrt(FOLDED_RATIO * height / (width + COLUMN_GAP))))
+        ideal = math.sqrt(FOLDED_RATIO * height / (width + COLUMN_GAP))
         best, least = [], math.inf
-        for columns in range(1, min(most, len(tall)) + 1):
+        for columns in sorted({min(len(tall), max(1, round(ideal * share))) for share in COLUMN_SHARES}):
             tallest = _least_height(tall, gap, columns=columns)
             breaks = _fill(tall, gap, limit=tallest)
             shape = (len(breaks) + 1) * (width + COLUMN_GAP) / tallest
@@ -326,6 +329,8 @@ def _fill(tall: list[float], gap: float, *, limit: float) -> list[int]:
 def _least_height(tall: list[float], gap: float, *, columns: int) -> float:
     """Least height of the tallest of so many columns, to within a hundredth."""
     low, high = max(tall), sum(tall) + gap * len(tall)
+    if len(tall) > MANY_BANDS:
+        return max(low, high / columns) + low + gap
     while high - low > 0.01 * high:
         middle = (low + high) / 2
         if len(_fill(tall, gap, limit=middle)) < columns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
 from ace_studio.gui.graph_layout.hierarchy import Ints
@@ -67,7 +67,7 @@ def _draw_image(stage: Stage, rects: np.ndarray, style: np.ndarray, *, fills: li
             x, y = left + right, top + down
             kept = (down < heights) & (right < widths) & (x >= 0) & (x < wide) & (y >= 0) & (y < tall)
             flat[y[kept] * wide + x[kept]] = shade[kept]
-    image = QImage(pixels.data, wide, tall, wide * 4, QImage.Format.Format_ARGB32)
+    image = QImage(pixels.data, wide, tall, wide * 4, QImage.Format.Format_ARGB32_Premultiplied)
     image.setDevicePixelRatio(ratio)
     stage.painter.drawImage(0, 0, image)
 
@@ -151,12 +151,35 @@ def _write(stage: Stage, drawn: tuple[Ints, np.ndarray], style: np.ndarray, *, f
     for dim in range(plain, len(fills)):
         inks[dim] = QColor(blend(text_on(fills[dim]), fills[dim], share=0.45))
     stage.painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    for at in np.flatnonzero(rects[:, 2] > 18):
+    wide = rects[:, 2] > 18
+    if stage.op_height < ROUND_FROM:
+        _write_titles(stage, (boxes, rects), wide & (boxes < stage.picture.tree.root), style=style, inks=inks)
+        wide &= boxes >= stage.picture.tree.root
+    for at in np.flatnonzero(wide):
         node, look = int(boxes[at]), int(style[at])
         if node < stage.picture.tree.root:
             _write_op(stage, node, rects[at], ink=inks[look])
         else:
             _write_block(stage, node, rects[at], ink=inks[look])
+
+
+def _write_titles(
+    stage: Stage, drawn: tuple[Ints, np.ndarray], which: np.ndarray, *, style: np.ndarray, inks: list[QColor]
+) -> None:
+    """Only the names of many small ops, without setting the font and the pen for each."""
+    boxes, rects = drawn
+    painter, texts, titles = stage.painter, stage.texts, stage.picture.titles
+    scale, ratio = stage.camera.scale, stage.painter.device().devicePixelRatioF()
+    pixels = max(7, round(min(13.0 * scale * 1.35, stage.op_height * 0.62)))
+    font, metrics = texts.font(pixels)
+    painter.setFont(font)
+    side, up = 10 * scale, metrics.height() / 2
+    for look in np.unique(style[which]):
+        painter.setPen(inks[int(look)])
+        same = which & (style == look)
+        for node, (left, top, width, height) in zip(boxes[same].tolist(), rects[same].tolist(), strict=True):
+            static, _ = texts.get(titles(node)[0], pixels, room=width - 2 * side, ratio=ratio)
+            painter.drawStaticText(QPointF(left + side, round(top + height / 2 - up)), static)
 
 
 def _write_op(stage: Stage, row: int, rect: np.ndarray, *, ink: QColor) -> None:

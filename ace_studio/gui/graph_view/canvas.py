@@ -256,13 +256,16 @@ class GraphCanvas(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
         """Draw a frame."""
-        del event
         painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self.colours.background))
+        painter.fillRect(event.rect(), QColor(self.colours.background))
         if self.picture is None or not len(self.picture.table):
             self._draw_empty(painter)
         else:
-            paint_scene(self._stage(painter, self.picture))
+            stage = self._stage(painter, self.picture)
+            # The map lies over the canvas: when it alone changes, only the part below it is drawn again.
+            exposed = event.rect()
+            stage.exposed = (exposed.left(), exposed.top(), exposed.right() + 1, exposed.bottom() + 1)
+            paint_scene(stage)
             if self.drag is not None:
                 self.drag.draw(painter, self.colours)
         painter.end()

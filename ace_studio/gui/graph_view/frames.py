@@ -12,6 +12,7 @@ from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, ROUND_FROM, TEXT_FRO
 
 MAX_ROUND = 400
 MAX_NAMES = 60
+MAX_TRIED = 300
 TITLE_PIXELS = 13.0
 READABLE_TITLE = 15.0
 """Height of a title bar, in pixels, from which its text can be read."""
@@ -24,6 +25,8 @@ def draw_frames(stage: Stage) -> None:
     rects = stage.rects(frames)
     large = (rects[:, 2] > 3) & (rects[:, 3] > 3)
     frames, rects = frames[large], rects[large]
+    if stage.culls:
+        rects = _clipped(rects, stage.width, stage.height)
     rounded = stage.op_height >= ROUND_FROM and len(frames) <= MAX_ROUND
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, rounded)
     painter.setPen(QPen(QColor(stage.colours.frame_border), 1))
@@ -39,6 +42,14 @@ def draw_frames(stage: Stage) -> None:
         else:
             draw_rects(painter, rects[same])
     _outline_marked(stage, frames, rects)
+
+
+def _clipped(rects: np.ndarray, width: float, height: float) -> np.ndarray:
+    """Frames that reach far out of the window, cut beyond its edge: filling what nobody sees takes time too."""
+    margin = 40.0
+    low = np.maximum(rects[:, :2], -margin)
+    high = np.minimum(rects[:, :2] + rects[:, 2:], np.array([width + margin, height + margin]))
+    return np.hstack([low, high - low])
 
 
 def _outline_marked(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None:
@@ -109,10 +120,11 @@ def _draw_labels(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None:
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     plate = QColor(stage.colours.panel)
     plate.setAlpha(225)
-    for frame, rect in zip(frames, rects, strict=True):
-        left, top, width, height = rect
-        if width < 64 or height < 40 or len(taken) >= MAX_NAMES:
-            continue
+    large = (rects[:, 2] >= 64) & (rects[:, 3] >= 40)
+    for frame, rect in zip(frames[large][:MAX_TRIED], rects[large], strict=False):
+        left, top, width, _ = rect
+        if len(taken) >= MAX_NAMES:
+            break
         name, rest = title_of_block(stage, int(frame))
         text = f"{name}  {rest.split('  ·  ')[0]}" if width > 150 else name
         left, top = max(left + 4, 4.0), max(top + 4, 4.0)

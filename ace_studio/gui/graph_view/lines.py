@@ -39,15 +39,12 @@ def _visible(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
     """Pieces that touch the window, in pixels, and their indices."""
     pieces, camera = stage.picture.scene.pieces, stage.camera
     if stage.culls:
-        left, top = camera.to_scene(-4, -4)
-        right, bottom = camera.to_scene(stage.width + 4, stage.height + 4)
-        x0, y0, x1, y1 = pieces.T
-        seen = (np.maximum(y0, y1) > top) & (np.minimum(y0, y1) < bottom)
-        seen &= (np.maximum(x0, x1) > left) & (np.minimum(x0, x1) < right)
+        left, top, right, bottom = stage.exposed_scene(margin=12.0)
+        lefts, tops, rights, bottoms = stage.picture.piece_bounds
+        index = np.flatnonzero((bottoms > top) & (tops < bottom) & (rights > left) & (lefts < right))
         # Within 0.5 px of each other the ends are one point on the screen.
-        apart = (np.abs(x1 - x0) + np.abs(y1 - y0)) * camera.scale > 0.5
-        seen &= apart | (stage.picture.scene.piece_arrow != 0)
-        index = np.flatnonzero(seen)
+        long = (rights[index] - lefts[index] + bottoms[index] - tops[index]) * camera.scale > 0.5
+        index = index[long | (stage.picture.scene.piece_arrow[index] != 0)]
     else:
         index = np.arange(len(pieces))
     offset = np.array([camera.dx, camera.dy, camera.dx, camera.dy])

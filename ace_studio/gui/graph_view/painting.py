@@ -10,6 +10,7 @@ from ace_studio.gui.graph_view.stage import LINES_FROM, Stage
 
 def paint_scene(stage: Stage) -> None:
     """Draw everything of one frame, back to front."""
+    stage.texts.begin_frame()
     draw_frames(stage)
     if stage.op_height >= LINES_FROM:
         draw_lines(stage)

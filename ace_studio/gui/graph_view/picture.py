@@ -15,6 +15,13 @@ from ace_studio.records.graph import GraphTable, OpKind
 Mask = npt.NDArray[np.bool_]
 
 
+def _bounds_of(pieces: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], ...]:
+    """Left, top, right and bottom of each piece; small and contiguous, because every frame looks through all."""
+    low = np.minimum(pieces[:, :2], pieces[:, 2:]).astype(np.float32)
+    high = np.maximum(pieces[:, :2], pieces[:, 2:]).astype(np.float32)
+    return tuple(np.ascontiguousarray(column) for column in (low[:, 0], low[:, 1], high[:, 0], high[:, 1]))
+
+
 class Picture:
     """One graph as it is shown now."""
 
@@ -25,6 +32,7 @@ class Picture:
         self.arrangement.open_readably()
         self.tree: Hierarchy = self.arrangement.tree
         self.scene: Scene = self.arrangement.scene()
+        self.piece_bounds = _bounds_of(self.scene.pieces)
         self.selected: Mask = np.zeros(len(table), dtype=bool)
         self.matched: Mask = np.zeros(len(table), dtype=bool)
         self.version = 0
@@ -98,6 +106,7 @@ class Picture:
     def refresh(self) -> None:
         """Make the scene anew after blocks were opened or closed."""
         self.scene = self.arrangement.scene()
+        self.piece_bounds = _bounds_of(self.scene.pieces)
         self.version += 1
 
     def titles(self, node: int) -> tuple[str, str]:

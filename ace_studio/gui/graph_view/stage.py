@@ -40,6 +40,8 @@ class Stage:
     current: int = -1
     """Node with the keyboard focus, or -1."""
     hovered: int = -1
+    exposed: tuple[float, float, float, float] | None = None
+    """Left, top, right and bottom of what has to be drawn; None for everything."""
     culls: bool = True
     """Off for an export, which draws everything in full."""
 
@@ -53,11 +55,18 @@ class Stage:
         if not self.culls:
             return nodes
         scene = self.picture.scene
-        left, top = self.camera.to_scene(0, 0)
-        right, bottom = self.camera.to_scene(self.width, self.height)
+        left, top, right, bottom = self.exposed_scene(margin=6.0)
         x, y = scene.x[nodes], scene.y[nodes]
         seen = (x < right) & (x + scene.width[nodes] > left) & (y < bottom) & (y + scene.height[nodes] > top)
         return nodes[seen]
+
+    def exposed_scene(self, *, margin: float) -> tuple[float, float, float, float]:
+        """The part of the scene that has to be drawn, widened by some pixels."""
+        left, top, right, bottom = self.exposed or (0.0, 0.0, self.width, self.height)
+        return (
+            *self.camera.to_scene(left - margin, top - margin),
+            *self.camera.to_scene(right + margin, bottom + margin),
+        )
 
     def rects(self, nodes: Ints) -> np.ndarray:
         """[nodes, 4] left, top, width and height on the screen."""

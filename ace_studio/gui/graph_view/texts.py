@@ -18,13 +18,16 @@ class TextCache:
         self._texts: dict[tuple[str, int, bool, int, float], tuple[QStaticText, float]] = {}
         self._family = ""
 
-    def font(self, pixels: int, *, bold: bool = False) -> tuple[QFont, QFontMetricsF]:
-        """The application's font at a height in pixels; a new application font empties the cache."""
+    def begin_frame(self) -> None:
+        """A new application font empties the cache."""
         family = QGuiApplication.font().family()
         if family != self._family:
             self._fonts.clear()
             self._texts.clear()
             self._family = family
+
+    def font(self, pixels: int, *, bold: bool = False) -> tuple[QFont, QFontMetricsF]:
+        """The application's font at a height in pixels."""
         known = self._fonts.get((pixels, bold))
         if known is None:
             font = QFont(QGuiApplication.font())
