@@ -79,6 +79,21 @@ class JobQueue:
         self._count += 1
         return f"{VERBS[kind]}-{self._count}"
 
+    def trace_request(self, document: Document, *, trusted: tuple[str, ...]) -> TraceRequest:
+        """The request to capture what the document chooses; ``trusted`` are the hashes that may run."""
+        job = self.new_job(TraceRequest)
+        return TraceRequest(job=job, recipe=document.recipe, folder=document.folder, trusted_sha256=trusted)
+
+    def run_request(self, document: Document, *, trusted: tuple[str, ...]) -> RunRequest:
+        """The request to run what the document chooses, into its output folder."""
+        return RunRequest(
+            job=self.new_job(RunRequest),
+            recipe=document.recipe,
+            folder=document.folder,
+            trusted_sha256=trusted,
+            output=document.output,
+        )
+
     def submit(self, request: AnyRequest) -> None:
         """Send the request now, or as soon as the engine is there and free. A lost engine is started again."""
         self._waiting.append(request)

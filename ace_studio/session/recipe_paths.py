@@ -8,9 +8,21 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.tensors import TensorSpec, ValueSource
 from ace_studio.session.choices import change
+
+
+def require_file(path: Path) -> None:
+    """Raises: AceError(NOT_FOUND) if there is no such file or folder."""
+    if not path.exists():
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            f"There is no {path.name}",
+            why=f"{path} does not exist",
+            remedy="Check the path, or open the file with the dialog",
+        )
 
 
 def rebase_recipe(recipe: Recipe, old_folder: Path, new_folder: Path) -> Recipe:
@@ -30,15 +42,6 @@ def relative_to(path: Path, folder: Path) -> str:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:
         return path.as_posix()
-
-
-def code_files(recipe: Recipe, folder: Path) -> tuple[Path, ...]:
-    """The existing files of a recipe that opening it may run or load, each once, the source first."""
-    names = [recipe.model.source, recipe.model.weights]
-    callables = (recipe.model.entry, recipe.inputs.tracing, recipe.calibration.inputs, recipe.evaluate.function)
-    names += [name.rpartition(":")[0] for name in callables]
-    paths = (folder / name for name in dict.fromkeys(names) if name)
-    return tuple(path for path in paths if path.is_file())
 
 
 def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:

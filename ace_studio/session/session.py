@@ -6,7 +6,7 @@ Everything here runs on one thread (the window's main thread) and returns at onc
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,8 @@ from ace_studio.session.findings import apply_finding, moved_to, with_problems, 
 from ace_studio.session.folders import UserFolders, new_run_folder
 from ace_studio.session.history import History
 from ace_studio.session.job_queue import EngineLink, JobQueue, start_problem
-from ace_studio.session.recipe_paths import rebase_recipe
+from ace_studio.session.looking_verbs import LookingVerbs
+from ace_studio.session.recipe_paths import rebase_recipe, require_file
 from ace_studio.session.settings import Settings, Value
 from ace_studio.session.trust import TrustStore, files_to_trust
 from ace_studio.session.undo import UndoStack
@@ -50,7 +51,7 @@ __all__ = ["EngineLink", "Listener", "Session"]
 Listener = Callable[[Document, frozenset[Part]], None]
 
 
-class Session(ChoiceVerbs):
+class Session(ChoiceVerbs, LookingVerbs):
     """The user's work: choices with undo, findings, and the conversation with the engine.
 
     Every verb ends by telling the listeners the new document and the parts of it that changed. What goes wrong
@@ -102,13 +103,7 @@ class Session(ChoiceVerbs):
         """Open a recipe (``.toml``), or a model file, about which the engine is then asked. Undo starts anew."""
         file = Path(path).expanduser().absolute()
         with self._problems():
-            if not file.exists():
-                raise AceError.of(
-                    ErrorCode.NOT_FOUND,
-                    f"There is no {file.name}",
-                    why=f"{file} does not exist",
-                    remedy="Check the path, or open the file with the dialog",
-                )
+            require_file(file)
             if file.suffix == ".toml":
                 self._open(read_recipe(file), folder=file.parent, recipe_path=file)
             else:
@@ -162,7 +157,7 @@ class Session(ChoiceVerbs):
     def trust_file(self) -> None:
         """Remember that the files opened, as they are, may run; then go on with what was refused for them, if anything.
 
-        That is the file that was inspected, what the engine asked trust for, and other code that the recipe names.
+        That is the file that was inspected, and those that the engine asked trust for.
         """
         with self._problems():
             for path, sha256 in files_to_trust(self._document):
@@ -193,29 +188,14 @@ class Session(ChoiceVerbs):
         """Load and capture the model."""
         if self._can_start():
             self._change(rungs=())
-            self._submit(
-                TraceRequest(
-                    job=self._queue.new_job(TraceRequest),
-                    recipe=self._document.recipe,
-                    folder=self._document.folder,
-                    trusted_sha256=self.trust.hashes,
-                )
-            )
+            self._submit(self._queue.trace_request(self._document, trusted=self.trust.hashes))
 
     def run(self, output: str | Path | None = None) -> None:
         """Everything: capture, compress, lower, measure, evaluate, export into ``output`` (or a new folder)."""
         if self._can_start():
             folder = Path(output).expanduser().absolute() if output else self._new_folder()
             self._document_to(without_runs(replace(self._document, rungs=()), output=str(folder)))
-            self._submit(
-                RunRequest(
-                    job=self._queue.new_job(RunRequest),
-                    recipe=self._document.recipe,
-                    folder=self._document.folder,
-                    trusted_sha256=self.trust.hashes,
-                    output=str(folder),
-                )
-            )
+            self._submit(self._queue.run_request(self._document, trusted=self.trust.hashes))
 
     def cancel(self) -> None:
         """Stop what the engine is doing, and forget what waits for it."""
@@ -230,30 +210,6 @@ class Session(ChoiceVerbs):
         """Start a new engine process: another interpreter was chosen, or the old one is gone. A job is given up."""
         self._queue.restart()
         self._show_activity()
-
-    # --- looking ---
-
-    def select(self, op_ids: Sequence[str]) -> None:
-        """Select ops, everywhere at once. Ids that the graph does not have are left out."""
-        known = frozenset(self._document.graph.op_id if self._document.graph else ())
-        chosen = tuple(op_id for op_id in dict.fromkeys(op_ids) if op_id in known)
-        if chosen != self._document.selection.op_ids:
-            self._change(selection=replace(self._document.selection, op_ids=chosen))
-
-    def select_run(self, index: int | None) -> None:
-        """Select a target run; None selects none."""
-        if index is not None and not 0 <= index < len(self._document.runs):
-            index = None
-        if index != self._document.selection.run:
-            self._change(selection=replace(self._document.selection, run=index))
-
-    def dismiss_problem(self, index: int) -> None:
-        """Take a problem off the list."""
-        self._change(problems=tuple(one for at, one in enumerate(self._document.problems) if at != index))
-
-    def clear_log(self) -> None:
-        """Empty the log."""
-        self._change(log=())
 
     def export_artifact(self, run_index: int, destination: str | Path) -> tuple[Path, ...]:
         """Copy a run's artifact to a file or folder, with its checksum beside it; returns the files written."""

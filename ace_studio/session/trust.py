@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.session.document import Document
-from ace_studio.session.recipe_paths import code_files
 
 
 class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,9 +90,9 @@ def file_sha256(path: Path) -> str:
 
 
 def files_to_trust(document: Document) -> Iterator[tuple[str, str]]:
-    """Path and SHA-256 of all that a word of trust is about.
+    """Path and SHA-256 of all that a word of trust is about: what was inspected, and what the engine asked for.
 
-    That is the file that was inspected, what the engine asked trust for, and other code that the recipe names.
+    Only contents that were shown. A file that changed since then, or was never shown, is asked for again.
     """
     report = document.file
     if report is not None and report.sha256:
@@ -102,9 +100,6 @@ def files_to_trust(document: Document) -> Iterator[tuple[str, str]]:
     for problem in document.problems:
         if problem.code is ErrorCode.UNTRUSTED and (sha256 := _hash_in(problem)):
             yield problem.where, sha256
-    for file in code_files(document.recipe, Path(document.folder)):
-        with suppress(OSError):
-            yield str(file), file_sha256(file)
 
 
 def _hash_in(problem: Problem) -> str:

@@ -207,6 +207,15 @@ def test_a_file_trusted_once_stays_trusted_until_it_changes(
     assert later.document.needs_trust
 
 
+def test_only_what_was_shown_is_trusted(session: Session, engine: FakeEngineLink, model: Path) -> None:
+    session.apply(READY)
+    session.open_path(model)
+    session.apply(inspected(engine.job, "make_model", sha256="shown", path=str(model)))
+    model.write_text("import os  # changed after it was inspected")
+    session.trust_file()
+    assert session.trust.hashes == ("shown",)
+
+
 def test_a_file_without_code_needs_no_trust(session: Session, engine: FakeEngineLink, model: Path) -> None:
     session.apply(READY)
     session.open_path(model)
