@@ -14,7 +14,7 @@ from torch import Tensor
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.flat_call import FlatCall, as_numpy, as_tensor
 from ace_studio.engine.targets.kernels import ReadBack
-from ace_studio.engine.targets.onnx_op_support import onnxruntime_op_problem
+from ace_studio.engine.targets.onnx_op_support import onnxruntime_op_problem, refuse_precisions
 from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.onnx_quantize import apply_plan
 from ace_studio.engine.targets.onnxruntime_profile import profile_kernels
@@ -62,6 +62,7 @@ class OnnxRuntimeTarget(Target):
     def lower(self, job: LoweringJob) -> Lowered:
         """Export once, apply the plan, open a session."""
         self._refuse_missing()
+        refuse_precisions(self, job.plan)
         program = onnx_program_of(job)
         model, notes = apply_plan(program, job, _session_maker(job))
         job.reporter.advance(None, "optimizing for ONNX Runtime")
@@ -70,7 +71,12 @@ class OnnxRuntimeTarget(Target):
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.onnx`` on the CPU."""
         self._refuse_missing()
-        return _flat_function(make_session(path.read_bytes(), threads=threads))
+        try:
+            return _flat_function(make_session(path.read_bytes(), threads=threads))
+        except AceError as error:
+            raise AceError.of(
+                ErrorCode.BAD_FILE, f"ONNX Runtime cannot read {path.name}", why=error.problem.why, where=str(path)
+            ) from error
 
     def _refuse_missing(self) -> None:
         found = self.available()
@@ -166,8 +172,16 @@ def make_session(model: bytes, *, threads: int, device: torch.device | None = No
     providers = providers_for(device or torch.device("cpu"))
     try:
         return onnxruntime.InferenceSession(model, session_options(threads=threads), providers=providers)
-    except RuntimeError as error:
+    except _runtime_errors() as error:
         raise AceError.of(ErrorCode.UNSUPPORTED, "ONNX Runtime refuses the model", why=str(error)[:500]) from error
+
+
+def _runtime_errors() -> tuple[type[Exception], ...]:
+    """Everything that the runtime's compiled part raises; its classes share no base of their own."""
+    from onnxruntime.capi import onnxruntime_pybind11_state  # noqa: PLC0415 - optional package
+
+    known = vars(onnxruntime_pybind11_state).values()
+    return (RuntimeError, *(one for one in known if isinstance(one, type) and issubclass(one, Exception)))
 
 
 def _session_maker(job: LoweringJob) -> Callable[[Any], Any]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.flat_call import FlatCall, as_numpy, as_tensor
 from ace_studio.engine.targets.kernels import ReadBack
-from ace_studio.engine.targets.onnx_op_support import openvino_op_problem
+from ace_studio.engine.targets.onnx_op_support import openvino_op_problem, refuse_precisions
 from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.openvino_compress import compress
 from ace_studio.engine.targets.openvino_import import import_openvino
@@ -71,6 +71,7 @@ class OpenVinoTarget(Target):
                 why="it is compared with eager on the same device, and OpenVINO has no CUDA device",
                 remedy="Measure on the CPU.",
             )
+        refuse_precisions(self, job.plan)
         program = onnx_program_of(job)
         model = import_openvino().Core().read_model(program.model.SerializeToString())
         model, notes = compress(

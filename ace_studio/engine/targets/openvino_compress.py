@@ -18,6 +18,8 @@ from ace_studio.records.plan import Precision
 
 INT4_GROUP = 32
 """Weights that share one scale."""
+INT4_SMALLEST_GROUP = 4
+"""Where the usual group does not divide the row, smaller ones are tried, down to this; else 8 bits would stay."""
 _INNER_NAMES = ("", "/WithoutBiases")
 """A node with a bias becomes two: the arithmetic under this suffix, and the addition under the node's name."""
 _WEIGHT_ONLY = (Precision.INT8_WEIGHT, Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT)
@@ -111,7 +113,7 @@ def _compress_weights(model: Any, program: OnnxProgram, nodes: set[str], precisi
             all_layers=True,
             ignored_scope=scope,
             advanced_parameters=nncf.AdvancedCompressionParameters(
-                group_size_fallback_mode=nncf.GroupSizeFallbackMode.ADJUST
+                group_size_fallback_mode=nncf.GroupSizeFallbackMode.ADJUST, min_adjusted_group_size=INT4_SMALLEST_GROUP
             ),
         )
 
