@@ -168,6 +168,16 @@ def test_a_long_chain_is_cut_into_columns_and_none_is_a_hairline():
     assert overlaps(layout.x, layout.y, np.full(count, 128.0), np.full(count, 46.0)) == 0
 
 
+def test_a_port_never_gets_a_column_of_its_own():
+    edges = [Edge(source=3, target=0), *(Edge(source=at, target=at + 1) for at in range(2)), Edge(source=2, target=4)]
+    problem = BlockProblem(
+        widths=(200.0,) * 3, heights=(1200.0, 60.0, 900.0), edges=tuple(edges), entering=1, leaving=1
+    )
+    layout = lay_out(problem)
+    assert layout.columns == 2
+    assert layout.entering_x[0] == pytest.approx(layout.x[0] + 100.0)
+
+
 def test_an_edge_too_long_to_draw_becomes_a_stub_at_both_ends():
     count = 6000
     chain = [Edge(source=at, target=at + 1) for at in range(count - 1)]

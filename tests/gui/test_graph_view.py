@@ -385,6 +385,25 @@ def test_a_click_in_the_legend_dims_the_ops_of_an_entry(view, qtbot):
     assert "#11aa77" in colours_in(picture_of(view))
 
 
+def test_the_legend_folds_to_its_title(view, qtbot):
+    tall = view.legend.height()
+    qtbot.mouseClick(view.legend.title, LEFT)
+    assert view.legend.height() < tall
+    assert not view.legend.entries[0].isVisible()
+    assert view.legend.geometry().bottom() <= view.canvas.height()
+
+
+def test_a_found_op_is_not_hidden_under_map_or_legend(view):
+    view.open_everything()
+    view.zoom_by(1.2 / view.canvas.camera.scale)
+    view.search("add")
+    for _ in range(5):
+        view.search_next()
+        place = middle(view, view.canvas.current)
+        assert not view.minimap.geometry().contains(place)
+        assert not view.legend.geometry().contains(place)
+
+
 def test_a_block_counts_the_categories_of_its_ops(view):
     view.set_colouring(precision_colouring(view.picture.table))
     counts = view.picture.mix[block(view, "layers") - view.picture.tree.root]

@@ -122,17 +122,19 @@ class Arrangement:
     def open_readably(self, limit: int = READABLE) -> None:
         """Open blocks level by level while at most about `limit` boxes are visible.
 
-        Equal blocks open together; runs of identical layers stay closed, as one says as much as twelve.
+        Blocks of one class and size open together or not at all. Runs of identical layers stay closed, as one
+        says as much as twelve.
         """
         shown = len(self.tree.children(self.tree.root))
         level = [int(child) for child in self.tree.children(self.tree.root) if self.is_block(int(child))]
         opened: list[int] = []
         while level:
-            alike: dict[int, list[int]] = {}
+            alike: dict[tuple[str, int], list[int]] = {}
             for block in level:
                 if self.tree.repeats[block - self.tree.root]:
                     continue
-                alike.setdefault(int(self.tree.signature[block]), []).append(block)
+                kind = self.tree.types[block - self.tree.root], len(self.tree.children(block))
+                alike.setdefault(kind, []).append(block)
             level = []
             for blocks in sorted(alike.values(), key=lambda blocks: len(self.tree.children(blocks[0])) * len(blocks)):
                 more = len(blocks) * (len(self.tree.children(blocks[0])) - 1)

@@ -186,7 +186,7 @@ class Sheet:
         slack = sum(tall) / (len(breaks) + 1) * 0.15
         for rank in breaks:
             above, near = 0.0, [rank]
-            while above <= slack and near[-1] - 1 > (moved[-1] if moved else 0):
+            while above <= slack and near[-1] - 1 > (moved[-1] if moved else 0) and tall[near[-1] - 1]:
                 above += tall[near[-1]]
                 near.append(near[-1] - 1)
             near = [at for at in near[: max(1, len(near) - 1)] if not moved or at > moved[-1]]
@@ -317,12 +317,14 @@ class Sheet:
 
 def _fill(tall: list[float], gap: float, *, limit: float) -> list[int]:
     """Fill columns of a given height from the first band on; returns the last rank of each column but the last."""
-    breaks, height = [], 0.0
+    breaks, height, has_nodes = [], 0.0, False
     for rank, band in enumerate(tall):
-        if height and height + band > limit:
+        # Bands without height are rows of ports; a column of its own would only lead lines around.
+        if has_nodes and band and height + band > limit:
             breaks.append(rank - 1)
-            height = 0.0
+            height, has_nodes = 0.0, False
         height += band + gap
+        has_nodes = has_nodes or band > 0
     return breaks
 
 

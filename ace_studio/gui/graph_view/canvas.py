@@ -103,7 +103,9 @@ class GraphCanvas(QWidget):
             self.camera.center_on(
                 (bounds[0] + bounds[2]) / 2, (bounds[1] + bounds[3]) / 2, width=self.width(), height=self.height()
             )
-        self.camera.nudge_into_view(bounds, self.width(), self.height())
+        # Far enough from the edge not to end up under the map or the legend.
+        margin = min(170.0, 0.25 * min(self.width(), self.height()))
+        self.camera.nudge_into_view(bounds, self.width(), self.height(), margin=margin)
         self._moved()
 
     def zoom(self, factor: float, *, at: tuple[float, float] | None = None) -> None:

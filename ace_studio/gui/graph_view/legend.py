@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap
-from PySide6.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.graph_view.colours import Colouring, GraphColours, text_on
 
@@ -17,12 +17,18 @@ class Legend(QWidget):
 
     filter_changed = Signal(frozenset)
     """Indices of the categories that are switched off."""
+    resized = Signal()
 
     def __init__(self, parent: QWidget) -> None:
         """Start empty and hidden."""
         super().__init__(parent)
         self._colours: GraphColours | None = None
-        self._title = QLabel(self)
+        self._title = QToolButton(self)
+        self._title.setCheckable(True)
+        self._title.setChecked(True)
+        self._title.setToolTip("Show or hide the entries")
+        self._title.toggled.connect(lambda _: self._fold())
+        self._name = ""
         self._box = QVBoxLayout(self)
         self._box.setContentsMargins(10, 8, 10, 8)
         self._box.setSpacing(1)
@@ -30,6 +36,11 @@ class Legend(QWidget):
         self._entries: dict[int, QToolButton] = {}
         self.setAccessibleName("Legend")
         self.hide()
+
+    @property
+    def title(self) -> QToolButton:
+        """The switch that folds the legend."""
+        return self._title
 
     @property
     def entries(self) -> dict[int, QToolButton]:
@@ -50,16 +61,27 @@ class Legend(QWidget):
             button.deleteLater()
         self._entries.clear()
         self._colours = colours
-        self._title.setText(colouring.label[:1].upper() + colouring.label[1:])
-        self._title.setStyleSheet(f"color: {colours.text}; font-weight: 600; padding: 0 2px 3px 2px")
+        self._name = colouring.label[:1].upper() + colouring.label[1:]
+        self._title.setStyleSheet(
+            f"QToolButton {{ color: {colours.text}; font-weight: 600; padding: 0 2px 3px 2px; border: none }}"
+            f"QToolButton:hover, QToolButton:focus {{ color: {colours.accent} }}"
+        )
         counts = np.bincount(category[category >= 0], minlength=len(colouring.categories))
         for at in np.flatnonzero(counts):
             self._entries[int(at)] = button = self._entry(colouring, int(at), count=int(counts[at]))
             self._box.addWidget(button)
-            button.show()
         self.setVisible(bool(self._entries))
+        self._fold()
+
+    def _fold(self) -> None:
+        """Show the entries or only the title."""
+        is_open = self._title.isChecked()
+        self._title.setText(f"{self._name}  {'▾' if is_open else '▸'}")
+        for button in self._entries.values():
+            button.setVisible(is_open)
         self._box.activate()
         self.resize(self.sizeHint())
+        self.resized.emit()
 
     def _entry(self, colouring: Colouring, at: int, *, count: int) -> QToolButton:
         button = QToolButton(self)

@@ -100,6 +100,7 @@ class GraphView(QWidget):
         canvas.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         canvas.customContextMenuRequested.connect(self._open_menu)
         self.legend.filter_changed.connect(self.set_filter)
+        self.legend.resized.connect(self._place_overlays)
         self.breadcrumbs.block_wanted.connect(self._go_to_block)
         self.search_bar.query_changed.connect(self.search)
         self.search_bar.next_wanted.connect(self.search_next)
