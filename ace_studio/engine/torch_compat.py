@@ -193,17 +193,26 @@ def program_guards(program: ExportedProgram) -> tuple[str, ...]:
     return tuple(getattr(program, "_guards_code", ()) or ())
 
 
-def sizes_excluded(program: ExportedProgram) -> list[tuple[tuple[str, ...], int, int]]:
-    """Single sizes for which the graph is not valid: keys of the input (``("batch", "mask")``), dimension, size.
+@dataclass(frozen=True)
+class SizeRule:
+    """A condition on input sizes, as text, with the sizes that it speaks of."""
 
-    A strict export calls its inputs ``("flat_args", "0")`` and so on, by the position of the leaf.
-    """
-    found = []
+    text: str
+    sizes: tuple[tuple[str, tuple[str, ...], int], ...]
+    """Per size: how it is written in the text, keys of the input (``("batch", "mask")``), dimension. A strict export
+    calls its inputs ``("flat_args", "0")`` and so on, by the position of the leaf."""
+
+
+def size_rules(program: ExportedProgram) -> list[SizeRule]:
+    """The conditions under which the graph is valid."""
+    rules = []
     for guard in program_guards(program):
-        if match := re.fullmatch(_INPUT_SIZE + r" != (\d+)", guard):
+        sizes = []
+        for match in re.finditer(_INPUT_SIZE, guard):
             keys = tuple(re.findall(r"\['?([^'\]]+)'?\]", match.group(1)))
-            found.append((keys, int(match.group(2)), int(match.group(3))))
-    return found
+            sizes.append((match.group(0), keys, int(match.group(2))))
+        rules.append(SizeRule(guard, tuple(sizes)))
+    return rules
 
 
 def drop_guards(program: ExportedProgram, needless: Callable[[str], bool]) -> Callable[[], None]:

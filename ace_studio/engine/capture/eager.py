@@ -28,7 +28,8 @@ _BAD_INPUT = re.compile(
     r"mismatch in (shape|size)|sizes of tensors must match|expected input|should be the same|expected (object of )?"
     r"(scalar )?type|expected .* but (got|found)|out of range|dimension out of|index out of|cannot be broadcast|"
     r"kernel size can't be greater|output size is too small|missing \d+ required|unexpected keyword|"
-    r"positional argument|given normalized_shape|not implemented for '(Int|Long|Half|Bool|Byte)",
+    r"positional argument|same dtype|must be Tensor, not|given normalized_shape|"
+    r"not implemented for '(Int|Long|Half|Bool|Byte)",
     re.IGNORECASE,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from torch.export.graph_signature import InputKind
 from ace_studio.engine.flow import Example
 from ace_studio.engine.inspect import readable_symbols, rename_symbols
 from ace_studio.engine.shapes import InputDims, example_at, unseen_sizes
-from ace_studio.engine.torch_compat import size_at, size_hint, size_symbols, size_text, sizes_excluded, symbol_ranges
+from ace_studio.engine.torch_compat import size_at, size_hint, size_rules, size_symbols, size_text, symbol_ranges
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
 
@@ -30,17 +31,29 @@ class GraphInputs:
         self.sizes: list[tuple[Any, ...]] = _placeholder_sizes(self.program)
         self.symbols = readable_symbols(self.program)
         self.ranges = symbol_ranges(self.program)
-        self.excluded = self._excluded()
+        self.excluded: dict[tuple[str, int], list[int]] = {}
+        self.rules: dict[tuple[str, int], list[str]] = {}
+        self._read_rules()
 
-    def _excluded(self) -> dict[tuple[str, int], list[int]]:
-        found: dict[tuple[str, int], list[int]] = {}
-        for keys, dim, size in sizes_excluded(self.program):
-            name = ".".join(keys)
-            if keys[0] == "flat_args" and keys[1].isdigit() and int(keys[1]) < len(self.leaf_names):
-                name = self.leaf_names[int(keys[1])]
-            if size != 1:
-                found.setdefault((name, dim), []).append(size)
-        return found
+    def _read_rules(self) -> None:
+        """Sort the graph's conditions: single sizes that are excluded, and rules that only words can tell."""
+        for rule in size_rules(self.program):
+            text = rule.text
+            places = [(self._name(keys), dim) for _, keys, dim in rule.sizes]
+            for (written, _, _), (name, dim) in zip(rule.sizes, places, strict=True):
+                text = text.replace(written, f"{name}.{dim}")
+            if match := re.fullmatch(r"[\w.]+ != (\d+)", text):
+                if int(match.group(1)) != 1:
+                    self.excluded.setdefault(places[0], []).append(int(match.group(1)))
+            elif not re.fullmatch(r"[\w.]+ (==|>=|<=|>|<) [\w.]+", text):
+                for place in dict.fromkeys(places):
+                    self.rules.setdefault(place, []).append(text)
+
+    def _name(self, keys: Sequence[str]) -> str:
+        """The user's name of an input that the graph calls by its keys."""
+        if keys[0] == "flat_args" and keys[1].isdigit() and int(keys[1]) < len(self.leaf_names):
+            return self.leaf_names[int(keys[1])]
+        return ".".join(keys)
 
     def free_symbols(self) -> list[str]:
         """The tracer's names of all symbols in input sizes, in order."""
@@ -101,7 +114,7 @@ class GraphInputs:
             index=dim,
             verdict=DimVerdict.DYNAMIC,
             size=size_hint(size),
-            symbol=rename_symbols(size_text(size), self.symbols),
+            symbol=rename_symbols(size_text(size), self.symbols).replace(" ", ""),
             min=max(low or 1, 1),
             max=high,
             verified_sizes=tuple(verified),
@@ -131,6 +144,8 @@ class GraphInputs:
         proof = f"also run at {_listed(unseen)}" if unseen else "no other size could be tried"
         excluded = self.excluded.get((one.name, dim))
         limit = f", but not valid at {_listed(sorted(excluded))}, where the code takes another path" if excluded else ""
+        rules = self.rules.get((one.name, dim))
+        limit += f"; only where {' and '.join(rules[:3])}" if rules else ""
         return f"{cause}; {proof}{limit}"
 
 

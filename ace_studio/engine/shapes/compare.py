@@ -99,7 +99,7 @@ def _difference(column: Sequence[Leaf]) -> Problem | None:
 def _pair_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, str] | None:
     one, other = first.tensor, leaf.tensor
     if one is None or other is None:
-        if one is other is None and type(first.value) is type(leaf.value) and first.value == leaf.value:
+        if one is other is None and _is_same_value(first.value, leaf.value):
             return None
         return (
             f"Input '{first.name}' is {_kind(first)} in example 1 and {_kind(leaf)} in example {number}",
@@ -119,6 +119,15 @@ def _pair_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, st
             "Convert the examples to one type.",
         )
     return None
+
+
+def _is_same_value(one: object, other: object) -> bool:
+    if type(one) is not type(other):
+        return False
+    try:
+        return bool(one == other)
+    except (ValueError, TypeError, RuntimeError):
+        return False  # an array, whose comparison is not one truth; a graph cannot hold it as a plain value
 
 
 def _kind(leaf: Leaf) -> str:

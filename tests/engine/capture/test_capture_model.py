@@ -137,6 +137,44 @@ def test_the_cases_of_the_vendors_questions_are_right_size_one_included(
     assert [key for key, dim in dims(captured).items() if dim.verdict is DimVerdict.DYNAMIC] == dynamic
 
 
+class Tied(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.cat([x, x], 1)[:, 1:] + y
+
+
+def test_sizes_that_follow_from_each_other_are_kept_together() -> None:
+    captured, _ = capture(Tied(), [(torch.ones(2, n), torch.ones(2, 2 * n - 1)) for n in (4, 6)])
+    found = dims(captured)
+    assert found["x.1"].verdict is found["y.1"].verdict is DimVerdict.DYNAMIC
+    assert "s0" in (found["y.1"].symbol or "")
+    assert captured.unseen
+    for example in captured.unseen:
+        x, y = example.tensors()
+        assert y.shape[1] == 2 * x.shape[1] - 1
+
+
+def test_a_rule_that_sizes_must_obey_is_told_in_the_verdict() -> None:
+    captured, _ = capture(nn.PixelUnshuffle(2), [(torch.ones(1, 1, 8, 8),), (torch.ones(1, 1, 12, 12),)])
+    assert "only where" in dims(captured)["input.2"].reason
+    assert "input.2 // 2" in dims(captured)["input.2"].reason
+
+
+def test_a_model_that_counts_in_a_buffer_is_captured_and_keeps_its_count() -> None:
+    class Counts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("n", torch.zeros(()))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.n.add_(1)
+            return x + self.n
+
+    module = Counts()
+    _, report = capture(module, [(torch.ones(2, 3),)])
+    assert report.rung == "export"
+    assert float(module.n) == 0
+
+
 def test_the_strict_rung_rescues_what_the_first_cannot_and_the_first_says_why() -> None:
     captured, report = capture_tiny("square_root_of_length")
     assert report.rung == "export-strict"
