@@ -15,7 +15,7 @@ from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.messages import DoctorRequest, InspectRequest, RunRequest, TraceRequest
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipe import InputsChoice, ModelChoice, Recipe
-from ace_studio.records.recipe_file import read_recipe
+from ace_studio.records.recipe_file import read_recipe, recipe_text
 from ace_studio.records.results import Result, ResultStatus, decode_result
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.history import History
@@ -175,11 +175,21 @@ def _run_recipe(recipe: Recipe, folder: Path, *, out: Path, trust: bool, console
     if answer.problems or answer.result is None:
         return _fail(answer.problems, console, capture=answer, out=out)
     result = answer.result
+    _remember(result, recipe, folder, out=out, console=console)
     if console.as_json:
         console.print_json(_to_json(result))
     else:
         show_result(result, out, console)
     return _exit_code_of(result, console)
+
+
+def _remember(result: Result, recipe: Recipe, folder: Path, *, out: Path, console: Console) -> None:
+    """Append the run to the history; a history that cannot be written is a remark, never a failed run."""
+    title = f"{folder.name}/{recipe.model.source}"
+    try:
+        History.open_default().add(result, recipe_toml=recipe_text(recipe), title=title, output=str(out.absolute()))
+    except AceError as error:
+        console.say(f"warning: {error.problem.as_text()}")
 
 
 def _exit_code_of(result: Result, console: Console) -> int:

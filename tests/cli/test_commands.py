@@ -22,8 +22,8 @@ from ace_studio.records.results import Baseline, Latency, Result, ResultStatus, 
 class FakeExecutor:
     """Answers every request with a script of events and keeps the request."""
 
-    script = ()
-    requests = []
+    script: tuple = ()
+    requests: list = []  # noqa: RUF012 - shared on purpose: the command makes the instance
 
     def run(self, request):
         FakeExecutor.requests.append(request)
@@ -146,3 +146,13 @@ def test_a_malformed_input_is_a_usage_error(answer_with, recipe, word, capsys):
 def test_report_on_a_folder_without_a_result_says_what_to_name(tmp_path, capsys):
     assert run_command(["report", str(tmp_path)]) == 2
     assert "remedy" in capsys.readouterr().err
+
+
+def test_a_finished_run_is_remembered_and_listed(answer_with, recipe, tmp_path, capsys):
+    answer_with(JobFinished(result=result()))
+    run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--json"])
+    capsys.readouterr()
+    assert run_command(["history", "--json"]) == 0
+    newest = json.loads(capsys.readouterr().out)[0]
+    assert (newest["target"], newest["latency_ms"]) == ("openvino", 2.0)
+    assert newest["output"] == str(tmp_path / "out")
