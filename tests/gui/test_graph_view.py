@@ -12,10 +12,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.graph_view import DARK, LIGHT, Colouring, GraphView
-from ace_studio.gui.graph_view.canvas import EMPTY_TEXT
 from ace_studio.gui.graph_view.colours import FAMILIES, blend, family_of, luminance, text_on
 from ace_studio.gui.graph_view.gestures import inside_polygon
 from ace_studio.gui.graph_view.menu import fill_menu
+from ace_studio.gui.graph_view.painting import EMPTY_TEXT
 from ace_studio.gui.graph_view.search import SearchIndex
 from ace_studio.gui.graph_view.tooltips import tooltip_of
 from ace_studio.records.errors import AceError
@@ -192,6 +192,16 @@ def test_a_box_dragged_with_ctrl_is_zoomed_into(view):
     assert view.canvas.camera.to_screen(left, top)[0] < 400
 
 
+def test_fit_leaves_the_legend_free_where_there_is_room_beside_it(view):
+    view.resize(700, 1000)
+    view.fit()
+    left = view.canvas.camera.to_screen(0, 0)[0]
+    assert view.canvas.shows_everything()
+    assert view.canvas.reserved_left > 0
+    right = view.canvas.camera.to_screen(view.picture.scene.total_width, 0)[0]
+    assert left >= view.canvas.reserved_left or right == pytest.approx(view.canvas.width() - 14)
+
+
 def test_a_fitted_graph_stays_fitted_when_the_window_shrinks(view):
     view.fit()
     view.resize(700, 500)
@@ -311,7 +321,7 @@ def test_keys_of_the_window_pass_through(view):
         ("shape:8x4", 20),
         ("device:cuda", 0),
         ("/add_[0-2]/", 3),
-        ("/^linear_\\d/", 5),
+        ("/^linear_\\d$/", 5),
         ("", 0),
     ],
 )

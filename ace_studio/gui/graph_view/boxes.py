@@ -193,7 +193,7 @@ def _write_op(stage: Stage, row: int, rect: np.ndarray, *, ink: QColor) -> None:
     if letter and stage.op_height >= ROUND_FROM:
         room -= _badge(stage, letter, (left + width, top + height / 2), ink=ink) + 4 * scale
     if not full:
-        larger = 1.35 if detail else 1.0
+        larger = 1.0 if stage.op_height >= FULL_TEXT_FROM else 1.35
         pixels = max(7, round(min(13.0 * scale * larger, height * 0.62)))
         stage.texts.draw(stage.painter, title, (left + side, top + height / 2, room), pixels=pixels, colour=ink)
         return

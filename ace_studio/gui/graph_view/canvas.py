@@ -23,14 +23,13 @@ from ace_studio.gui.graph_view.camera import Camera
 from ace_studio.gui.graph_view.colours import DARK, GraphColours
 from ace_studio.gui.graph_view.gestures import Drag, DragKind, drag_kind, finish_drag
 from ace_studio.gui.graph_view.keys import handle_key
-from ace_studio.gui.graph_view.painting import paint_scene
+from ace_studio.gui.graph_view.painting import EMPTY_HINT, EMPTY_TEXT, draw_empty, paint_scene
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.stage import Stage
 from ace_studio.gui.graph_view.texts import TextCache
 from ace_studio.gui.graph_view.tooltips import tooltip_of
 
-EMPTY_TEXT = "No graph yet"
-EMPTY_HINT = "Open a model and trace it; its graph appears here."
+FIT_MARGIN = 14.0
 WHEEL_STEP = 1.0015
 """Zoom per eighth of a degree of the wheel; one notch is 120 of them."""
 
@@ -55,6 +54,8 @@ class GraphCanvas(QWidget):
         self.current = -1
         self.hovered = -1
         self.drag: Drag | None = None
+        self.reserved_left = 0.0
+        """So many pixels at the left are covered, and left free by `fit` where there is room at the right."""
         self._is_fitted = True
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -83,6 +84,9 @@ class GraphCanvas(QWidget):
             scene = self.picture.scene
             whole = (0.0, 0.0, scene.total_width, scene.total_height)
             self.camera.show(whole, self.width(), self.height())
+            left = self.camera.dx
+            right = self.width() - self.camera.to_screen(scene.total_width, 0)[0]
+            self.camera.dx += max(0.0, min(self.reserved_left - left, right - FIT_MARGIN))
         self._moved()
         self._is_fitted = True
 
@@ -261,7 +265,7 @@ class GraphCanvas(QWidget):
         painter = QPainter(self)
         painter.fillRect(event.rect(), QColor(self.colours.background))
         if self.picture is None or not len(self.picture.table):
-            self._draw_empty(painter)
+            draw_empty(painter, self.texts, self.colours, self.width(), self.height())
         else:
             stage = self._stage(painter, self.picture)
             # The map lies over the canvas: when it alone changes, only the part below it is drawn again.
@@ -284,17 +288,6 @@ class GraphCanvas(QWidget):
             current=self.current if self.hasFocus() else -1,
             hovered=self.hovered,
         )
-
-    def _draw_empty(self, painter: QPainter) -> None:
-        middle = self.rect().center()
-        for text, pixels, colour, down in (
-            (EMPTY_TEXT, 17, self.colours.text, -14),
-            (EMPTY_HINT, 13, self.colours.text_dim, 14),
-        ):
-            font, metrics = self.texts.font(pixels, bold=pixels > 14)
-            painter.setFont(font)
-            painter.setPen(QColor(colour))
-            painter.drawText(round(middle.x() - metrics.horizontalAdvance(text) / 2), middle.y() + down, text)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """Keep a fitted graph fitted, else keep the middle."""

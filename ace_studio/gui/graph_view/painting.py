@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from PySide6.QtGui import QColor, QPainter
+
 from ace_studio.gui.graph_view.boxes import draw_boxes
+from ace_studio.gui.graph_view.colours import GraphColours
 from ace_studio.gui.graph_view.frames import draw_frame_names, draw_frames
 from ace_studio.gui.graph_view.lines import draw_lines
 from ace_studio.gui.graph_view.stage import LINES_FROM, Stage
+from ace_studio.gui.graph_view.texts import TextCache
+
+EMPTY_TEXT = "No graph yet"
+EMPTY_HINT = "Open a model and trace it; its graph appears here."
 
 
 def paint_scene(stage: Stage) -> None:
@@ -16,3 +23,15 @@ def paint_scene(stage: Stage) -> None:
         draw_lines(stage)
     draw_boxes(stage)
     draw_frame_names(stage)
+
+
+def draw_empty(painter: QPainter, texts: TextCache, colours: GraphColours, width: int, height: int) -> None:
+    """Say that there is no graph and how to get one."""
+    for text, pixels, colour, down in (
+        (EMPTY_TEXT, 17, colours.text, -14),
+        (EMPTY_HINT, 13, colours.text_dim, 14),
+    ):
+        font, metrics = texts.font(pixels, bold=pixels > 14)
+        painter.setFont(font)
+        painter.setPen(QColor(colour))
+        painter.drawText(round((width - metrics.horizontalAdvance(text)) / 2), height // 2 + down, text)

@@ -1,7 +1,7 @@
 """Finding ops by what is known about them.
 
 A query is words, all of which must be found, in any case: ``conv 1x64``. A word may name a column: ``op:conv``,
-``name:``, ``module:``, ``shape:``, ``dtype:``, ``device:``. ``/.../`` is a regular expression over all columns.
+``name:``, ``module:``, ``shape:``, ``dtype:``, ``device:``. ``/.../`` is a regular expression that one of the columns must contain.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SearchIndex:
             return []
         if len(query) > 1 and query.startswith("/"):
             pattern = re.compile(query[1:].removesuffix("/"), re.IGNORECASE)
-            return [row for row, text in enumerate(self._all) if pattern.search(text)]
+            return self._find_pattern(pattern)
         rows: list[int] | None = None
         for word in query.lower().split():
             column, colon, rest = word.partition(":")
@@ -54,3 +54,12 @@ class SearchIndex:
             else:
                 rows = [row for row in rows if wanted in texts[row]]
         return rows or []
+
+    def _find_pattern(self, pattern: re.Pattern[str]) -> list[int]:
+        """Rows with a column that contains the pattern; each different text is looked at once."""
+        found = set()
+        for texts in self._columns.values():
+            hits = {text for text in set(texts) if pattern.search(text)}
+            if hits:
+                found.update(row for row, text in enumerate(texts) if text in hits)
+        return sorted(found)

@@ -10,7 +10,7 @@ from ace_studio.gui.graph_view.colours import GraphColours
 
 HELP = (
     "Words are searched in name, operator, module, shape, type and device.\n"
-    "op:conv   name:add   module:layer1   shape:1x64   dtype:float16   device:cuda   /regular.*expression/\n"
+    "op:conv   name:add   module:layer1   shape:1x64   dtype:float16   device:cuda   /regular.*expression$/\n"
     "Enter: next, Shift+Enter: previous, Esc: back to the graph"
 )
 

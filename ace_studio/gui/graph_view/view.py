@@ -130,6 +130,7 @@ class GraphView(QWidget):
             self.search(self.search_bar.field.text())
         self._show_legend()
         self._place_overlays()
+        self.canvas.fit()
 
     def set_colouring(self, colouring: Colouring | None) -> None:
         """Colour by a property of the ops; None goes back to the kinds of ops."""
@@ -174,6 +175,8 @@ class GraphView(QWidget):
         self._show_map()
         self.legend.setVisible(room and bool(self.legend.entries) and canvas.height() > self.legend.height() + 60)
         bottom = canvas.height() - OVERLAY_GAP
+        legend_right = self.legend.width() + 2 * OVERLAY_GAP if self.legend.isVisible() else 0
+        canvas.reserved_left = float(legend_right)
         self.minimap.move(canvas.width() - self.minimap.width() - OVERLAY_GAP, bottom - self.minimap.height())
         self.legend.move(OVERLAY_GAP, bottom - self.legend.height())
 
