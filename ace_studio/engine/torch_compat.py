@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
 import inspect
 import re
 import traceback
@@ -287,6 +288,9 @@ class CompiledNode:
 
 def register_quantized_ops() -> None:
     """Make the ``quantized_decomposed`` ops known, which a saved int8 program calls."""
+    import torch.ao.quantization.fx._decomposed  # noqa: F401, PLC0415 - importing it registers them
+
+    importlib.import_module("torch.ao.quantization.fx._decomposed")
 
 
 def half_precision_problem(dtype: torch.dtype) -> str:

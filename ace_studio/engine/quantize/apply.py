@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from torch import Tensor, fx
+from torch import fx
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.casts import HALF_DTYPES, insert_casts
-from ace_studio.engine.quantize.dynamic import quantize_linears_dynamically
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
-from ace_studio.engine.quantize.pt2e import quantize_statically
+from ace_studio.engine.quantize.pt2e import quantize_int8
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import Precision
 
@@ -45,16 +44,17 @@ def apply_plan(
     if convolutions:
         reporter.phase(Phase.COMPRESS, "folding batch norms")
         rewritten.folded = fold_batch_norms(rewritten.graph_module, convolutions)
-    dynamic = plan.ops_at(Precision.INT8_DYNAMIC)
-    if dynamic:
-        reporter.phase(Phase.COMPRESS, "int8 linears")
-        rewritten.refused |= quantize_linears_dynamically(rewritten.graph_module, dynamic)
-    static = plan.ops_at(Precision.INT8_STATIC)
-    if static:
-        reporter.phase(Phase.CALIBRATE)
-        examples: list[list[Tensor]] = [example.tensors() for example in calibration()]
-        rewritten.graph_module, refused = quantize_statically(
-            rewritten.graph_module, static, examples, reporter=reporter
+    static, dynamic = plan.ops_at(Precision.INT8_STATIC), plan.ops_at(Precision.INT8_DYNAMIC)
+    if static or dynamic:
+        reporter.phase(Phase.CALIBRATE if static else Phase.COMPRESS, "int8 ops")
+        examples = calibration() if static else [captured.example]  # weights' grids need a run too
+        flat = [example.tensors() for example in examples]
+        rewritten.graph_module, refused = quantize_int8(
+            rewritten.graph_module,
+            static=static,
+            dynamic=dynamic,
+            calibration=[example.tensors() for example in examples],
+            reporter=reporter,
         )
         rewritten.refused |= refused
     if plan.precisions & set(HALF_DTYPES):

@@ -1,4 +1,4 @@
-"""Static int8 in the captured graph, by torchao's PT2E flow, with a quantizer that speaks of op ids.
+"""int8 in the captured graph, static and dynamic, by torchao's PT2E flow, with a quantizer that speaks of op ids.
 
 torchao's own x86 quantizer looks for patterns of modules, which a non-strict capture does not have (on a ResNet50 it
 says "more than one output node"), and changes Inductor's global settings when it is imported. Ours annotates exactly
@@ -25,6 +25,8 @@ STATIC_INT8_OPS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten
 """Ops with stored weights that Inductor has int8 kernels for."""
 PASSING_OPS = frozenset({"aten.max_pool2d.default"})
 """Ops that hand int8 values through unchanged, on the grid of their input."""
+DYNAMIC_INT8_OPS = frozenset({"aten.linear.default"})
+"""Ops whose activations can get a grid at every call."""
 _WIDE_CHANNELS = 4
 _CONV1D_DEFAULTS = (None, None, None, [1], [0], [1], 1)
 INSTALL_LINE = "pip install 'torchao>=0.14,<0.20'"
@@ -37,26 +39,36 @@ def static_problem(op: str) -> str:
     return f"torch has no int8 kernel for {op} here; it computes in float between quantized ops"
 
 
+def dynamic_problem(op: str) -> str:
+    """Empty if the operator can be dynamic int8 in a torch graph, else why not."""
+    return (
+        "" if op in DYNAMIC_INT8_OPS else f"only linear ops can be int8-dynamic in a torch graph, {op} stays in float"
+    )
+
+
 def is_torchao_installed() -> bool:
     """Whether torchao is there; nothing is imported."""
     return importlib.util.find_spec("torchao") is not None
 
 
-def quantize_statically(
+def quantize_int8(
     graph_module: fx.GraphModule,
-    planned: Collection[str],
-    calibration: Sequence[Sequence[Tensor]],
     *,
+    static: Collection[str] = (),
+    dynamic: Collection[str] = (),
+    calibration: Sequence[Sequence[Tensor]],
     reporter: Reporter,
 ) -> tuple[fx.GraphModule, dict[str, str]]:
-    """Observe the inputs of the planned ops over the calibration examples and give the graph with int8 weights.
+    """Give the graph with int8 weights and int8 inputs of the planned ops.
 
-    Weights are symmetric per output channel, activations affine per tensor (uint8, ranges by histogram).
+    Weights are symmetric per output channel, activations affine per tensor (uint8): with ranges by histogram over the
+    calibration examples where static, found anew at every call where dynamic.
 
     Args:
         graph_module: A `flat_graph`; it is changed.
-        planned: Op ids at int8-static.
-        calibration: Flat tensor inputs of each example.
+        static: Op ids at int8-static.
+        dynamic: Op ids at int8-dynamic; only linear ops can be.
+        calibration: Flat tensor inputs of each example, at least one; static ranges are found on them.
         reporter: Hears of every example.
 
     Returns: The quantized graph, and op id -> why it was left in float.
@@ -65,10 +77,13 @@ def quantize_statically(
     if not is_torchao_installed():
         raise AceError.of(
             ErrorCode.NOT_INSTALLED,
-            "Static int8 in a torch graph needs torchao, which is not installed",
+            "int8 in a torch graph needs torchao, which is not installed",
             remedy=INSTALL_LINE,
         )
-    nodes, refused = _choose(graph_module, planned)
+    nodes, refused = _choose(graph_module, {*static, *dynamic})
+    for node in [node for node in nodes if node.meta[OP_ID] in dynamic and str(node.target) not in DYNAMIC_INT8_OPS]:
+        refused[node.meta[OP_ID]] = dynamic_problem(str(node.target))
+        nodes.remove(node)
     if not nodes:
         return graph_module, refused
     nodes = [_as_two_dimensional(graph_module, node) for node in nodes]
@@ -78,7 +93,8 @@ def quantize_statically(
     with _quiet():
         from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e  # noqa: PLC0415 - slow
 
-        observed = prepare_pt2e(graph_module, _make_quantizer(nodes))
+        dynamic_names = {node.name for node in nodes if node.meta[OP_ID] in dynamic}
+        observed = prepare_pt2e(graph_module, _make_quantizer(nodes, dynamic_names))
         for index, example in enumerate(calibration):
             reporter.advance(index / len(calibration), f"example {index + 1} of {len(calibration)}")
             observed(*example)
@@ -189,9 +205,9 @@ def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
     node.args = (repeated, add_constant(graph_module, name, wide, before=node), *node.args[2:])
 
 
-def _make_quantizer(nodes: Sequence[fx.Node]) -> Any:
+def _make_quantizer(nodes: Sequence[fx.Node], dynamic_names: Collection[str]) -> Any:
     """Torchao's `Quantizer` over these nodes. Made here because the base class can only be imported with torchao."""
-    from torchao.quantization.pt2e import HistogramObserver, PerChannelMinMaxObserver  # noqa: PLC0415 - slow
+    from torchao.quantization.pt2e import HistogramObserver, PerChannelMinMaxObserver, PlaceholderObserver  # noqa: PLC0415 - slow
     from torchao.quantization.pt2e.quantizer import (  # noqa: PLC0415 - slow
         QuantizationAnnotation,
         QuantizationSpec,
@@ -206,6 +222,14 @@ def _make_quantizer(nodes: Sequence[fx.Node]) -> Any:
         quant_max=255,
         qscheme=torch.per_tensor_affine,
         observer_or_fake_quant_ctr=HistogramObserver.with_args(eps=epsilon),
+    )
+    fresh = QuantizationSpec(
+        dtype=torch.uint8,
+        quant_min=0,
+        quant_max=255,
+        qscheme=torch.per_tensor_affine,
+        is_dynamic=True,
+        observer_or_fake_quant_ctr=PlaceholderObserver.with_args(eps=epsilon),
     )
     weight = QuantizationSpec(
         dtype=torch.int8,
@@ -231,7 +255,8 @@ def _make_quantizer(nodes: Sequence[fx.Node]) -> Any:
             if str(node.target) in PASSING_OPS:
                 same = SharedQuantizationSpec((node.args[0], node))
                 return QuantizationAnnotation({node.args[0]: activation}, output_qspec=same, _annotated=True)
-            return QuantizationAnnotation({node.args[0]: activation, node.args[1]: weight}, _annotated=True)
+            given = fresh if node.name in dynamic_names else activation
+            return QuantizationAnnotation({node.args[0]: given, node.args[1]: weight}, _annotated=True)
 
         def validate(self, model: fx.GraphModule) -> None:
             """Nothing to check: the nodes were chosen by what they are."""

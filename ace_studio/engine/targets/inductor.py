@@ -13,7 +13,7 @@ from torch import Tensor, fx
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
-from ace_studio.engine.quantize.pt2e import INSTALL_LINE, is_torchao_installed, static_problem
+from ace_studio.engine.quantize.pt2e import INSTALL_LINE, dynamic_problem, is_torchao_installed, static_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.eager import refuse_precisions
 from ace_studio.engine.targets.torch_program import TorchLowered, compiler_problem, load_flat_graph, pinned
@@ -21,9 +21,6 @@ from ace_studio.engine.torch_compat import CompiledNode, compile_frozen, half_pr
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import Precision
-
-_UNFUSED_PRODUCT = "aten._int_mm"
-_DYNAMIC_OPS = frozenset({"aten.linear.default"})
 
 
 class InductorTarget(Target):
@@ -40,12 +37,12 @@ class InductorTarget(Target):
 
     def precision_problem(self, precision: Precision) -> str:
         """Why not."""
-        if precision in {Precision.FP32, Precision.INT8_DYNAMIC}:
+        if precision is Precision.FP32:
             return ""
         if precision in HALF_DTYPES:
             return half_precision_problem(HALF_DTYPES[precision])
-        if precision is Precision.INT8_STATIC:
-            return "" if is_torchao_installed() else f"static int8 needs torchao: {INSTALL_LINE}"
+        if precision in {Precision.INT8_STATIC, Precision.INT8_DYNAMIC}:
+            return "" if is_torchao_installed() else f"int8 needs torchao: {INSTALL_LINE}"
         return f"nothing is written for {precision} in Inductor"
 
     def op_problem(self, op: str, precision: Precision) -> str:
@@ -57,9 +54,7 @@ class InductorTarget(Target):
             return cast_problem(op)
         if precision is Precision.INT8_STATIC:
             return static_problem(op)
-        if precision is Precision.INT8_DYNAMIC and op not in _DYNAMIC_OPS:
-            return f"only linear ops can be int8-dynamic in Inductor, {op} stays in float"
-        return ""
+        return dynamic_problem(op) if precision is Precision.INT8_DYNAMIC else ""
 
     def lower(self, job: LoweringJob) -> Lowered:
         """Rewrite the graph as the plan says, then compile it once for all sizes."""
@@ -69,8 +64,6 @@ class InductorTarget(Target):
         refuse_precisions(self, job)
         rewritten = apply_plan(job.captured, job.plan, calibration=job.calibration, reporter=job.reporter)
         run, nodes = compile_graph(rewritten.graph_module, threads=job.threads, reporter=job.reporter)
-        if any(_UNFUSED_PRODUCT in node.target for node in nodes):
-            job.reporter.warn("slow-int8", "Inductor left some int8 products unfused; they run much slower than float")
         return InductorLowered(job, rewritten, run, nodes)
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:

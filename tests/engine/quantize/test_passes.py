@@ -9,11 +9,10 @@ from torch import fx
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.casts import cast_problem, insert_casts
-from ace_studio.engine.quantize.dynamic import quantize_linears_dynamically
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
-from ace_studio.engine.quantize.pt2e import quantize_statically, static_problem
+from ace_studio.engine.quantize.pt2e import quantize_int8, static_problem
 from ace_studio.records.plan import Precision
 
 
@@ -139,23 +138,29 @@ def test_a_convolution_that_may_not_change_keeps_its_batch_norm(conv2d):
 # --- int8 ---
 
 
-def test_a_dynamic_linear_multiplies_integers_and_stays_close(mlp):
-    graph_module = flat_graph(mlp.exported)
-    assert quantize_linears_dynamically(graph_module, {"linear"}) == {}
-    assert _targets(graph_module).count("aten._int_mm.default") == 1
-    assert _targets(graph_module).count("aten.linear.default") == 1
-    assert {tensor.dtype for tensor in graph_module.state_dict().values()} == {torch.int8, torch.float32}
-    assert 30 < sqnr_db([mlp.expected], list(_run(graph_module, mlp.example))) < 100
+def test_a_dynamic_linear_finds_its_grid_at_every_call(mlp):
+    quantized, refused = quantize_int8(
+        flat_graph(mlp.exported), dynamic={"linear"}, calibration=[[mlp.example]], reporter=Reporter()
+    )
+    assert refused == {}
+    assert sum("choose_qparams" in target for target in _targets(quantized)) == 1
+    for factor in (1.0, 1000.0):
+        with torch.no_grad():
+            expected = mlp.module(mlp.example * factor)
+        assert 30 < sqnr_db([expected], list(_run(quantized, mlp.example * factor))) < 100
 
 
-def test_a_row_of_zeros_survives_dynamic_int8(mlp):
-    graph_module = flat_graph(mlp.exported)
-    quantize_linears_dynamically(graph_module, {"linear", "linear_1"})
-    assert bool(_run(graph_module, torch.zeros(2, 16))[0].isfinite().all())
+def test_zeros_survive_dynamic_int8(mlp):
+    quantized, _ = quantize_int8(
+        flat_graph(mlp.exported), dynamic={"linear"}, calibration=[[mlp.example]], reporter=Reporter()
+    )
+    assert bool(_run(quantized, torch.zeros(2, 16))[0].isfinite().all())
 
 
 def test_only_a_linear_can_be_dynamic(conv2d):
-    refused = quantize_linears_dynamically(flat_graph(conv2d.exported), {"conv2d"})
+    _, refused = quantize_int8(
+        flat_graph(conv2d.exported), dynamic={"conv2d"}, calibration=[[conv2d.example]], reporter=Reporter()
+    )
     assert "linear" in refused["conv2d"]
 
 
@@ -165,7 +170,7 @@ def test_static_int8_surrounds_exactly_the_planned_ops(program, request):
     graph_module = flat_graph(given.exported)
     fold_batch_norms(graph_module, _op_ids(graph_module))
     planned = {program, f"{program}_1", "linear"}
-    quantized, refused = quantize_statically(graph_module, planned, [[given.example]], reporter=Reporter())
+    quantized, refused = quantize_int8(graph_module, static=planned, calibration=[[given.example]], reporter=Reporter())
     around = {
         node.meta[OP_ID]
         for node in quantized.graph.nodes
@@ -178,7 +183,9 @@ def test_static_int8_surrounds_exactly_the_planned_ops(program, request):
 
 
 def test_weights_of_static_int8_are_stored_as_int8_per_channel(mlp):
-    quantized, _ = quantize_statically(flat_graph(mlp.exported), {"linear"}, [[mlp.example]], reporter=Reporter())
+    quantized, _ = quantize_int8(
+        flat_graph(mlp.exported), static={"linear"}, calibration=[[mlp.example]], reporter=Reporter()
+    )
     kinds = {tuple(tensor.shape): tensor.dtype for tensor in quantized.state_dict().values()}
     assert kinds[32, 16] is torch.int8
     assert kinds[4, 32] is torch.float32
@@ -187,7 +194,9 @@ def test_weights_of_static_int8_are_stored_as_int8_per_channel(mlp):
 
 def test_an_op_without_int8_kernels_says_so(mlp):
     assert "float" in static_problem("aten.softmax.int")
-    _, refused = quantize_statically(flat_graph(mlp.exported), {"relu"}, [[mlp.example]], reporter=Reporter())
+    _, refused = quantize_int8(
+        flat_graph(mlp.exported), static={"relu"}, calibration=[[mlp.example]], reporter=Reporter()
+    )
     assert set(refused) == {"relu"}
 
 
