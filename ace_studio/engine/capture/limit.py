@@ -36,7 +36,17 @@ def interruptible(limit_s: float, *, should_stop: Callable[[], bool]) -> Iterato
     try:
         yield
     finally:
-        watcher.end()
+        _end(watcher)
+
+
+def _end(watcher: _Watcher) -> None:
+    """Stop the watcher, even if its exception arrives just now."""
+    while True:
+        try:
+            watcher.end()
+        except (RungTimeoutError, RungInterruptedError):
+            continue
+        return
 
 
 class _Watcher(threading.Thread):
