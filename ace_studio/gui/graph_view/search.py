@@ -1,7 +1,8 @@
 """Finding ops by what is known about them.
 
 A query is words, all of which must be found, in any case: ``conv 1x64``. A word may name a column: ``op:conv``,
-``name:``, ``module:``, ``shape:``, ``dtype:``, ``device:``. ``/.../`` is a regular expression that one of the columns must contain.
+``name:``, ``module:``, ``shape:``, ``dtype:``, ``device:``. ``/.../`` is a regular expression that one of the
+columns must contain.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class SearchIndex:
 
     def _find_pattern(self, pattern: re.Pattern[str]) -> list[int]:
         """Rows with a column that contains the pattern; each different text is looked at once."""
-        found = set()
+        found: set[int] = set()
         for texts in self._columns.values():
             hits = {text for text in set(texts) if pattern.search(text)}
             if hits:
