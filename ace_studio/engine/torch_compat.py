@@ -289,7 +289,6 @@ class CompiledNode:
 def register_quantized_ops() -> None:
     """Make the ``quantized_decomposed`` ops known, which a saved int8 program calls."""
     import torch.ao.quantization.fx._decomposed  # noqa: F401, PLC0415 - importing it registers them
-    import torch.ao.quantization.fx._decomposed  # noqa: F401, PLC0415 - importing it registers them
 
     importlib.import_module("torch.ao.quantization.fx._decomposed")
 

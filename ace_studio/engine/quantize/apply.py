@@ -53,7 +53,7 @@ def apply_plan(
             rewritten.graph_module,
             static=static,
             dynamic=dynamic,
-            calibration=[example.tensors() for example in examples],
+            calibration=flat,
             reporter=reporter,
         )
         rewritten.refused |= refused

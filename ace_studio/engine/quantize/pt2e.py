@@ -41,9 +41,7 @@ def static_problem(op: str) -> str:
 
 def dynamic_problem(op: str) -> str:
     """Empty if the operator can be dynamic int8 in a torch graph, else why not."""
-    return (
-        "" if op in DYNAMIC_INT8_OPS else f"only linear ops can be int8-dynamic in a torch graph, {op} stays in float"
-    )
+    return "" if op in DYNAMIC_INT8_OPS else f"only linear ops can be int8-dynamic in torch, {op} stays in float"
 
 
 def is_torchao_installed() -> bool:

@@ -15,19 +15,8 @@ from ace_studio.records.plan import Precision
 
 _WORDS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.float16: Precision.FP16}
 _INT8_KERNELS = ("qconv", "qlinear", "_int_mm", "qmaxpool2d", "quantized.max_pool2d")
-_ARITHMETIC = (
-    *_INT8_KERNELS,
-    "convolution",
-    "linear",
-    "addmm",
-    "aten.mm",
-    "bmm",
-    "baddbmm",
-    "attention",
-    "aten.conv",
-    "lstm",
-    "gru",
-)
+_FLOAT_ARITHMETIC = ("convolution", "aten.conv", "linear", "addmm", "aten.mm", "bmm", "attention", "lstm", "gru")
+_ARITHMETIC = (*_INT8_KERNELS, *_FLOAT_ARITHMETIC)
 _CONVERSIONS = ("aten.to.dtype", "convert_element_type", "quantize_per", "_to_copy", "inductor_force_stride")
 _SIZES = ("sym_size", "sym_numel", "built-in function")
 
