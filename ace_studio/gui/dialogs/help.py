@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QUrl
@@ -13,8 +14,13 @@ from ace_studio.records.places import resource_folder
 
 
 def help_pages() -> tuple[Path, ...]:
-    """The pages in the order of their file names."""
-    return tuple(sorted((resource_folder() / "help").glob("*.md")))
+    """The index, the pages in its order, then what it does not name."""
+    folder = resource_folder() / "help"
+    index = folder / "index.md"
+    linked = re.findall(r"\]\(([\w-]+\.md)\)", index.read_text(encoding="utf-8")) if index.is_file() else []
+    named = [folder / name for name in ("index.md", *linked)]
+    others = sorted(page for page in folder.glob("*.md") if page not in named)
+    return tuple(page for page in (*named, *others) if page.is_file())
 
 
 def page_title(page: Path) -> str:
