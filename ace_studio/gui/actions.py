@@ -18,6 +18,7 @@ from ace_studio.session.document import Document, EngineState
 if TYPE_CHECKING:
     from ace_studio.gui.main_window import MainWindow
 
+Verb = Callable[["MainWindow"], object]
 MENUS = ("&File", "&Edit", "&Engine", "&View", "&Help")
 
 
@@ -50,7 +51,7 @@ class ActionRow:
     id: str
     text: str
     menu: str
-    verb: Callable[[MainWindow], object]
+    verb: Verb
     submenu: str = ""
     shortcut: str = ""
     icon: str = ""
@@ -61,6 +62,18 @@ class ActionRow:
     starts_group: bool = False
     """A line above it in the menu, and before it in the toolbar."""
     tip: str = ""
+
+
+def _set_precision(precision: Precision | None) -> Verb:
+    return lambda window: window.set_precision_of_selection(precision)
+
+
+def _show_panel(panel_id: str) -> Verb:
+    return lambda window: window.show_panel(panel_id, focus=True)
+
+
+def _set_theme(name: str) -> Verb:
+    return lambda window: window.session.set_setting("theme", name)
 
 
 def _file_rows() -> Iterator[ActionRow]:
@@ -93,10 +106,10 @@ def _edit_rows() -> Iterator[ActionRow]:
     for precision in Precision:
         yield ActionRow(id=f"precision-{precision}", text=str(precision), menu=menu, enabled=_has_selection,
                         submenu="&Precision of the selected ops",
-                        verb=lambda window, to=precision: window.set_precision_of_selection(to))  # fmt: skip
+                        verb=_set_precision(precision))  # fmt: skip
     yield ActionRow(id="precision-none", text="As the plan says", menu=menu, enabled=_has_selection,
                     submenu="&Precision of the selected ops",
-                    verb=lambda window: window.set_precision_of_selection(None))  # fmt: skip
+                    verb=_set_precision(None))  # fmt: skip
     yield ActionRow(id="select-none", text="Select &nothing", menu=menu, enabled=_has_selection,
                     verb=lambda window: window.session.select(()))  # fmt: skip
 
@@ -126,18 +139,18 @@ def _view_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="palette", text="&Command palette…", menu=menu, shortcut="Ctrl+K", icon="palette",
                     verb=lambda window: window.open_palette())  # fmt: skip
     yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, enabled=_has_model,
-                    verb=lambda window: window.show_panel("graph", focus=True))  # fmt: skip
+                    verb=_show_panel("graph"))  # fmt: skip
     for number, row in enumerate(PANELS, start=1):
         yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, shortcut=f"Alt+{number}" if number < 10 else "",
                         enabled=_has_model, tip=row.tip,
-                        verb=lambda window, to=row.id: window.show_panel(to, focus=True))  # fmt: skip
+                        verb=_show_panel(row.id))  # fmt: skip
     yield ActionRow(id="toggle-side", text="Choices beside the graph", menu=menu, shortcut="Ctrl+B", starts_group=True,
                     enabled=_has_model, verb=lambda window: window.toggle_area(Place.SIDE))  # fmt: skip
     yield ActionRow(id="toggle-bottom", text="Findings under the graph", menu=menu, shortcut="Ctrl+J",
                     enabled=_has_model, verb=lambda window: window.toggle_area(Place.BOTTOM))  # fmt: skip
     for theme in ("system", *THEMES):
         yield ActionRow(id=f"theme-{theme}", text=theme.replace("-", " ").capitalize(), menu=menu, submenu="&Theme",
-                        verb=lambda window, to=theme: window.session.set_setting("theme", to))  # fmt: skip
+                        verb=_set_theme(theme))  # fmt: skip
 
 
 def _help_rows() -> Iterator[ActionRow]:

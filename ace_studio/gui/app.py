@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from PySide6.QtCore import QCoreApplication, QTimer
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.engine_thread import EngineThread
@@ -17,10 +18,13 @@ from ace_studio.gui.main_window import MainWindow
 from ace_studio.gui.theme import Theme
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import AnyEvent
+from ace_studio.records.places import resource_folder
+from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.folders import UserFolders
 from ace_studio.session.session import Session
 from ace_studio.session.settings import Settings
 
+ENVIRONMENT_TRIES = 3
 USAGE = "usage: ace-studio [open] [PATH]"
 
 
@@ -41,17 +45,26 @@ class Studio:
         self.theme = Theme(application, str(settings.get("theme")))
         self.window = MainWindow(self.session, self.theme, on_first_paint=self._start_engine)
         settings.subscribe(self._setting_changed)
+        self.session.subscribe(self._ask_environment)
+        self._environment_asked = 0
 
     def _apply(self, event: AnyEvent) -> None:
         self.session.apply(event)
 
     def _start_engine(self) -> None:
         self.engine.start()
-        self.session.request_environment()
+
+    def _ask_environment(self, document: Document, parts: frozenset[Part]) -> None:
+        """Once the engine has nothing else to do, ask what it has: targets and devices are grey until then."""
+        is_wanted = document.environment is None and document.activity.state is EngineState.IDLE
+        if is_wanted and Part.ACTIVITY in parts and self._environment_asked < ENVIRONMENT_TRIES:
+            self._environment_asked += 1
+            QTimer.singleShot(0, self.session.request_environment)
 
     def _setting_changed(self, key: str) -> None:
         if key == "interpreter":
             self.session.restart_engine()
+            self._environment_asked = 0
             self.session.request_environment()
 
     def open_first(self, path: str) -> None:
@@ -102,6 +115,7 @@ def _application(settings: Settings) -> QApplication:
     application.setApplicationName("ACE Studio")
     application.setApplicationDisplayName("")
     application.setDesktopFileName("ace-studio")
+    application.setWindowIcon(QIcon(str(resource_folder() / "icons" / "ace-studio.svg")))
     return application
 
 

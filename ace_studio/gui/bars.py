@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
+from pathlib import PurePath
 
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.theme import Theme
 from ace_studio.gui.widgets import GAP, MARGIN, ElidedLabel, button
+from ace_studio.records.recipe_file import recipe_text
+from ace_studio.session.autosave import SavedChoices
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
@@ -38,7 +43,7 @@ class Bar(QFrame):
             self._close.setAutoRaise(True)
             self._close.setToolTip("Dismiss")
             self._close.setAccessibleName("Dismiss")
-            self._close.clicked.connect(lambda: closable())
+            self._close.clicked.connect(lambda _=False: closable())
             self._layout.addWidget(self._close)
         theme.changed.connect(self._restyle)
         self._restyle()
@@ -71,6 +76,7 @@ class Bars(QWidget):
         """Start without any bar."""
         super().__init__()
         self._session = session
+        self._offered: SavedChoices | None = None
         self._dismissed: object = None
         self._hidden_stale: object = None
         self.restore = Bar(theme, mood="info", icon="undo", closable=self._forget_restore)
@@ -92,8 +98,27 @@ class Bars(QWidget):
         """If a window crashed with unsaved choices, say so; nobody has to answer."""
         saved = self._session.restorable()
         if saved:
-            name = (saved[0].recipe_path or saved[0].folder).replace("\\", "/").rpartition("/")[2]
-            self.restore.say("A window ended with unsaved choices", f"They were made for {name or 'a model'}")
+            self._offer(saved[0], "A window ended with unsaved choices")
+
+    def offer_return(self) -> None:
+        """What is open has unsaved choices and something else is about to be opened: they can be brought back."""
+        document = self._session.document
+        if document.is_dirty:
+            kept = SavedChoices(
+                pid=os.getpid(),
+                process_started_s=0.0,
+                folder=document.folder,
+                recipe_path=document.recipe_path,
+                recipe_toml=recipe_text(document.recipe),
+                changed_s=time.time(),
+            )
+            self._offer(kept, "Choices were left unsaved")
+
+    def _offer(self, saved: SavedChoices, headline: str) -> None:
+        recipe = saved.recipe()
+        name = PurePath(saved.recipe_path or (recipe.model.source if recipe else "")).name
+        self._offered = saved
+        self.restore.say(headline, f"They were made for {name or 'a model'}")
 
     def update_from(self, document: Document) -> None:
         """Show the bars that the document asks for."""
@@ -131,10 +156,10 @@ class Bars(QWidget):
         self.stale.hide()
 
     def _restore(self) -> None:
-        saved = self._session.restorable()
         self.restore.hide()
-        if saved:
-            self._session.restore(saved[0])
+        if self._offered is not None:
+            self._session.restore(self._offered)
+            self._offered = None
 
     def _forget_restore(self) -> None:
         self._session.discard_restorable()

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFont,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -151,11 +150,6 @@ class CodeView(QPlainTextEdit):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """Keep the numbers at the left."""
         super().resizeEvent(event)
-        self._make_room()
-
-    def setFont(self, font: QFont) -> None:  # noqa: N802 - Qt's name
-        """Another font."""
-        super().setFont(font)
         self._make_room()
 
     def _make_room(self) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QMimeData, Qt, QTimer, QUrl
+from PySide6.QtCore import QByteArray, QMimeData, Qt, QTimer
 from PySide6.QtGui import (
     QCloseEvent,
-    QDesktopServices,
     QDragEnterEvent,
     QDragLeaveEvent,
     QDropEvent,
-    QKeySequence,
     QPaintEvent,
 )
 from PySide6.QtWidgets import QFileDialog, QMainWindow, QMenu, QStackedWidget, QToolBar, QVBoxLayout, QWidget
@@ -28,6 +27,9 @@ from ace_studio.records.places import example_recipe
 from ace_studio.records.plan import Precision
 from ace_studio.session.document import Document, Part, Verb
 from ace_studio.session.session import Session
+
+if TYPE_CHECKING:
+    from ace_studio.gui.workbench import Workbench
 
 REFRESH_MS = 12
 """Changes that come within this time are shown together: a flood of log lines is one repaint."""
@@ -46,7 +48,7 @@ class MainWindow(QMainWindow):
         self.session = session
         self.theme = theme
         self._on_first_paint: Callable[[], object] | None = on_first_paint
-        self._workbench: QWidget | None = None
+        self._workbench: Workbench | None = None
         self._pending: frozenset[Part] = frozenset(Part)
         self._last_verb = Verb.NONE
         self._runs_seen: object = None
@@ -128,7 +130,7 @@ class MainWindow(QMainWindow):
         return panel_id in {self.workbench.current(place) for place in Place}
 
     @property
-    def workbench(self):  # noqa: ANN201 - its type would have to be imported, and it is loaded late
+    def workbench(self) -> Workbench:
         """The panels, made at the first call."""
         if self._workbench is None:
             from ace_studio.gui.workbench import Workbench  # noqa: PLC0415 - not needed for the first picture
@@ -154,7 +156,7 @@ class MainWindow(QMainWindow):
 
     def open_path(self, path: str) -> None:
         """Open a model file or a recipe."""
-        self._leave_choices()
+        self.bars.offer_return()
         self.session.open_path(path)
 
     def open_dialog(self) -> None:
@@ -217,19 +219,12 @@ class MainWindow(QMainWindow):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.show()
 
-    def open_folder(self, path: str) -> None:
-        """Show a folder in the desktop's file manager."""
-        QDesktopServices.openUrl(QUrl.fromLocalFile(path))
-
     def _fill_recent(self) -> None:
         self._recent_menu.clear()
         for path in self.session.settings.recent_files:
             self._recent_menu.addAction(path).triggered.connect(lambda _=False, to=path: self.open_path(to))
         if self._recent_menu.isEmpty():
             self._recent_menu.addAction("Nothing yet").setEnabled(False)
-
-    def _leave_choices(self) -> None:
-        """Unsaved choices of what is open are kept beside the recipe's own: nothing is asked, nothing is lost."""
 
     # --- look and life ---
 
@@ -286,8 +281,3 @@ class MainWindow(QMainWindow):
 
 def _dropped_path(mime: QMimeData) -> str:
     return next((url.toLocalFile() for url in mime.urls() if url.isLocalFile()), "")
-
-
-def native_keys(shortcut: str) -> str:
-    """A shortcut as the platform writes it."""
-    return QKeySequence(shortcut).toString(QKeySequence.SequenceFormat.NativeText)

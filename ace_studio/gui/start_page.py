@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QWidget
 
 from ace_studio.gui.icons import stroke_pixmap
 from ace_studio.gui.theme import Colours, Theme
-from ace_studio.gui.widgets import GAP, MARGIN, ElidedLabel, button, column, label, row, scrolling
+from ace_studio.gui.widgets import GAP, MARGIN, ElidedLabel, button, clear_layout, column, label, row, scrolling
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -75,10 +75,7 @@ class StartPage(QWidget):
         """Show the recent files."""
         if Part.SETTINGS not in parts:
             return
-        while self._recent_column.count():
-            old = self._recent_column.takeAt(0).widget()
-            if old is not None:
-                old.deleteLater()
+        clear_layout(self._recent_column)
         for path in document.recent_files[:6]:
             self._recent_column.addWidget(self._recent_row(path))
         for part in (self._recent_title, self._recent):

@@ -53,6 +53,10 @@ class StatusLine(QWidget):
         self.cancel_button = button("Cancel (Esc)", session.cancel)
         self.restart_button = button("Start it again", session.restart_engine)
         self._about = QLabel()
+        for each in (self.cancel_button, self.restart_button):
+            each.setStyleSheet("padding: 1px 10px")
+        # The line is as high with its buttons as without: nothing above it moves when a job starts.
+        self.setFixedHeight(self.cancel_button.sizeHint().height() + 4)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(GAP, 2, GAP, 2)
         layout.setSpacing(GAP)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ace_studio.records.places import resource_folder
+
 if TYPE_CHECKING:
     from ace_studio.gui.theme import Colours
 
@@ -29,9 +31,10 @@ QTabBar::tab:focus {{ color: {accent}; }}
 QTabWidget {{ background: {surface}; }}
 QHeaderView {{ background: {raised}; }}
 QHeaderView::section {{ background: {raised}; color: {text_dim}; border: 0; border-right: 1px solid {border};
-  border-bottom: 1px solid {border}; padding: 4px 8px; }}
+  border-bottom: 1px solid {border}; padding: 4px 5px 4px 4px; }}
 QTableView, QTreeView, QListView {{ background: {surface}; border: 0; gridline-color: {border};
   selection-background-color: {accent_fill}; selection-color: {text}; }}
+QTreeView::item {{ padding: 2px 0; }}
 QTableView::item:focus {{ border: 1px solid {accent}; }}
 QTableCornerButton::section {{ background: {raised}; border: 0; }}
 QPlainTextEdit, QTextBrowser {{ border: 0; }}
@@ -47,8 +50,43 @@ QLabel[role="good"] {{ color: {good}; }}
 QLabel[role="warn"] {{ color: {warn}; }}
 QLabel[role="bad"] {{ color: {bad}; }}
 QFrame[role="rule"] {{ background: {border}; border: 0; max-height: 1px; }}
+QPushButton {{ background: {raised}; color: {text}; border: 1px solid {border}; border-radius: 5px;
+  padding: 4px 12px; }}
+QPushButton:hover {{ border-color: {text_dim}; }}
+QPushButton:pressed {{ background: {border}; }}
+QPushButton:focus {{ border-color: {accent}; }}
+QPushButton:disabled {{ color: {text_dim}; background: transparent; }}
+QLineEdit, QComboBox, QAbstractSpinBox {{ background: {surface}; color: {text}; border: 1px solid {border};
+  border-radius: 5px; padding: 3px 7px; min-height: 18px; selection-background-color: {accent_fill};
+  selection-color: {text}; }}
+QLineEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{ border-color: {accent}; }}
+QLineEdit[role="bad"] {{ border-color: {bad}; }}
+QLineEdit:disabled, QComboBox:disabled, QAbstractSpinBox:disabled {{ color: {text_dim}; background: transparent; }}
+QComboBox QLineEdit, QAbstractSpinBox QLineEdit {{ border: 0; padding: 0; min-height: 0; background: transparent; }}
+QComboBox::drop-down {{ border: 0; width: 22px; subcontrol-origin: padding; subcontrol-position: center right; }}
+QComboBox::down-arrow {{ image: url("{icons}/down-{tone}.svg"); width: 11px; height: 11px; }}
+QComboBox QAbstractItemView {{ background: {surface}; border: 1px solid {border}; padding: 2px;
+  selection-background-color: {accent_fill}; selection-color: {text}; outline: 0; }}
+QAbstractSpinBox {{ padding-right: 20px; }}
+QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ border: 0; width: 18px; background: transparent;
+  subcontrol-origin: border; }}
+QAbstractSpinBox::up-button {{ subcontrol-position: top right; }}
+QAbstractSpinBox::down-button {{ subcontrol-position: bottom right; }}
+QAbstractSpinBox::up-button:hover, QAbstractSpinBox::down-button:hover {{ background: {raised}; }}
+QAbstractSpinBox::up-arrow {{ image: url("{icons}/up-{tone}.svg"); width: 9px; height: 9px; }}
+QAbstractSpinBox::down-arrow {{ image: url("{icons}/down-{tone}.svg"); width: 9px; height: 9px; }}
+QCheckBox {{ spacing: 8px; }}
+QCheckBox::indicator {{ width: 14px; height: 14px; border: 1px solid {text_dim}; border-radius: 4px;
+  background: {surface}; }}
+QCheckBox::indicator:hover, QCheckBox:focus::indicator {{ border-color: {accent}; }}
+QCheckBox:focus {{ color: {accent}; }}
+QCheckBox::indicator:checked {{ background: {accent}; border-color: {accent};
+  image: url("{icons}/check-{tone}.svg"); }}
+QCheckBox::indicator:disabled {{ border-color: {border}; }}
+QCheckBox::indicator:checked:disabled {{ background: {border}; border-color: {border}; }}
+QCheckBox:disabled {{ color: {text_dim}; }}
 QPushButton[role="primary"], QToolButton[role="primary"] {{ background: {accent}; color: {on_accent};
-  border: 1px solid {accent}; border-radius: 5px; padding: 5px 16px; font-weight: 600; }}
+  border: 1px solid {accent}; border-radius: 5px; padding: 4px 14px; font-weight: 600; }}
 QPushButton[role="primary"]:hover {{ border-color: {text}; }}
 QPushButton[role="primary"]:focus {{ border: 1px solid {text}; }}
 QPushButton[role="primary"]:disabled {{ background: {raised}; color: {text_dim}; border-color: {border}; }}
@@ -68,4 +106,5 @@ QFrame[role="drop"][over="true"] {{ border-color: {accent}; background: {info_fi
 def stylesheet(colours: Colours) -> str:
     """The application's stylesheet in the colours of a theme."""
     values = {name: value for name, value in vars(colours).items() if isinstance(value, str)}
-    return _TEMPLATE.format_map(values)
+    icons = (resource_folder() / "icons").as_posix()
+    return _TEMPLATE.format_map(values | {"icons": icons, "tone": "on-dark" if colours.is_dark else "on-light"})

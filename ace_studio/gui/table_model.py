@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
-from PySide6.QtGui import QBrush, QColor
+from PySide6.QtGui import QBrush, QColor, QPainter, QPixmap
 
 AnyIndex = QModelIndex | QPersistentModelIndex
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -36,8 +36,8 @@ class Column:
     """Row -> what is shown when the mouse rests on the cell."""
     colour: Callable[[int], str] | None = None
     """Row -> ``#rrggbb`` of the text, or an empty string."""
-    fill: Callable[[int], str] | None = None
-    """Row -> ``#rrggbb`` of the cell, or an empty string."""
+    swatch: Callable[[int], str] | None = None
+    """Row -> ``#rrggbb`` of a small square before the text, or an empty string."""
     order: np.ndarray | None = field(default=None, repr=False)
     """Sort keys, if the values themselves would sort wrongly."""
 
@@ -55,6 +55,7 @@ class ColumnsModel(QAbstractTableModel):
         self._haystack: list[str] | None = None
         self._needle = ""
         self._sort: tuple[int, Qt.SortOrder] | None = None
+        self._swatches: dict[str, QPixmap] = {}
 
     # --- what is in it ---
 
@@ -144,10 +145,18 @@ class ColumnsModel(QAbstractTableModel):
                 return column.tips(row) if column.tips else None
             case Qt.ItemDataRole.ForegroundRole:
                 return _brush(column.colour, row)
-            case Qt.ItemDataRole.BackgroundRole:
-                return _brush(column.fill, row)
+            case Qt.ItemDataRole.DecorationRole:
+                return self._swatch(column, row)
             case _:
                 return None
+
+    def _swatch(self, column: Column, row: int) -> QPixmap | None:
+        colour = column.swatch(row) if column.swatch else ""
+        if not colour:
+            return None
+        if colour not in self._swatches:
+            self._swatches[colour] = _swatch(colour)
+        return self._swatches[colour]
 
     def headerData(  # noqa: N802 - Qt's name
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
@@ -186,6 +195,20 @@ def _sort_keys(column: Column) -> np.ndarray:
     words = np.array([column.text(value).lower() for value in column.values], dtype=np.str_)
     # Ranks instead of words: sorting numbers is what the rest does.
     return np.unique(words, return_inverse=True)[1] if len(words) else np.empty(0, dtype=np.int64)
+
+
+def _swatch(colour: str) -> QPixmap:
+    """A rounded square of 10 px, four times as fine for big scales."""
+    pixmap = QPixmap(40, 40)
+    pixmap.setDevicePixelRatio(4)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(colour))
+    painter.drawRoundedRect(0, 0, 10, 10, 3, 3)
+    painter.end()
+    return pixmap
 
 
 def _brush(colour_of: Callable[[int], str] | None, row: int) -> QBrush | None:

@@ -31,6 +31,7 @@ def label(text: str, role: str = "", *, wrap: bool = True) -> QLabel:
     made = QLabel(text)
     made.setTextFormat(Qt.TextFormat.PlainText)
     made.setWordWrap(wrap)
+    made.setIndent(0)
     made.setProperty("role", role)
     return made
 
@@ -76,6 +77,15 @@ def _fill(layout: QVBoxLayout | QHBoxLayout, items: Iterable[QWidget | QLayout |
             layout.addWidget(item)
         else:
             layout.addLayout(item)
+
+
+def clear_layout(layout: QLayout) -> None:
+    """Take everything out; the widgets are deleted."""
+    while (item := layout.takeAt(0)) is not None:
+        old = item.widget()
+        if old is not None:
+            old.hide()
+            old.deleteLater()
 
 
 def rule() -> QFrame:
@@ -176,11 +186,7 @@ class EmptyState(QWidget):
         self._title.setText(title)
         self._text.setText(text)
         self._text.setVisible(bool(text))
-        while self._buttons.count():
-            old = self._buttons.takeAt(0).widget()
-            if old is not None:
-                old.hide()
-                old.deleteLater()
+        clear_layout(self._buttons)
         self._buttons.addStretch(1)
         for each in buttons:
             self._buttons.addWidget(each)

@@ -131,10 +131,10 @@ class Workbench(QWidget):
             slot.refresh(document, parts)
         for tabs in self._tabs.values():
             for at in range(tabs.count()):
-                slot = tabs.widget(at)
-                if isinstance(slot, PanelSlot) and slot.row.count is not None:
-                    count = slot.row.count(document)
-                    tabs.setTabText(at, f"{slot.row.title} ({count})" if count else slot.row.title)
+                page = tabs.widget(at)
+                if isinstance(page, PanelSlot) and page.row.count is not None:
+                    count = page.row.count(document)
+                    tabs.setTabText(at, f"{page.row.title} ({count})" if count else page.row.title)
 
     # --- getting around ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -41,7 +42,7 @@ class SettingsDialog(QDialog):
             name.setBuddy(editor)
             control = row(editor, None)
             if setting.is_path:
-                control = row(editor, button("Browse…", lambda line=editor: self._browse(line)))
+                control = row(editor, button("Browse…", partial(self._browse, editor)))
                 control.setStretch(0, 1)
             lines.append(column(name, control, label(setting.help, "dim"), gap=3))
         content = QWidget()

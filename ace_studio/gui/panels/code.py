@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QSplitter, QWidget
 
@@ -28,10 +30,10 @@ class CodePanel(Panel):
         split.setHandleWidth(1)
         for title, view in (("Python", self.python), ("Command", self.command)):
             view.setAccessibleName(f"The same as {title}")
-            head = row(label(title, "dim", wrap=False), None, button("Copy", lambda view=view: _copy(view)))
+            head = row(label(title, "dim", wrap=False), None, button("Copy", partial(_copy, view)))
             head.setContentsMargins(GAP, 4, GAP, 4)
             part = QWidget()
-            part.setLayout(column(head, view, gap=0))  # type: ignore[arg-type]
+            part.setLayout(column(head, view, gap=0))
             split.addWidget(part)
         split.setSizes([300, 90])
         self.setLayout(column(split))

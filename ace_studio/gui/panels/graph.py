@@ -112,7 +112,7 @@ class GraphPanel(Panel):
         self._coloured: tuple[object, ...] = ()
         self._said = ""
         self.view = GraphView(colours=graph_colours(theme.colours))
-        self.view.selection_changed.connect(lambda op_ids: session.select(op_ids))
+        self.view.selection_changed.connect(session.select)
         self.colour_by = QComboBox()
         self.colour_by.setAccessibleName("Colour by")
         for choice in COLOURINGS:
@@ -123,6 +123,7 @@ class GraphPanel(Panel):
         self._precision_label = label("Precision", "dim", wrap=False)
         self.precision = QComboBox()
         self.precision.setAccessibleName("Precision of the selected ops")
+        self.precision.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.precision.activated.connect(lambda _: self._choose_precision())
         bar = QWidget()
         tools = row(
@@ -217,8 +218,8 @@ class GraphPanel(Panel):
 
     def _missing(self, document: Document) -> tuple[str, str, Sequence[QPushButton]]:
         if document.needs_trust:
-            trust = button("Trust this file", self.session.trust_file, role="primary")
-            return "This file is a program", "Opening it runs its code. Nothing has been run so far.", (trust,)
+            text = "Opening it runs its code. Nothing of it has been run so far; Model says what would be."
+            return "This file is a program", text, ()
         if document.activity.is_working:
             words = "Stopping" if document.activity.state is EngineState.CANCELLING else "Working"
             return f"{words} …", "The graph appears here as soon as it is captured.", ()

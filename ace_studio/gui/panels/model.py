@@ -123,7 +123,9 @@ class ModelPanel(Panel):
         combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         combo.setMinimumContentsLength(10)
         combo.activated.connect(lambda at: choose(str(combo.itemData(at) or "")))
-        combo.lineEdit().editingFinished.connect(lambda: _typed(combo, choose))
+        line = combo.lineEdit()
+        if line is not None:
+            line.editingFinished.connect(lambda: _typed(combo, choose))
         return combo
 
     def _tensor_list(self) -> QTreeWidget:

@@ -49,6 +49,7 @@ class ModulesPanel(Panel):
         header.setStretchLastSection(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         for at in _NUMBER_COLUMNS:
+            self.tree.headerItem().setTextAlignment(at, 0x0082)
             header.setSectionResizeMode(at, QHeaderView.ResizeMode.ResizeToContents)
         self.tree.itemSelectionChanged.connect(self._tell_selection)
         self._empty = EmptyState("graph")
@@ -95,8 +96,9 @@ class ModulesPanel(Panel):
             words = f"{name}  {types[path]}" if types[path] else name
             self._items.get(parent, root).addChild(self._item(path, words, costs))
         root.setExpanded(True)
-        for at in range(root.childCount()):
-            root.child(at).setExpanded(root.childCount() <= 4)
+        for child in (root.child(at) for at in range(root.childCount())):
+            if child is not None:
+                child.setExpanded(root.childCount() <= 4)
 
     def _item(self, path: str, words: str, costs: dict[str, list[int]]) -> QTreeWidgetItem:
         ops, weights, flops = costs.get(path, [0, 0, 0])
@@ -131,9 +133,7 @@ class ModulesPanel(Panel):
         paths = {table.module[rows[op_id]] for op_id in op_ids[:200]}
         with quiet(self.tree):
             self.tree.clearSelection()
-            for path in paths:
-                item = self._items.get(path)
-                if item is not None:
-                    item.setSelected(True)
-                    self.tree.scrollToItem(item)
+            for path in paths & self._items.keys():
+                self._items[path].setSelected(True)
+                self.tree.scrollToItem(self._items[path])
         self.tree.viewport().update()

@@ -48,8 +48,9 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
         Column(title="module", values=table.module, width=150),
         Column(title="shape", values=table.shape, text=_shape, width=130, tip="Shape of the result, with symbols"),
         Column(title="dtype", values=table.dtype, width=72),
-        Column(title="planned", values=planned, width=92, fill=lambda at: colours.precision.get(planned[at], "")),
-        Column(title="actual", values=actual, width=92, colour=actual_colour, tips=lambda at: reasons[at],
+        Column(title="planned", values=planned, width=108, swatch=lambda at: colours.precision.get(planned[at], "")),
+        Column(title="actual", values=actual, width=108, colour=actual_colour,
+               swatch=lambda at: colours.precision.get(actual[at], ""), tips=lambda at: reasons[at],
                tip="What the selected target really ran it at, read back from the runtime"),
         Column(title="device", values=devices, width=76),
         Column(title="latency", values=of_report(lambda report: report.latency_ms), text=ms_text, is_number=True,
@@ -115,7 +116,7 @@ class OpsPanel(Panel):
         tools.setContentsMargins(GAP, GAP, GAP, GAP)
         tools.setStretch(0, 1)
         content = QWidget()
-        content.setLayout(column(tools, self.table, gap=0))  # type: ignore[arg-type]
+        content.setLayout(column(tools, self.table, gap=0))
         self._empty = EmptyState("table")
         self._empty.say("No ops yet", "Trace the model to see them.")
         self._empty.tint(theme.colours.text_dim)

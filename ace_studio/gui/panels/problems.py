@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPlainTextEdit, QToo
 
 from ace_studio.gui.icons import stroke_icon
 from ace_studio.gui.panel import Panel
-from ace_studio.gui.theme import Theme, monospace
-from ace_studio.gui.widgets import MARGIN, button, column, label, row, scrolling
+from ace_studio.gui.theme import Colours, Theme, monospace
+from ace_studio.gui.widgets import MARGIN, button, clear_layout, column, label, row, scrolling
 from ace_studio.records.errors import Problem
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, Part
@@ -46,11 +46,7 @@ class ProblemsPanel(Panel):
             self._fill(*wanted)
 
     def _fill(self, problems: tuple[Problem, ...], capture: CaptureReport | None) -> None:
-        while self._cards.count():
-            old = self._cards.takeAt(0).widget()
-            if old is not None:
-                old.hide()
-                old.deleteLater()
+        clear_layout(self._cards)
         for index in reversed(range(len(problems))):
             self._cards.addWidget(self._card(problems[index], index))
         warnings = capture.warnings if capture else ()
@@ -91,25 +87,27 @@ class ProblemsPanel(Panel):
         layout.addLayout(top)
         for part in parts:
             layout.addWidget(part)
-        layout.addLayout(self._more(problem, layout))
+        layout.addLayout(_more(problem))
         card.setLayout(layout)
         return card
 
-    def _more(self, problem: Problem, layout: QVBoxLayout) -> QVBoxLayout:
-        details = QPlainTextEdit(problem.details)
-        details.setReadOnly(True)
-        details.setFont(monospace())
-        details.setMinimumHeight(140)
-        details.setAccessibleName("Details")
-        details.setVisible(False)
-        copy = button("Copy", lambda: QApplication.clipboard().setText(f"{problem.as_text()}\n{problem.details}"))
-        show = button("Details", lambda: details.setVisible(details.isHidden()))
-        show.setVisible(bool(problem.details))
-        return column(row(copy, show, None), details, gap=4)
-
-    def restyle(self, colours: object) -> None:
+    def restyle(self, colours: Colours) -> None:
         """Another theme."""
+        del colours
         self._fill(*self._shown)  # type: ignore[arg-type]
+
+
+def _more(problem: Problem) -> QVBoxLayout:
+    details = QPlainTextEdit(problem.details)
+    details.setReadOnly(True)
+    details.setFont(monospace())
+    details.setMinimumHeight(140)
+    details.setAccessibleName("Details")
+    details.setVisible(False)
+    copy = button("Copy", lambda: QApplication.clipboard().setText(f"{problem.as_text()}\n{problem.details}"))
+    show = button("Details", lambda: details.setVisible(details.isHidden()))
+    show.setVisible(bool(problem.details))
+    return column(row(copy, show, None), details, gap=4)
 
 
 def _selectable(text: QLabel) -> QLabel:

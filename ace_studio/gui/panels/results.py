@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QStackedWidget, QT
 
 from ace_studio.gui.formatting import (
     NOTHING,
+    RatioText,
     bytes_text,
     decibel_text,
     latency_text,
@@ -63,26 +64,25 @@ def result_columns(
         return [getattr(run.latency_ms, read) if run.latency_ms else None for run in rows]
 
     return [
-        Column(title="", values=marks, width=28, tip="★ the best that meets the goal", colour=lambda _: colours.accent),
-        Column(title="target", values=[run.target for run in rows], width=120, colour=dim_lost, tips=why),
-        Column(title="precision", values=[run.precision for run in rows], width=96, colour=dim_lost),
-        Column(title="status", values=[_status(run, at < first) for at, run in enumerate(rows)], width=150,
+        Column(title="", values=marks, width=24, tip="★ the best that meets the goal", colour=lambda _: colours.accent),
+        Column(title="target", values=[run.target for run in rows], width=94, colour=dim_lost, tips=why),
+        Column(title="precision", values=[run.precision for run in rows], width=88, colour=dim_lost),
+        Column(title="status", values=[_status(run, at < first) for at, run in enumerate(rows)], width=92,
                colour=mood, tips=why),
-        Column(title="latency", values=rows, text=lambda run: latency_text(run.latency_ms), is_number=False, width=92,
+        Column(title="latency", values=rows, text=lambda run: latency_text(run.latency_ms), width=72,
                order=_numbers(latencies("p50")), tip="Median over the rounds"),
-        Column(title="p10 – p90", values=rows, text=lambda run: spread_text(run.latency_ms), width=122,
+        Column(title="p10 – p90", values=rows, text=lambda run: spread_text(run.latency_ms), width=116,
                order=_numbers(latencies("p90")), colour=lambda _: colours.text_dim),
-        Column(title="speed-up", values=[one.text for one in speedups], width=128, colour=speed_colour,
-               order=_numbers([run.speedup for run in rows]), tip="Over eager fp32, measured in the same rounds"),
-        Column(title="95 % interval", values=[one.interval for one in speedups], width=100,
-               order=_numbers([run.speedup_low for run in rows]), colour=lambda _: colours.text_dim),
-        Column(title="metric", values=[run.metric for run in rows], text=metric_text, is_number=True, width=78),
-        Column(title="drop", values=[run.metric_drop for run in rows], text=percent_text, is_number=True, width=78,
+        Column(title="speed-up (95 %)", values=[_speed(one) for one in speedups], width=148, colour=speed_colour,
+               order=_numbers([run.speedup for run in rows]), tips=lambda at: speedups[at].interval,
+               tip="Over eager fp32, measured in the same rounds, with the bootstrap interval of the median ratio"),
+        Column(title="metric", values=[run.metric for run in rows], text=metric_text, is_number=True, width=62),
+        Column(title="drop", values=[run.metric_drop for run in rows], text=percent_text, is_number=True, width=66,
                tip="Relative to eager fp32; negative is a gain"),
-        Column(title="SQNR", values=[run.sqnr_db for run in rows], text=decibel_text, is_number=True, width=78,
+        Column(title="SQNR", values=[run.sqnr_db for run in rows], text=decibel_text, is_number=True, width=66,
                tip="Fidelity of the outputs to eager fp32"),
-        Column(title="size", values=[run.size_bytes for run in rows], text=bytes_text, is_number=True, width=86),
-        Column(title="verified", values=[_verified(run) for run in rows], width=76,
+        Column(title="size", values=[run.size_bytes for run in rows], text=bytes_text, is_number=True, width=72),
+        Column(title="verified", values=[_verified(run) for run in rows], width=64,
                tip="Reloaded in a fresh process and compared, an unseen size included"),
     ]  # fmt: skip
 
@@ -109,6 +109,10 @@ def _status(run: TargetRun, is_baseline: bool) -> str:
         return "ok" if run.latency_ms else "built"
     why = run.error.what if run.error else ""
     return f"{run.status.value}: {why}" if why else run.status.value
+
+
+def _speed(one: RatioText) -> str:
+    return f"{one.text}  {one.interval}" if one.is_clear else one.text
 
 
 def _verified(run: TargetRun) -> str:

@@ -24,6 +24,8 @@ _RUNG_WORDS: dict[RungStatus, str] = {
     RungStatus.SKIPPED: "not needed",
 }
 
+_RUNG_MOODS: dict[RungStatus, str] = {RungStatus.OK: "good", RungStatus.SKIPPED: ""}
+
 
 class RunPanel(Panel):
     """What goes on, and what was printed."""
@@ -52,6 +54,7 @@ class RunPanel(Panel):
             self._detail,
             self.progress,
             self._elapsed,
+            None,
             self.cancel_button,
             self.trace_button,
             self.run_button,
@@ -75,7 +78,7 @@ class RunPanel(Panel):
         split.setHandleWidth(1)
         split.addWidget(self.steps)
         split.addWidget(self.log)
-        split.setSizes([400, 500])
+        split.setSizes([560, 390])
         layout = column(gap=0)
         layout.addLayout(head)
         layout.addWidget(split, 1)
@@ -96,6 +99,7 @@ class RunPanel(Panel):
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
+        del colours
         self._fill_steps(self.session.document)
 
     def _show_activity(self, document: Document) -> None:
@@ -141,7 +145,7 @@ class RunPanel(Panel):
     def _fill_steps(self, document: Document) -> None:
         self.steps.clear()
         for rung in document.rungs:
-            self._step(f"capture: {rung.name}", _rung_text(rung), _mood(rung.status is RungStatus.OK, rung.error))
+            self._step(f"capture: {rung.name}", _rung_text(rung), _RUNG_MOODS.get(rung.status, "bad"))
         if document.baseline is not None and document.baseline.latency_ms is not None:
             self._step("eager fp32", latency_text(document.baseline.latency_ms), "")
         for run in document.runs:
@@ -172,10 +176,6 @@ class RunPanel(Panel):
             cursor.insertText(("\n" if old else "") + "\n".join(lines[len(old) :]))
         if at_end:
             bar.setValue(bar.maximum())
-
-
-def _mood(is_good: bool, error: object) -> str:
-    return "good" if is_good else "bad" if error else ""
 
 
 def _rung_text(rung: RungOutcome) -> str:

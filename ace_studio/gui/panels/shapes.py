@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QStackedWidget, QWidget
+from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
 from ace_studio.gui.panel import Panel
+from ace_studio.gui.shape_table.add_form import AddInputForm
 from ace_studio.gui.shape_table.cells import ShapeTable
-from ace_studio.gui.shape_table.rows import DTYPES, InputSpec, add_input, parse_shape, paste, remove_input, with_rows
+from ace_studio.gui.shape_table.rows import add_input, paste, remove_input, with_rows
 from ace_studio.gui.shape_table.verdicts import next_choice
 from ace_studio.gui.theme import Colours, Theme
 from ace_studio.gui.widgets import GAP, EmptyState, button, column, label, row, set_role
@@ -34,29 +35,19 @@ class ShapesPanel(Panel):
         self.remove_row_button = button("Remove row", self._remove_row)
         self.paste_button = button("Paste", self.paste, tip="Cells from a spreadsheet (Ctrl+V)")
         self.use_rows_button = button("Use rows instead", self._use_rows)
-        self.name = QLineEdit()
-        self.name.setPlaceholderText("name")
-        self.name.setAccessibleName("Name of the new input")
-        self.name.setMaximumWidth(90)
-        self.shape = QLineEdit()
-        self.shape.setPlaceholderText("1x3x224x224")
-        self.shape.setAccessibleName("Shape of the new input")
-        self.shape.setMaximumWidth(130)
-        self.shape.returnPressed.connect(self._add_input)
-        self.dtype = QComboBox()
-        self.dtype.setAccessibleName("Element type of the new input")
-        self.dtype.addItems(list(DTYPES))
-        self.add_input_button = button("Add input", self._add_input)
+        self.form = AddInputForm()
+        self.form.wanted.connect(lambda spec: session.set_rows(add_input(session.document.recipe.inputs.rows, spec)))
         self.remove_input_button = button("Remove input", self._remove_input)
         tools = row(
             self.add_row_button, self.remove_row_button, self.paste_button, None,
-            self.name, self.shape, self.dtype, self.add_input_button, self.remove_input_button,
+            self.form, self.remove_input_button,
         )  # fmt: skip
         self._tools = QWidget()
         self._tools.setLayout(tools)
-        head = column(row(self._source, self.use_rows_button), self._tools, gap=4)
+        top = row(self._source, self.use_rows_button)
+        top.setStretch(0, 1)
+        head = column(top, self._tools, gap=4)
         head.setContentsMargins(GAP, GAP, GAP, GAP)
-        head.itemAt(0).layout().setStretch(0, 1)  # type: ignore[attr-defined]
         self._empty = EmptyState("table")
         self._empty.say(
             "No examples yet",
@@ -133,18 +124,6 @@ class ShapesPanel(Panel):
         current = self.table.currentIndex().row()
         at = current if 0 <= current < len(rows) else len(rows) - 1
         self.session.set_rows(tuple(each for place, each in enumerate(rows) if place != at))
-
-    def _add_input(self) -> None:
-        shape = parse_shape(self.shape.text() or self.shape.placeholderText())
-        set_role(self.shape, "" if shape is not None else "bad")
-        if shape is None:
-            self.shape.setFocus()
-            self.shape.selectAll()
-            return
-        spec = InputSpec(name=self.name.text().strip() or "x", shape=shape, dtype=self.dtype.currentText())
-        self.session.set_rows(add_input(self.session.document.recipe.inputs.rows, spec))
-        self.name.clear()
-        self.shape.clear()
 
     def _remove_input(self) -> None:
         index = self.table.currentIndex()

@@ -43,7 +43,7 @@ class SourcePanel(Panel):
         tools = row(self.files, self._count, None)
         tools.setContentsMargins(GAP, 5, GAP, 5)
         content = QWidget()
-        content.setLayout(column(tools, self.text, gap=0))  # type: ignore[arg-type]
+        content.setLayout(column(tools, self.text, gap=0))
         self._empty = EmptyState("file")
         self._empty.say("No source yet", "Trace the model to see which lines of your code became ops.")
         self._empty.tint(theme.colours.text_dim)
@@ -55,16 +55,16 @@ class SourcePanel(Panel):
 
     def update_from(self, document: Document) -> None:
         """Show the code and the selected lines."""
-        has_source = document.graph is not None and bool(document.sources)
-        self._pages.setCurrentIndex(1 if has_source else 0)
-        if not has_source:
-            if document.graph is not None:
+        graph = document.graph
+        self._pages.setCurrentIndex(1 if graph is not None and document.sources else 0)
+        if graph is None or not document.sources:
+            if graph is not None:
                 self._empty.say("No source", "The graph does not name lines of your code.")
             return
-        if document.graph is not self._graph:
-            self._graph = document.graph
+        if graph is not self._graph:
+            self._graph = graph
             self._selection = None
-            self._ops_of = ops_by_line(document.graph)
+            self._ops_of = ops_by_line(graph)
             self._offer_files(document.sources)
         if document.selection.op_ids != self._selection:
             self._selection = document.selection.op_ids

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.widgets import column, fill_combo, label, row
+from ace_studio.gui.widgets import button, column, fill_combo, label, row
 from ace_studio.records.plan import PlanRule, Precision
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
@@ -67,10 +67,8 @@ class PrecisionForm(QWidget):
         self.precision.setAccessibleName("Precision of the new rule")
         for each in Precision:
             self.precision.addItem(str(each), str(each))
-        self.add_button = QToolButton()
-        self.add_button.setText("Add")
+        self.add_button = button("Add", self._add, tip="Add the rule; later rules win")
         self.add_button.setAccessibleName("Add the rule")
-        self.add_button.clicked.connect(self._add)
         new = row(self.match, self.precision, self.add_button, gap=4)
         new.setStretch(0, 1)
         self.setLayout(column(self.default, self._about, self.rules, new, gap=6))

@@ -24,7 +24,7 @@ class TargetsForm(QWidget):
         self.auto.toggled.connect(self._choose_auto)
         self.boxes: dict[str, QCheckBox] = {}
         self._reasons = {name: label("", "dim") for name in TARGET_NAMES}
-        layout = column(self.auto, gap=2)
+        layout = column(self.auto, gap=4)
         for name in TARGET_NAMES:
             box = QCheckBox(name)
             box.toggled.connect(lambda _: self._choose())
@@ -40,16 +40,17 @@ class TargetsForm(QWidget):
         is_auto = AUTO in names
         environment = document.environment
         reports = {report.name: report for report in environment.targets} if environment else {}
-        default = str(document.recipe.plan.default)
+        precision = "" if document.recipe.plan.from_goal else str(document.recipe.plan.default)
         with quiet(self.auto, *self.boxes.values()):
             self.auto.setChecked(is_auto)
             for name, box in self.boxes.items():
                 report = reports.get(name)
                 is_available = report is None or report.available
+                fits = not (report and report.precisions.get(precision))
                 box.setText(_title(name, report))
-                box.setChecked(name in names or (is_auto and is_available))
+                box.setChecked(name in names or (is_auto and is_available and fits))
                 box.setEnabled(not is_auto and (is_available or name in names))
-                self._say(name, report, "" if document.recipe.plan.from_goal else default)
+                self._say(name, report, precision)
 
     def _say(self, name: str, report: TargetReport | None, precision: str) -> None:
         reason = self._reasons[name]
