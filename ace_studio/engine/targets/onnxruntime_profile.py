@@ -83,7 +83,6 @@ def profile_kernels(
     ops = heavy_ops(heavy)
     inputs = [found.name for found in model.graph.input]
     lowered_owners = owners_of(covered_steps(steps_of(model), program.steps(), inputs=inputs), program.owners, ops)
-    adopt_orphans(steps_of(model), lowered_owners)
     owners = owners_of(covered_steps(steps_of(optimized), steps_of(model), inputs=inputs), lowered_owners, ops)
     adopt_orphans(steps_of(optimized), owners)
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tempfile
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,8 @@ from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 from tests.tiny_models import EASY, TinyModel
 
 CPU = torch.device("cpu")
+MODELS = ("conv_net", "conv_net_any_size", "mlp", "text_model", "lstm_cell", "many_outputs", "shared_layer")
+"""Names of the easy tiny models that plain torch.export captures with their dynamic sizes."""
 
 
 def capture(model: TinyModel) -> CapturedModel:
@@ -34,7 +37,8 @@ def capture(model: TinyModel) -> CapturedModel:
         {index: torch.export.Dim.DYNAMIC for index, size in enumerate(leaf.shape) if size != small.shape[index]}
         for leaf, small in zip(traced.tensors(), other.tensors(), strict=True)
     ]
-    with sizes_of_one_are_ordinary(), torch.no_grad():
+    with warnings.catch_warnings(), sizes_of_one_are_ordinary(), torch.no_grad():
+        warnings.simplefilter("ignore", UserWarning)  # torch says that an LSTM's list of weights is assigned
         program = torch.export.export(
             model.module, traced.args, dict(traced.kwargs), dynamic_shapes=_by_argument(model, traced, dynamic)
         )

@@ -20,8 +20,8 @@ from ace_studio.engine.targets.onnx_program import onnx_program_of
 from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget, providers_for, session_options
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import PlanRule, Precision
-from tests.engine.targets.onnx_cases import cancelled_at, capture, captured_easy, job_for, sqnr_db
-from tests.tiny_models import EASY, TinyModel, lstm_cell
+from tests.engine.targets.onnx_cases import MODELS, cancelled_at, capture, captured_easy, job_for, sqnr_db
+from tests.tiny_models import TinyModel, lstm_cell
 
 torch.set_num_threads(1)
 TARGET = OnnxRuntimeTarget()
@@ -38,7 +38,7 @@ def actual_of(lowered) -> dict[str, str]:
     return {op.op_id: str(op.actual) for op in lowered.read_back()}
 
 
-@pytest.mark.parametrize("name", EASY)
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("precision", LEAST_SQNR_DB)
 def test_the_result_is_close_at_a_size_that_was_not_traced(name, precision):
     captured = captured_easy(name)
@@ -65,6 +65,19 @@ def test_an_op_planned_otherwise_stays_out_of_the_quantized_part():
     assert (actual["conv2d"], actual["conv2d_1"], actual["conv2d_2"]) == ("int8-static", "fp32", "int8-static")
 
 
+def test_an_8_bit_pool_between_convolutions_is_reported_as_a_kernel_of_its_own():
+    pooled = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, padding=1))
+    generator = torch.Generator().manual_seed(0)
+    examples = [(torch.randn(n, 3, 8, 8, generator=generator),) for n in (1, 3)]
+    lowered = TARGET.lower(job_for(TARGET, capture(TinyModel(pooled.eval(), examples)), Precision.INT8_STATIC))
+    assert actual_of(lowered) == {
+        "conv2d": "int8-static",
+        "relu": "fused",
+        "max_pool2d": "int8-static",
+        "conv2d_1": "int8-static",
+    }
+
+
 @pytest.mark.parametrize(
     ("precision", "kernel"),
     [
@@ -79,7 +92,7 @@ def test_other_integer_precisions_run_the_kernel_made_for_them(precision, kernel
     assert (linear.actual, kernel in linear.reason) == (precision, True)
 
 
-@pytest.mark.parametrize("name", EASY)
+@pytest.mark.parametrize("name", MODELS)
 def test_read_back_has_every_op_once_in_order_and_a_reason_where_the_plan_was_not_kept(name):
     captured = captured_easy(name)
     job = job_for(TARGET, captured, Precision.INT8_STATIC)

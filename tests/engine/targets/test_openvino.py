@@ -23,8 +23,8 @@ from ace_studio.engine.targets.openvino import OpenVinoTarget, base_options
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Progress
 from ace_studio.records.plan import PlanRule, Precision
-from tests.engine.targets.onnx_cases import cancelled_at, capture, captured_easy, job_for, sqnr_db
-from tests.tiny_models import EASY, TinyModel, lstm_cell
+from tests.engine.targets.onnx_cases import MODELS, cancelled_at, capture, captured_easy, job_for, sqnr_db
+from tests.tiny_models import TinyModel, lstm_cell
 
 torch.set_num_threads(1)
 TARGET = OpenVinoTarget()
@@ -43,7 +43,7 @@ def actual_of(lowered) -> dict[str, str]:
     return {op.op_id: str(op.actual) for op in lowered.read_back()}
 
 
-@pytest.mark.parametrize("name", EASY)
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("precision", HERE)
 def test_the_result_is_close_at_a_size_that_was_not_traced(name, precision):
     captured = captured_easy(name)
@@ -74,7 +74,7 @@ def test_static_int8_keeps_an_op_planned_otherwise_in_float():
     assert (actual["conv2d"], actual["conv2d_1"], actual["conv2d_2"]) == ("int8-static", "fp32", "int8-static")
 
 
-@pytest.mark.parametrize("name", EASY)
+@pytest.mark.parametrize("name", MODELS)
 def test_read_back_has_every_op_once_in_order_and_a_reason_where_the_plan_was_not_kept(name):
     captured = captured_easy(name)
     job = job_for(TARGET, captured, Precision.INT8_STATIC)
