@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 
 from ace_studio.engine.capture.places import CodePlace, find_place
@@ -138,6 +139,8 @@ def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[st
     place = find_place(failure_frames(error), module)
     names = frozenset(base.__name__ for base in type(error).__mro__)
     text = f"{type(error).__name__} {failure_kind(error)} {error}"
+    if any(isinstance(child, torch.jit.ScriptModule) for child in module.modules()):
+        text += " (TorchScript inside)"  # tracers fail in such a module with all kinds of messages
     row = next((row for row in ROWS if row.fits(names, text)), _FALLBACK)
     words = {"owner": f"forward() of {place.class_name}", "sizes": _named_sizes(str(error), leaf_names)}
     return Problem(

@@ -134,13 +134,13 @@ def copied(example: Example) -> Example:
     return example.map_tensors(lambda tensor: tensor.detach().clone())
 
 
-def call_repeatedly(function: Callable[..., Any], example: Example, *, times: int, seed: int = SEED) -> list[Any]:
+def call_in_turn(function: Callable[..., Any], examples: Sequence[Example], *, seed: int = SEED) -> list[Any]:
     """Results of consecutive calls under one seed that is set once. Outputs are copies."""
     before = random.getstate(), np.random.get_state()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()):
             set_seed(seed)
-            return [_detached(copied(example).call(function)) for _ in range(times)]
+            return [_detached(copied(example).call(function)) for example in examples]
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])
@@ -167,10 +167,14 @@ class EagerRun:
         module.eval()
         return cls(module, ModuleState(module))
 
-    def outputs(self, example: Example, *, times: int = 1, seed: int = SEED) -> list[Any]:
-        """Results of consecutive calls, always from the remembered state, which is put back afterwards."""
+    def output(self, example: Example, *, seed: int = SEED) -> Any:
+        """Result of one call from the remembered state, which is put back afterwards."""
+        return self.outputs([example], seed=seed)[0]
+
+    def outputs(self, examples: Sequence[Example], *, seed: int = SEED) -> list[Any]:
+        """Results of consecutive calls, the first from the remembered state, which is put back afterwards."""
         try:
-            return call_repeatedly(self.module, example, times=times, seed=seed)
+            return call_in_turn(self.module, examples, seed=seed)
         finally:
             self.state.restore()
 
@@ -182,7 +186,7 @@ def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:
         with the user's line.
     """
     try:
-        result = eager.outputs(example)[0]
+        result = eager.output(example)
     except torch.OutOfMemoryError as error:
         raise AceError.of(
             ErrorCode.OUT_OF_MEMORY,

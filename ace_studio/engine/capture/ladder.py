@@ -80,7 +80,7 @@ class Ladder:
         if not self.is_grown:
             return
         try:
-            self.eager.outputs(self.tracing)
+            self.eager.output(self.tracing)
         except Exception as error:
             shown = describe(self.tracing, self.parameters)
             raise AceError.of(

@@ -66,11 +66,16 @@ def find_place(frames: Sequence[traceback.FrameSummary], module: nn.Module) -> C
     return CodePlace("", 0, "", root) if inner is None else CodePlace(inner.filename, inner.lineno or 0, "", root)
 
 
+def _no_forward() -> None:
+    """Stands for a forward that Python cannot show."""
+
+
 def _forward_lines(module: nn.Module) -> list[tuple[str, str, str, int, int]]:
     """Path, class, file, first and last line of every forward in the user's own files, one per class."""
     found: dict[type, tuple[str, str, str, int, int]] = {}
     for path, child in module.named_modules():
-        code = getattr(inspect.unwrap(type(child).forward), "__code__", None)
+        # A scripted module has no forward of its own to look at, and says so with an AttributeError.
+        code = getattr(inspect.unwrap(getattr(type(child), "forward", _no_forward)), "__code__", None)
         if code is None or type(child) in found or not is_user_file(code.co_filename):
             continue
         lines = [line for _, _, line in code.co_lines() if line]

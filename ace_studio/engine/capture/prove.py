@@ -79,7 +79,7 @@ class Prover:
         return forward_parameters(self.eager.module)
 
     def _check_tracing(self, graph: GraphRun) -> Mismatch | None:
-        expected = self.eager.outputs(self.tracing)[0]
+        expected = self.eager.output(self.tracing)
         return check_example(graph, self.tracing, expected=expected, label="the example that was traced")
 
     def _fixed(self, view: GraphInputs) -> Mismatch | None:
@@ -128,7 +128,7 @@ class Prover:
         if example is None or self._is_known(example):
             return None
         try:
-            return example, self.eager.outputs(example)[0]
+            return example, self.eager.output(example)
         except Exception:  # noqa: BLE001 - the user's model may refuse a size that we made up, in any way
             return None
 

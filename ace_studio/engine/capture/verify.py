@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,11 @@ from torch import Tensor, fx
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.capture.eager import SEED, EagerRun, call_repeatedly
+from ace_studio.engine.capture.eager import SEED, EagerRun, call_in_turn
 from ace_studio.engine.flow import Example
 from ace_studio.engine.torch_compat import argument_names, is_random
 
 _SIZE = re.compile(r"(\w+(?:\[[^\]]*\])*)\.size\(\)\[(\d+)\]")
-CONSECUTIVE_CALLS = 3
 TOLERANCES = {
     torch.float64: 1e-9,
     torch.float32: 1e-4,
@@ -82,10 +82,10 @@ class GraphRun:
         self._module = program.module() if check_guards else program.module(check_guards=False)
         self._buffers = {name: buffer.detach().clone() for name, buffer in self._module.named_buffers()}
 
-    def outputs(self, example: Example, *, times: int = 1, seed: int = SEED) -> list[Any]:
-        """Results of consecutive calls."""
+    def outputs(self, examples: Sequence[Example]) -> list[Any]:
+        """Results of consecutive calls, the first from the first state."""
         try:
-            return call_repeatedly(self._module, example, times=times, seed=seed)
+            return call_in_turn(self._module, examples)
         finally:
             for name, buffer in self._module.named_buffers():
                 buffer.copy_(self._buffers[name])
@@ -94,7 +94,7 @@ class GraphRun:
 def check_example(graph: GraphRun, example: Example, *, expected: Any, label: str) -> Mismatch | None:
     """Compare one call with its eager result. None if the graph is right."""
     try:
-        actual = graph.outputs(example)[0]
+        actual = graph.outputs([example])[0]
     except Exception as error:  # noqa: BLE001 - a graph may refuse an input in any way; that is the finding
         return _refused(error, example, label)
     if text := difference(expected, actual):
@@ -125,9 +125,17 @@ def _refused(error: Exception, example: Example, label: str) -> Mismatch:
 
 
 def check_consecutive_calls(eager: EagerRun, graph: GraphRun, example: Example) -> Mismatch | None:
-    """Compare consecutive calls under one seed; a state or a random number that was frozen shows here."""
-    expected = eager.outputs(example, times=CONSECUTIVE_CALLS)
-    actual = graph.outputs(example, times=CONSECUTIVE_CALLS)
+    """Compare consecutive calls under one seed; a state or a random number that was frozen shows here.
+
+    The second call has other numbers of the same sizes, so that what the model keeps of the first one shows too.
+    """
+    calls = [example, _changed(example), example]
+    try:
+        expected = eager.outputs(calls)
+    except Exception:  # noqa: BLE001 - the user's model may refuse numbers that we made up, in any way
+        calls = [example] * len(calls)
+        expected = eager.outputs(calls)
+    actual = graph.outputs(calls)
     for call, (one, other) in enumerate(zip(expected, actual, strict=True), start=1):
         if text := difference(one, other):
             return Mismatch(
@@ -136,6 +144,16 @@ def check_consecutive_calls(eager: EagerRun, graph: GraphRun, example: Example) 
                 remedy="Pass the state in and return it; draw random numbers outside the model.",
             )
     return None
+
+
+def _changed(example: Example) -> Example:
+    """The example with other numbers: reversed, and floats made smaller, so that sums and means change as well."""
+
+    def change(tensor: Tensor) -> Tensor:
+        turned = tensor.flip(tuple(range(tensor.dim()))) if tensor.dim() else tensor
+        return turned * 0.75 if tensor.is_floating_point() else turned
+
+    return example.map_tensors(change)
 
 
 def frozen_cause(eager: EagerRun, program: ExportedProgram, example: Example) -> Mismatch | None:
@@ -158,13 +176,13 @@ def frozen_cause(eager: EagerRun, program: ExportedProgram, example: Example) ->
 
 def is_varying(eager: EagerRun, example: Example) -> bool:
     """Whether the model gives different results under two seeds."""
-    return bool(difference(eager.outputs(example)[0], eager.outputs(example, seed=SEED + 1)[0]))
+    return bool(difference(eager.output(example), eager.output(example, seed=SEED + 1)))
 
 
 def changed_attributes(eager: EagerRun, example: Example) -> list[str]:
     """Plain attributes that a call changes."""
     try:
-        call_repeatedly(eager.module, example, times=1)
+        call_in_turn(eager.module, [example])
         return eager.state.changes()
     finally:
         eager.state.restore()

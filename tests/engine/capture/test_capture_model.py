@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +265,37 @@ def test_capture_leaves_the_state_of_the_module_as_it_was() -> None:
     with pytest.raises(AceError):
         capture(tiny.module, tiny.examples)
     assert tiny.module.calls == 0
+
+
+class RemembersTheFirst(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.cache is None:
+            self.cache = x.mean()
+        return x - self.cache
+
+
+def test_what_a_model_keeps_of_its_first_call_is_found_by_a_second_with_other_numbers() -> None:
+    with pytest.raises(AceError, match="plain attribute 'cache'"):
+        capture(RemembersTheFirst(), [(torch.arange(6.0).reshape(2, 3) ** 2,), (torch.ones(3, 3),)])
+
+
+def test_a_scripted_part_is_named_as_the_cause() -> None:
+    class Holds(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self.part = torch.jit.script(nn.Linear(4, 4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.part(x)
+
+    with pytest.raises(AceError, match="compiled with TorchScript"):
+        capture(Holds(), [(torch.ones(2, 4),), (torch.ones(3, 4),)])
 
 
 class PythonNoise(nn.Module):
