@@ -27,7 +27,7 @@ PASSING_OPS = frozenset({"aten.max_pool2d.default"})
 """Ops that hand int8 values through unchanged, on the grid of their input."""
 DYNAMIC_INT8_OPS = frozenset({"aten.linear.default"})
 """Ops whose activations can get a grid at every call."""
-_WIDE_CHANNELS = 4
+_WIDE_CHANNELS = 2
 _CONV1D_DEFAULTS = (None, None, None, [1], [0], [1], 1)
 INSTALL_LINE = "pip install 'torchao>=0.14,<0.20'"
 
@@ -184,8 +184,8 @@ def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
     """Repeat the one channel of a convolution's input and give the copies zero weights: the same function.
 
     At a dynamic batch Inductor (torch 2.11 to 2.13) gets the memory layout of an int8 convolution's result wrong if
-    its input has a single channel, and the generated code stops at its own assertion. oneDNN pads to four channels
-    anyway, so this costs one fused copy of the input.
+    its input has a single channel, and the generated code stops at its own assertion. oneDNN pads the channels
+    in any case, so this costs little; two is the fewest that will do.
     """
     x = node.args[0]
     weight = constant_of(graph_module, node.args[1]) if len(node.args) > 1 else None
