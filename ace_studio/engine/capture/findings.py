@@ -33,6 +33,8 @@ class GraphInputs:
         self.ranges = symbol_ranges(self.program)
         self.excluded: dict[tuple[str, int], list[int]] = {}
         self.rules: dict[tuple[str, int], list[str]] = {}
+        self.limits: dict[tuple[str, int], int] = {}
+        """Largest size of a dimension that a table in the model sets (a position table of 512 rows)."""
         self._read_rules()
 
     def _read_rules(self) -> None:
@@ -45,6 +47,8 @@ class GraphInputs:
             if match := re.fullmatch(r"[\w.]+ != (\d+)", text):
                 if int(match.group(1)) != 1:
                     self.excluded.setdefault(places[0], []).append(int(match.group(1)))
+            elif limit := _upper_limit(text):
+                self.limits[places[0]] = limit
             elif not re.fullmatch(r"[\w.]+ (==|>=|<=|>|<) [\w.]+", text):
                 for place in dict.fromkeys(places):
                     self.rules.setdefault(place, []).append(text)
@@ -83,8 +87,19 @@ class GraphInputs:
     def candidates(self, symbol: str, examples: Sequence[Example]) -> list[int]:
         """Sizes to try for a symbol that no example has, the best first."""
         seen = [values[symbol] for example in examples if symbol in (values := self.symbol_values(example))]
-        low, high = self.ranges.get(symbol, (None, None))
+        low, high = self._range(symbol)
         return list(unseen_sizes(seen, low=low or 1, high=high)) if seen else []
+
+    def _range(self, text: str) -> tuple[int | None, int | None]:
+        """Smallest and largest size of a dimension that reads ``text`` in the graph."""
+        low, high = self.ranges.get(text, (None, None))
+        tops = [
+            self.limits[one.name, dim]
+            for one, sizes in zip(self.inputs, self.sizes, strict=True)
+            for dim, size in enumerate(sizes)
+            if size_text(size) == text and (one.name, dim) in self.limits
+        ]
+        return low, min([*tops, *([] if high is None else [high])], default=None)
 
     def findings(self, verified: Iterable[Example], *, examples: int) -> tuple[InputFinding, ...]:
         """The verdicts; ``verified`` are the examples that matched, ``examples`` how many the user gave."""
@@ -109,7 +124,7 @@ class GraphInputs:
                 verified_sizes=tuple(verified),
                 reason=_static_reason(one, dim, examples),
             )
-        low, high = self.ranges.get(size_text(size), (None, None))
+        low, high = self._range(size_text(size))
         return DimFinding(
             index=dim,
             verdict=DimVerdict.DYNAMIC,
@@ -147,6 +162,12 @@ class GraphInputs:
         rules = self.rules.get((one.name, dim))
         limit += f"; only where {' and '.join(rules[:3])}" if rules else ""
         return f"{cause}; {proof}{limit}"
+
+
+def _upper_limit(rule: str) -> int | None:
+    """512 of ``x.1 == min(512, x.1)``, which is how a slice of a table with 512 rows limits a size."""
+    match = re.fullmatch(r"([\w.]+) == (?:[Mm]in)\((\d+), \1\)|[Mm]in\((\d+), ([\w.]+)\) == \4", rule)
+    return int(match.group(2) or match.group(3)) if match else None
 
 
 def _static_reason(one: InputDims, dim: int, examples: int) -> str:

@@ -160,6 +160,24 @@ def test_a_rule_that_sizes_must_obey_is_told_in_the_verdict() -> None:
     assert "input.2 // 2" in dims(captured)["input.2"].reason
 
 
+class Positions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(16, 4)
+        self.register_buffer("numbers", torch.arange(16))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.table(self.numbers[: x.shape[1]])
+
+
+def test_a_table_of_positions_limits_the_length() -> None:
+    captured, _ = capture(Positions(), [(torch.ones(1, 5, 4),), (torch.ones(1, 15, 4),)])
+    found = dims(captured)["x.1"]
+    assert found.max == 16
+    assert set(found.verified_sizes) - {5, 15}
+    assert max(found.verified_sizes) <= 16
+
+
 def test_a_model_that_counts_in_a_buffer_is_captured_and_keeps_its_count() -> None:
     class Counts(nn.Module):
         def __init__(self) -> None:
