@@ -195,9 +195,19 @@ def _feed(names: Sequence[str], tensors: Sequence[Tensor]) -> dict[str, Any]:
 def _flat_function(session: Any) -> Callable[..., list[Tensor]]:
     names = [found.name for found in session.get_inputs()]
     outputs = [found.name for found in session.get_outputs()]
+    errors = _runtime_errors()
 
     def run(*tensors: Tensor) -> list[Tensor]:
+        try:
+            arrays = session.run(outputs, _feed(names, tensors))
+        except errors as error:
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                "ONNX Runtime cannot run the model on these inputs",
+                why=str(error)[:500],
+                remedy="Choose another target for this model, or give the inputs a size that was traced.",
+            ) from error
         # The runtime makes new arrays for the outputs of every call, so wrapping them without a copy is safe.
-        return [as_tensor(array) for array in session.run(outputs, _feed(names, tensors))]
+        return [as_tensor(array) for array in arrays]
 
     return run

@@ -213,7 +213,15 @@ def _flat_function(compiled: Any) -> Callable[..., list[Tensor]]:
     def run(*tensors: Tensor) -> list[Tensor]:
         inputs = {index: as_numpy(tensor) for index, tensor in enumerate(tensors)}
         # Inputs are read where they lie; outputs are copied, because the request writes the same memory next time.
-        results = request.infer(inputs, share_inputs=True, share_outputs=False)
+        try:
+            results = request.infer(inputs, share_inputs=True, share_outputs=False)
+        except RuntimeError as error:
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                "OpenVINO cannot run the model on these inputs",
+                why=str(error)[:500],
+                remedy="Choose another target for this model, or give the inputs a size that was traced.",
+            ) from error
         return [as_tensor(results[output]) for output in outputs]
 
     return run

@@ -120,6 +120,12 @@ def test_a_call_may_name_what_the_example_gave_by_position():
     assert caught.value.problem.code is ErrorCode.BAD_INPUT
 
 
+def test_a_size_that_the_model_cannot_take_is_an_error_in_our_words():
+    lowered = TARGET.lower(job_for(TARGET, captured_easy("mlp")))
+    with pytest.raises(AceError, match="cannot run the model on these inputs"):
+        lowered(torch.zeros(2, 17))
+
+
 def test_results_stay_as_they_are_when_the_model_is_called_again():
     captured = captured_easy("mlp")
     lowered = TARGET.lower(job_for(TARGET, captured))

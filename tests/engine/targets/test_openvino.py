@@ -91,6 +91,12 @@ def test_the_result_is_nested_like_the_models_and_constants_come_back():
     assert low.shape == (3, 4)
 
 
+def test_a_size_that_the_model_cannot_take_is_an_error_in_our_words():
+    lowered = TARGET.lower(job_for(TARGET, captured_easy("mlp")))
+    with pytest.raises(AceError, match="cannot run the model on these inputs"):
+        lowered(torch.zeros(2, 17))
+
+
 def test_results_stay_as_they_are_when_the_model_is_called_again():
     lowered = TARGET.lower(job_for(TARGET, captured_easy("mlp")))
     first = lowered(torch.zeros(2, 16))
