@@ -12,7 +12,8 @@ _CONVOLUTIONS = frozenset(
 )
 _LINEAR = frozenset({"linear", "addmm"})
 _PRODUCTS = frozenset({"mm", "bmm", "matmul", "baddbmm", "einsum"})
-_RECURRENT = frozenset({"lstm_cell", "gru_cell", "lstm", "gru", "rnn_tanh", "rnn_tanh_cell", "rnn_relu_cell"})
+_RECURRENT = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"})
+"""Cells become products and gates. Whole sequences (``lstm``) stay one float node, which nothing here quantizes."""
 _ABSORBED = frozenset({"batch_norm", "relu", "relu_", "relu6", "hardtanh", "hardtanh_", "clamp", "clamp_min", "clamp_"})
 _POOLS = frozenset({"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool2d", "adaptive_avg_pool2d"})
 _SUMS = frozenset({"add", "add_"})

@@ -26,6 +26,8 @@ OPSET = 18
 """High enough for LayerNormalization and the reductions that the exporter writes; both runtimes fuse its patterns."""
 MAX_PROTO_BYTES = 2**31 - 2**20
 """A protobuf message cannot be larger than 2 GiB."""
+_UNROLLING = frozenset({"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"})
+"""Ops whose shape function unrolls the sequence: what follows them claims to have the traced length and no other."""
 _SHARED_KEY = "onnx_program"
 _MARK = "ace-op:"
 _MARK_KEY = "pkg.torch.onnx.stack_trace"
@@ -100,6 +102,8 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         _name_interface(exported.model.graph, captured, names)
         graph_inputs = [str(value.name) for value in exported.model.graph.inputs]
         before, owners_before = _marked_steps(exported.model.graph)
+        if _UNROLLING & set(captured.table.op):
+            _forget_shapes(exported.model.graph)
         exported.optimize()
         _rename_dims(exported.model.graph, captured)
         _refuse_too_large(exported.model.graph)
@@ -264,6 +268,13 @@ def _marked_steps(graph: Any) -> tuple[list[Step], dict[str, tuple[str, ...]]]:
         trace = node.metadata_props.get(_MARK_KEY, "")
         owners[node.name] = (trace.removeprefix(_MARK),) if trace.startswith(_MARK) else ()
     return steps, owners
+
+
+def _forget_shapes(graph: Any) -> None:
+    """Drop the shapes that tracing wrote on values inside, which the optimizer would otherwise bake into reshapes."""
+    for node in graph:
+        for value in node.outputs:
+            value.shape = None
 
 
 def _rename_dims(graph: Any, captured: CapturedModel) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("onnx")
@@ -10,10 +12,15 @@ pytest.importorskip("onnxscript")
 import torch
 from torch import Tensor, nn
 
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.onnx_program import export_onnx
+from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.targets.onnx_cases import capture, captured_easy, exported
-from tests.tiny_models import TinyModel, many_outputs
+from ace_studio.records.recipe import CaptureChoice, Recipe
+from tests.engine.targets.onnx_cases import capture, captured_easy, exported, job_for, sqnr_db
+from tests.tiny_models import TinyModel, many_outputs, recurrent
 
 torch.set_num_threads(1)
 
@@ -71,6 +78,17 @@ def test_a_batch_norm_is_folded_into_its_convolution_which_stays_the_main_op():
     assert "BatchNormalization" not in types
     first = next(node for node in program.model.graph.node if node.op_type == "Conv")
     assert program.owners[first.name] == ("conv2d", "batch_norm")
+
+
+def test_a_recurrent_network_takes_lengths_that_were_not_traced():
+    tiny = recurrent()
+    loaded = LoadedModel(module=tiny.module, source=Path(), sha256="")
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    examples = [Example.of(example) for example in tiny.examples]
+    captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
+    lowered = OnnxRuntimeTarget().lower(job_for(OnnxRuntimeTarget(), captured))
+    for example in (*captured.examples, *captured.unseen):
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > 100
 
 
 class Returns(nn.Module):
