@@ -19,6 +19,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
+from ace_studio.engine.quantize.range_search import write_out_range_searches
 from ace_studio.records.errors import AceError, ErrorCode
 
 STATIC_INT8_OPS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten.linear.default"})
@@ -98,6 +99,7 @@ def quantize_int8(
             observed(*example)
         converted: fx.GraphModule = convert_pt2e(observed)
     _restore_ids(converted)
+    write_out_range_searches(converted)
     tidy(converted)
     return converted, refused
 

@@ -1,0 +1,45 @@
+"""The search for a range at every call, written out so that the range always contains 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+
+_aten = torch.ops.aten
+
+
+def write_out_range_searches(graph_module: fx.GraphModule) -> int:
+    """Replace every ``choose_qparams`` by plain operators that compute the same grid as eager does, in place.
+
+    Inductor (torch 2.11 to 2.13) decomposes it without widening the range to 0: an input that is positive throughout
+    is then clipped (measured: 59 dB in eager, 22 dB compiled). The grid is that of `affine.affine_grid`, unsigned.
+
+    Returns: How many were replaced.
+    """
+    searches = [node for node in graph_module.graph.nodes if "choose_qparams.tensor" in str(node.target)]
+    for node in searches:
+        x, first, last, smallest_step = node.args[:4]
+        low = _call(node, _aten.clamp_max.default, _call(node, _aten.amin.default, x), 0.0)
+        high = _call(node, _aten.clamp_min.default, _call(node, _aten.amax.default, x), 0.0)
+        width = _call(node, _aten.sub.Tensor, high, low)
+        step = _call(node, _aten.div.Tensor, width, float(last - first))
+        step = _call(node, _aten.clamp_min.default, step, smallest_step)
+        lowest = _call(node, _aten.round.default, _call(node, _aten.div.Tensor, low, step))
+        zero = _call(node, _aten.clamp.default, _call(node, _aten.rsub.Scalar, lowest, first), first, last)
+        parts = (
+            _call(node, _aten.to.dtype, step, torch.float64),
+            _call(node, _aten.to.dtype, zero, torch.int64),
+        )
+        for user in list(node.users):  # each takes one of the two parts
+            user.replace_all_uses_with(parts[user.args[1]])
+            graph_module.graph.erase_node(user)
+        graph_module.graph.erase_node(node)
+    graph_module.recompile()
+    return len(searches)
+
+
+def _call(before: fx.Node, target: torch._ops.OpOverload, *arguments: Any) -> fx.Node:
+    with before.graph.inserting_before(before):
+        return before.graph.call_function(target, arguments)
