@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.theme import Colours, Theme
@@ -26,6 +27,7 @@ class Panel(QWidget):
         self.theme = theme
         self.setAccessibleName(self.title)
         self.setProperty("role", "surface")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         theme.changed.connect(self.restyle)
 
     @property

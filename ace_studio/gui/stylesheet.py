@@ -62,12 +62,13 @@ QLineEdit, QComboBox, QAbstractSpinBox {{ background: {surface}; color: {text}; 
 QLineEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{ border-color: {accent}; }}
 QLineEdit[role="bad"] {{ border-color: {bad}; }}
 QLineEdit:disabled, QComboBox:disabled, QAbstractSpinBox:disabled {{ color: {text_dim}; background: transparent; }}
-QComboBox QLineEdit, QAbstractSpinBox QLineEdit {{ border: 0; padding: 0; min-height: 0; background: transparent; }}
+QAbstractSpinBox QLineEdit {{ border: 0; padding: 0 0 0 6px; min-height: 0; background: transparent; }}
+QComboBox QLineEdit {{ border: 0; padding: 0; min-height: 0; background: transparent; }}
 QComboBox::drop-down {{ border: 0; width: 22px; subcontrol-origin: padding; subcontrol-position: center right; }}
 QComboBox::down-arrow {{ image: url("{icons}/down-{tone}.svg"); width: 11px; height: 11px; }}
 QComboBox QAbstractItemView {{ background: {surface}; border: 1px solid {border}; padding: 2px;
   selection-background-color: {accent_fill}; selection-color: {text}; outline: 0; }}
-QAbstractSpinBox {{ padding-right: 20px; }}
+QAbstractSpinBox {{ padding: 0 20px 0 0; min-height: 24px; }}
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ border: 0; width: 18px; background: transparent;
   subcontrol-origin: border; }}
 QAbstractSpinBox::up-button {{ subcontrol-position: top right; }}

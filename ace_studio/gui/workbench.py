@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QByteArray, Qt, Signal
 from PySide6.QtGui import QShowEvent
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
 from ace_studio.gui.panel import Panel
 from ace_studio.gui.panel_table import PANELS, PanelRow, Place
 from ace_studio.gui.theme import Theme
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -28,7 +30,13 @@ _GRAPH = PanelRow(
 
 
 class PanelSlot(QWidget):
-    """The place of a panel. The panel is made when it is first seen, and brought up to date only while it is."""
+    """The place of a panel.
+
+    The panel is made when it is first seen, and brought up to date only while it is.
+    """
+
+    failed = Signal(object)
+    """A `Problem`, after a mistake in the panel."""
 
     def __init__(self, row: PanelRow, session: Session, theme: Theme) -> None:
         """Keep the place; nothing is imported yet."""
@@ -38,6 +46,7 @@ class PanelSlot(QWidget):
         self._session = session
         self._theme = theme
         self._stale: frozenset[Part] = frozenset()
+        self._fault = ""
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
 
@@ -48,15 +57,36 @@ class PanelSlot(QWidget):
         if not self.isVisible():
             self._stale |= parts
         elif parts & self.panel.shows:
-            self.panel.update_from(document)
+            self._guarded(lambda: self._update(document))
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
         """Make the panel, or catch up."""
         super().showEvent(event)
-        self.build()
-        if self.panel is not None and self._stale & self.panel.shows:
-            self.panel.update_from(self._session.document)
+        if self.panel is None:
+            self._guarded(self.build)
+        elif self._stale & self.panel.shows:
+            self._guarded(lambda: self._update(self._session.document))
         self._stale = frozenset()
+
+    def _update(self, document: Document) -> None:
+        if self.panel is not None:
+            self.panel.update_from(document)
+
+    def _guarded(self, work: Callable[[], object]) -> None:
+        """A mistake in one panel must not take the window with it: it is reported like any other problem."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the top of the window: behind it is only Qt, which would abort
+            problem = Problem(
+                code=ErrorCode.INTERNAL,
+                what=f"The panel {self.row.title} could not show this",
+                why=f"{type(error).__name__}: {error}",
+                remedy="The rest of the window works on. Please report this with the details",
+                details=traceback.format_exc(),
+            )
+            if problem.why != self._fault:
+                self._fault = problem.why
+                self.failed.emit(problem)
 
     def build(self) -> Panel:
         """Make the panel if that was not done yet."""
@@ -78,6 +108,8 @@ class Workbench(QWidget):
         """Make the places of all panels, and the panels that are seen first."""
         super().__init__()
         self._slots: dict[str, PanelSlot] = {row.id: PanelSlot(row, session, theme) for row in (*PANELS, _GRAPH)}
+        for slot in self._slots.values():
+            slot.failed.connect(session.report)
         self._tabs: dict[Place, QTabWidget] = {place: self._tab_widget(place) for place in Place}
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)

@@ -374,6 +374,10 @@ class Session(ChoiceVerbs, LookingVerbs):
         chosen = str(self.settings.get("runs_folder"))
         return new_run_folder(Path(chosen).expanduser() if chosen else self._runs_folder, self._document.title)
 
+    def report(self, problem: Problem) -> None:
+        """Show a problem of the window itself."""
+        self._report(problem)
+
     def _report(self, *problems: Problem) -> None:
         self._document_to(with_problems(self._document, *problems))
 

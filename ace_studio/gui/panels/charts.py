@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -44,9 +45,10 @@ class Point:
 def points_of(document: Document) -> list[Point]:
     """The baseline and every run that was built."""
     found = [] if document.baseline is None else [_baseline_point(document.baseline)]
+    targets = Counter(run.target for run in document.runs if run.status is RunStatus.OK)
     for at, run in enumerate(document.runs):
         if run.status is RunStatus.OK:
-            name = f"{run.target} {run.precision}".strip()
+            name = run.target if targets[run.target] == 1 else f"{run.target} {run.precision}"
             found.append(
                 Point(
                     name=name,
@@ -267,7 +269,7 @@ class ChartsPanel(Panel):
         """Names at the left, and room for the values at the right."""
         axis = chart.plot.getAxis("left")
         metrics = self.fontMetrics()
-        widest = max(60, min(_WIDEST_NAME_PX, chart.width() // 3 if chart.width() > 100 else _WIDEST_NAME_PX))
+        widest = max(60, min(_WIDEST_NAME_PX, int(chart.width() * 0.4) if chart.width() > 100 else _WIDEST_NAME_PX))
         names = [
             metrics.elidedText(one.name.removesuffix(_BASELINE), Qt.TextElideMode.ElideRight, widest) for one in points
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QTreeWidget, QTreeWidgetItem
 
 from ace_studio.gui.formatting import bytes_text, count_text
@@ -16,6 +17,8 @@ from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
 _NUMBER_COLUMNS = (1, 2, 3)
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_PATH = int(Qt.ItemDataRole.UserRole)
 
 
 def ancestors(path: str) -> Iterable[str]:
@@ -49,7 +52,7 @@ class ModulesPanel(Panel):
         header.setStretchLastSection(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         for at in _NUMBER_COLUMNS:
-            self.tree.headerItem().setTextAlignment(at, 0x0082)
+            self.tree.headerItem().setTextAlignment(at, _RIGHT)
             header.setSectionResizeMode(at, QHeaderView.ResizeMode.ResizeToContents)
         self.tree.itemSelectionChanged.connect(self._tell_selection)
         self._empty = EmptyState("graph")
@@ -105,17 +108,17 @@ class ModulesPanel(Panel):
         item = QTreeWidgetItem(
             [words, str(ops), bytes_text(weights) if weights else "", count_text(flops) if flops else ""]
         )
-        item.setData(0, 0x0100, path)
+        item.setData(0, _PATH, path)
         item.setToolTip(0, path or words)
         for at in _NUMBER_COLUMNS:
-            item.setTextAlignment(at, 0x0082)
+            item.setTextAlignment(at, _RIGHT)
         self._items[path] = item
         return item
 
     def _tell_selection(self) -> None:
         chosen: dict[str, None] = {}
         for item in self.tree.selectedItems():
-            chosen.update(dict.fromkeys(self._ops.get(item.data(0, 0x0100), ())))
+            chosen.update(dict.fromkeys(self._ops.get(item.data(0, _PATH), ())))
         if self._shown is not None:
             rows = row_of_ops(self._shown)
             self.session.select(sorted(chosen, key=rows.__getitem__))
@@ -126,7 +129,7 @@ class ModulesPanel(Panel):
             return
         selected: dict[str, None] = {}
         for item in self.tree.selectedItems():
-            selected.update(dict.fromkeys(self._ops.get(item.data(0, 0x0100), ())))
+            selected.update(dict.fromkeys(self._ops.get(item.data(0, _PATH), ())))
         if set(selected) == set(op_ids):
             return
         rows = row_of_ops(table)

@@ -73,7 +73,7 @@ def result_columns(
                order=_numbers(latencies("p50")), tip="Median over the rounds"),
         Column(title="p10 – p90", values=rows, text=lambda run: spread_text(run.latency_ms), width=116,
                order=_numbers(latencies("p90")), colour=lambda _: colours.text_dim),
-        Column(title="speed-up (95 %)", values=[_speed(one) for one in speedups], width=148, colour=speed_colour,
+        Column(title="speed-up (95 %)", values=[_speed(one) for one in speedups], width=132, colour=speed_colour,
                order=_numbers([run.speedup for run in rows]), tips=lambda at: speedups[at].interval,
                tip="Over eager fp32, measured in the same rounds, with the bootstrap interval of the median ratio"),
         Column(title="metric", values=[run.metric for run in rows], text=metric_text, is_number=True, width=62),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QSpinBox, QWidget
 
@@ -27,7 +28,7 @@ class MeasureForm(QWidget):
         self._device_rows = QStandardItemModel(self)
         for value, text in _DEVICES:
             item = QStandardItem(text)
-            item.setData(value, 0x0100)
+            item.setData(value, int(Qt.ItemDataRole.UserRole))
             self._device_rows.appendRow(item)
         self.device.setModel(self._device_rows)
         self.device.activated.connect(lambda at: self._set(device=self.device.itemData(at)))

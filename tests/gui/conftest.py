@@ -1,0 +1,79 @@
+"""The window with an engine that replays a recorded run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from ace_studio.gui.main_window import MainWindow
+from ace_studio.gui.theme import Theme
+from ace_studio.records.places import example_recipe
+from ace_studio.session.document import Document
+from ace_studio.session.folders import UserFolders
+from ace_studio.session.session import Session
+from tests.gui.replay import ReplayEngine
+
+
+@dataclass
+class Desk:
+    """A window, its session, and the engine behind it."""
+
+    window: MainWindow
+    session: Session
+    engine: ReplayEngine
+    bot: QtBot
+
+    @property
+    def document(self) -> Document:
+        return self.session.document
+
+    def settle(self) -> None:
+        """Let everything that changed reach the screen."""
+        self.bot.wait(40)
+
+    def panel(self, panel_id: str):
+        """A panel at the front, up to date."""
+        self.window.show_panel(panel_id)
+        self.settle()
+        return self.window.workbench.panel(panel_id)
+
+    def do(self, action_id: str) -> None:
+        self.window.actions_.by_id[action_id].trigger()
+        self.settle()
+
+    def open_example(self) -> None:
+        self.window.open_path(str(example_recipe()))
+        self.settle()
+
+    def traced(self) -> Desk:
+        self.open_example()
+        self.session.trust_file()
+        self.settle()
+        self.do("trace")
+        return self
+
+    def ran(self) -> Desk:
+        self.traced().do("run")
+        return self
+
+
+@pytest.fixture
+def desk(qtbot, qapp, tmp_path):
+    engine = ReplayEngine()
+    session = Session(engine, folders=UserFolders.inside(tmp_path / "user"))
+    engine.session = session
+    theme = Theme(qapp, "dark")
+    session.set_setting("theme", "dark")
+    window = MainWindow(session, theme)
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    window.show()
+    qtbot.waitExposed(window)
+    engine.ready()
+    made = Desk(window, session, engine, qtbot)
+    made.settle()
+    yield made
+    window.close()
+    theme.setParent(None)
