@@ -130,7 +130,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     rounds: int = 30,
     device: str = "auto",
     out: str | Path | None = None,
-    on_event: Callable[[Event], None] = lambda event: None,  # noqa: ARG005 - the default listens to nothing
+    on_event: Callable[[Event], None] = lambda _event: None,
 ) -> CompileResult:
     """Trace, compress, lower, measure and verify ``model``; every key of the recipe is a keyword.
 

@@ -22,7 +22,7 @@ class Reporter:
 
     def __init__(
         self,
-        emit: Callable[[Event], None] = lambda event: None,
+        emit: Callable[[Event], None] = lambda _event: None,
         *,
         job: str = "",
         is_cancelled: Callable[[], bool] = lambda: False,

@@ -60,8 +60,8 @@ WEIGHTED_OPS = frozenset(
 class PlanRule(msgspec.Struct, frozen=True, kw_only=True):
     """One rule: ops that match get this precision. Later rules win over earlier ones.
 
-    ``match`` is ``module:GLOB`` (dotted path, ``layer1.*`` also matches ``layer1`` itself), ``op:GLOB`` (operator name),
-    ``type:GLOB`` (class of the innermost module) or ``id:GLOB`` (op id).
+    ``match`` is ``module:GLOB`` (dotted path, ``layer1.*`` also matches ``layer1`` itself), ``op:GLOB`` (operator
+    name), ``type:GLOB`` (class of the innermost module) or ``id:GLOB`` (op id).
     """
 
     match: str

@@ -34,7 +34,7 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     """``.py .pt .pth .safetensors .pt2 .onnx`` or a folder."""
     entry: str = ""
-    """Callable -> module, or -> (module, example inputs); the factory for weights. ``file.py:name`` names one elsewhere."""
+    """Callable -> module, or -> (module, example inputs); for weights: the factory, as ``file.py:name``."""
     weights: str = ""
     """State dict to load into what the entry made."""
 
