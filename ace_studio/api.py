@@ -221,8 +221,6 @@ def _recipe_of(
     )
 
 
-
-
 def _checked(kind: Any, value: object) -> Any:
     """Convert a keyword to its record type, with the choices in the message where it does not fit."""
     try:
