@@ -13,6 +13,7 @@ from PySide6.QtGui import (
     QDragLeaveEvent,
     QDropEvent,
     QPaintEvent,
+    QResizeEvent,
 )
 from PySide6.QtWidgets import QFileDialog, QMainWindow, QMenu, QStackedWidget, QToolBar, QVBoxLayout, QWidget
 
@@ -31,6 +32,8 @@ from ace_studio.session.session import Session
 if TYPE_CHECKING:
     from ace_studio.gui.workbench import Workbench
 
+WIDE_PX = 760
+"""From this width on there is room for words in the toolbar."""
 REFRESH_MS = 12
 """Changes that come within this time are shown together: a flood of log lines is one repaint."""
 FILE_FILTER = (
@@ -237,6 +240,14 @@ class MainWindow(QMainWindow):
         if self._on_first_paint is not None:
             QTimer.singleShot(0, self._on_first_paint)
             self._on_first_paint = None
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Where it is narrow, the toolbar keeps its icons and drops its words."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= WIDE_PX
+        style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon if is_wide else Qt.ToolButtonStyle.ToolButtonIconOnly
+        if self.toolbar.toolButtonStyle() is not style:
+            self.toolbar.setToolButtonStyle(style)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
         """Take files."""

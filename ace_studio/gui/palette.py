@@ -19,6 +19,7 @@ class CommandPalette(QDialog):
         """Offer these commands."""
         super().__init__(parent, Qt.WindowType.Popup)
         self.setAccessibleName("Command palette")
+        self.setProperty("role", "palette")
         self._commands = commands
         self.field = QLineEdit()
         self.field.setPlaceholderText("What do you want to do?")

@@ -35,10 +35,21 @@ QHeaderView::section {{ background: {raised}; color: {text_dim}; border: 0; bord
 QTableView, QTreeView, QListView {{ background: {surface}; border: 0; gridline-color: {border};
   selection-background-color: {accent_fill}; selection-color: {text}; }}
 QTreeView::item {{ padding: 2px 0; }}
+QListWidget::item {{ padding: 4px 6px; }}
+QDialog[role="palette"] {{ background: {surface}; border: 1px solid {border}; }}
 QTableView::item:focus {{ border: 1px solid {accent}; }}
 QTableCornerButton::section {{ background: {raised}; border: 0; }}
 QPlainTextEdit, QTextBrowser {{ border: 0; }}
 QScrollArea {{ border: 0; background: {surface}; }}
+QScrollBar:vertical {{ background: transparent; width: 11px; margin: 0; }}
+QScrollBar:horizontal {{ background: transparent; height: 11px; margin: 0; }}
+QScrollBar::handle {{ background: {border}; border-radius: 4px; margin: 2px; }}
+QScrollBar::handle:vertical {{ min-height: 28px; }}
+QScrollBar::handle:horizontal {{ min-width: 28px; }}
+QScrollBar::handle:hover {{ background: {text_dim}; }}
+QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
+QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
+QAbstractScrollArea::corner {{ background: transparent; border: 0; }}
 QProgressBar {{ border: 1px solid {border}; border-radius: 4px; background: {window}; text-align: center;
   max-height: 12px; }}
 QProgressBar::chunk {{ background: {accent}; border-radius: 3px; }}
@@ -62,7 +73,7 @@ QLineEdit, QComboBox, QAbstractSpinBox {{ background: {surface}; color: {text}; 
 QLineEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{ border-color: {accent}; }}
 QLineEdit[role="bad"] {{ border-color: {bad}; }}
 QLineEdit:disabled, QComboBox:disabled, QAbstractSpinBox:disabled {{ color: {text_dim}; background: transparent; }}
-QAbstractSpinBox QLineEdit {{ border: 0; padding: 0 0 0 6px; min-height: 0; background: transparent; }}
+QAbstractSpinBox QLineEdit {{ border: 0; padding: 0; min-height: 0; background: transparent; }}
 QComboBox QLineEdit {{ border: 0; padding: 0; min-height: 0; background: transparent; }}
 QComboBox::drop-down {{ border: 0; width: 22px; subcontrol-origin: padding; subcontrol-position: center right; }}
 QComboBox::down-arrow {{ image: url("{icons}/down-{tone}.svg"); width: 11px; height: 11px; }}

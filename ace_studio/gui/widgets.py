@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from PySide6.QtCore import QObject, QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QComboBox,
     QFrame,
     QHBoxLayout,
     QLabel,
     QLayout,
+    QLineEdit,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -86,6 +88,13 @@ def clear_layout(layout: QLayout) -> None:
         if old is not None:
             old.hide()
             old.deleteLater()
+
+
+def inset(spin: QAbstractSpinBox) -> None:
+    """Keep the text of a number box off its border; the stylesheet cannot."""
+    line = spin.findChild(QLineEdit)
+    if line is not None:
+        line.setTextMargins(5, 0, 0, 0)
 
 
 def rule() -> QFrame:

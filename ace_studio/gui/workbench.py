@@ -113,6 +113,7 @@ class Workbench(QWidget):
         self._tabs: dict[Place, QTabWidget] = {place: self._tab_widget(place) for place in Place}
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)
+        self._is_laid_out = False
         self._assemble()
 
     def _tab_widget(self, place: Place) -> QTabWidget:
@@ -149,6 +150,16 @@ class Workbench(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._columns)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
+        """Share the room that there is at first; a layout that was kept stays."""
+        super().showEvent(event)
+        if not self._is_laid_out:
+            self._is_laid_out = True
+            side = min(SIDE_WIDTH, round(0.38 * self.width()))
+            bottom = min(BOTTOM_HEIGHT, round(0.48 * self.height()))
+            self._columns.setSizes([side, self.width() - side])
+            self._rows.setSizes([self.height() - bottom, bottom])
 
     def _tell_current(self, tabs: QTabWidget) -> None:
         slot = tabs.currentWidget()
@@ -215,6 +226,7 @@ class Workbench(QWidget):
             if isinstance(text, str):
                 splitter.restoreState(QByteArray.fromBase64(QByteArray(text.encode())))
                 splitter.setHandleWidth(1)
+                self._is_laid_out = True
         for place in Place:
             front = state.get(place.value)
             if front in self._slots:

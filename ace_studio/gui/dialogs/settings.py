@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDialog,
-    QDialogButtonBox,
     QDoubleSpinBox,
     QFileDialog,
     QLineEdit,
@@ -17,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.widgets import MARGIN, button, column, label, row, scrolling
+from ace_studio.gui.widgets import MARGIN, button, column, inset, label, row, scrolling
 from ace_studio.session.session import Session
 from ace_studio.session.settings import SETTINGS, Setting, Value
 
@@ -47,9 +46,7 @@ class SettingsDialog(QDialog):
             lines.append(column(name, control, label(setting.help, "dim"), gap=3))
         content = QWidget()
         content.setLayout(column(*lines, None, margin=MARGIN, gap=14))
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(self.reject)
-        self.setLayout(column(scrolling(content), row(None, buttons, margin=MARGIN), gap=0))
+        self.setLayout(column(scrolling(content), row(None, button("Close", self.accept), margin=MARGIN), gap=0))
 
     def _editor(self, setting: Setting) -> QWidget:
         value = self._session.settings.get(setting.key)
@@ -76,6 +73,7 @@ class SettingsDialog(QDialog):
         spin.setRange(int(setting.low or 0), int(setting.high or 1_000_000))
         spin.setValue(int(value))
         spin.setMinimumWidth(110)
+        inset(spin)
         spin.valueChanged.connect(lambda number: self._set(setting, number))
         return spin
 
@@ -85,6 +83,7 @@ class SettingsDialog(QDialog):
         spin.setSingleStep(0.5)
         spin.setValue(float(value))
         spin.setMinimumWidth(110)
+        inset(spin)
         spin.valueChanged.connect(lambda number: self._set(setting, number))
         return spin
 

@@ -29,6 +29,7 @@ from ace_studio.gui.widgets import (
     button,
     column,
     fill_combo,
+    inset,
     label,
     quiet,
     row,
@@ -84,6 +85,7 @@ class ModelPanel(Panel):
         self.samples = QSpinBox()
         self.samples.setRange(1, 1_000_000)
         self.samples.setAccessibleName("Calibration samples")
+        inset(self.samples)
         self.samples.setSuffix(" samples")
         self.samples.valueChanged.connect(lambda number: session.set_calibration(samples=number))
         self.evaluate = self._picker(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QGridLayout, QLabel, QWidget
 
-from ace_studio.gui.widgets import fill_combo, quiet
+from ace_studio.gui.widgets import fill_combo, inset, quiet
 from ace_studio.records.recipe import Objective
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
@@ -64,6 +64,7 @@ class GoalForm(QWidget):
             number.setKeyboardTracking(False)
             number.valueChanged.connect(lambda value, row=bound: self._set(row, value))
             number.setMinimumWidth(112)
+            inset(number)
             grid.addWidget(check, at, 0)
             grid.addWidget(number, at, 1)
             self.checks[bound.field], self.numbers[bound.field] = check, number

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QSpinBox, QWidget
 
-from ace_studio.gui.widgets import label, quiet
+from ace_studio.gui.widgets import inset, label, quiet
 from ace_studio.records.messages import EnvironmentReport
 from ace_studio.records.recipe import MeasureChoice
 from ace_studio.session.document import Document
@@ -45,6 +45,8 @@ class MeasureForm(QWidget):
         self.rounds.setToolTip("How often each target is called, in turn with the baseline")
         self.rounds.setKeyboardTracking(False)
         self.rounds.valueChanged.connect(lambda value: self._set(rounds=value))
+        inset(self.threads)
+        inset(self.rounds)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setColumnStretch(1, 1)

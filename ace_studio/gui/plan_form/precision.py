@@ -54,12 +54,13 @@ class PrecisionForm(QWidget):
         self.rules.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.rules.setTabKeyNavigation(False)
         header = self.rules.horizontalHeader()
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(2, QHeaderView.ResizeMode.Fixed)
         header.resizeSection(2, 34)
         self.match = QLineEdit()
-        self.match.setPlaceholderText("module:layer1.*")
+        self.match.setPlaceholderText("New rule: module:layer1.*")
         self.match.setAccessibleName("Ops that the new rule is for")
         self.match.setToolTip("module:layer1.*   op:aten.conv2d.default   type:Linear   id:conv2d_3")
         self.match.returnPressed.connect(self._add)
@@ -69,9 +70,8 @@ class PrecisionForm(QWidget):
             self.precision.addItem(str(each), str(each))
         self.add_button = button("Add", self._add, tip="Add the rule; later rules win")
         self.add_button.setAccessibleName("Add the rule")
-        new = row(self.match, self.precision, self.add_button, gap=4)
-        new.setStretch(0, 1)
-        self.setLayout(column(self.default, self._about, self.rules, new, gap=6))
+        new = row(self.precision, self.add_button, None, gap=6)
+        self.setLayout(column(self.default, self._about, self.rules, self.match, new, gap=6))
 
     def update_from(self, document: Document) -> None:
         """Show default and rules."""
