@@ -6,10 +6,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 
-from PySide6.QtCore import QCoreApplication, QTimer
+from PySide6.QtCore import QCoreApplication, QThread, QTimer
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
@@ -26,6 +27,17 @@ from ace_studio.session.settings import Settings
 
 ENVIRONMENT_TRIES = 3
 USAGE = "usage: ace-studio [open] [PATH]"
+
+
+class Preload(QThread):
+    """Imports what the first opened model will need, so that opening it does not make anybody wait."""
+
+    MODULES = ("workbench", "graph_colours", "panels.graph", "panels.model", "panels.shapes", "panels.plan")
+
+    def run(self) -> None:
+        """Import; the main thread goes on painting meanwhile."""
+        for name in self.MODULES:
+            import_module(f"ace_studio.gui.{name}")
 
 
 class Studio:
@@ -47,12 +59,14 @@ class Studio:
         settings.subscribe(self._setting_changed)
         self.session.subscribe(self._ask_environment)
         self._environment_asked = 0
+        self._preload = Preload(self.window)
 
     def _apply(self, event: AnyEvent) -> None:
         self.session.apply(event)
 
     def _start_engine(self) -> None:
         self.engine.start()
+        self._preload.start()
 
     def _ask_environment(self, document: Document, parts: frozenset[Part]) -> None:
         """Once the engine has nothing else to do, ask what it has: targets and devices are grey until then."""
@@ -77,6 +91,7 @@ class Studio:
 
     def close(self) -> None:
         """End the engine process and the threads."""
+        self._preload.wait()
         self.engine.close()
 
 
