@@ -196,9 +196,7 @@ class MainWindow(QMainWindow):
         """Show the command palette."""
         from ace_studio.gui.palette import CommandPalette  # noqa: PLC0415 - loaded when it is wanted
 
-        palette = CommandPalette(self.actions_.commands(), self)
-        palette.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        palette.show()
+        CommandPalette(self.actions_.commands(), self).open()
 
     def open_settings(self) -> None:
         """Show the settings."""

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAction, QKeyEvent
-from PySide6.QtWidgets import QDialog, QFrame, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 _SHOWN = 12
 _MOVES = frozenset({Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown})
 
 
-class CommandPalette(QDialog):
-    """A field and the commands that match it, best first."""
+class CommandPalette(QFrame):
+    """A field over the window, and the commands that match it, best first. It goes as soon as it loses the keyboard."""
 
     def __init__(self, commands: Sequence[tuple[str, QAction]], parent: QWidget) -> None:
         """Offer these commands."""
-        super().__init__(parent, Qt.WindowType.Popup)
+        super().__init__(parent)
         self.setAccessibleName("Command palette")
         self.setProperty("role", "palette")
         self._commands = commands
@@ -41,9 +41,14 @@ class CommandPalette(QDialog):
         self._filter("")
         width = min(560, parent.width() - 40)
         self.resize(width, min(380, parent.height() - 80))
-        corner = parent.mapToGlobal(parent.rect().topLeft())
-        self.move(corner.x() + (parent.width() - width) // 2, corner.y() + 70)
-        self.field.setFocus()
+        self.move((parent.width() - width) // 2, 70)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+
+    def open(self) -> None:
+        """Show it and take the keyboard."""
+        self.show()
+        self.raise_()
+        self.field.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def _filter(self, text: str) -> None:
         ranked = sorted(
@@ -63,11 +68,19 @@ class CommandPalette(QDialog):
         item = self.list.currentItem()
         if item is not None:
             _, action = self._commands[item.data(Qt.ItemDataRole.UserRole)]
-            self.accept()
+            self.close()
             action.trigger()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
-        """Arrow keys walk the list while the field has the keyboard."""
+        """Arrow keys walk the list while the field has the keyboard; Esc, or a click elsewhere, ends it."""
+        if event.type() == QEvent.Type.FocusOut:
+            self.close()
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            # The override comes before the window's own Esc, which would cancel the job.
+            event.accept()
+            if event.type() == QEvent.Type.KeyPress:
+                self.close()
+            return True
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _MOVES:
             step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -_SHOWN}.get(Qt.Key(event.key()), _SHOWN)
             last = self.list.count() - 1

@@ -36,7 +36,7 @@ QTableView, QTreeView, QListView {{ background: {surface}; border: 0; gridline-c
   selection-background-color: {accent_fill}; selection-color: {text}; }}
 QTreeView::item {{ padding: 2px 0; }}
 QListWidget::item {{ padding: 4px 6px; }}
-QDialog[role="palette"] {{ background: {surface}; border: 1px solid {border}; }}
+QFrame[role="palette"] {{ background: {surface}; border: 1px solid {border}; }}
 QTableView::item:focus {{ border: 1px solid {accent}; }}
 QTableCornerButton::section {{ background: {raised}; border: 0; }}
 QPlainTextEdit, QTextBrowser {{ border: 0; }}
