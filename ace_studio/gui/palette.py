@@ -58,7 +58,7 @@ class CommandPalette(QFrame):
         for _, at in ranked:
             words, action = self._commands[at]
             keys = action.shortcut().toString()
-            item = QListWidgetItem(action.icon(), f"{words}    {keys}" if keys else words)
+            item = QListWidgetItem(f"{words}    {keys}" if keys else words)
             item.setData(Qt.ItemDataRole.UserRole, at)
             self.list.addItem(item)
         if self.list.count():

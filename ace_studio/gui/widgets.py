@@ -106,10 +106,9 @@ def rule() -> QFrame:
 
 
 def scrolling(content: QWidget) -> QScrollArea:
-    """The widget in an area that scrolls only downwards."""
+    """The widget in an area that scrolls; sideways only where it would be cut off."""
     area = QScrollArea()
     area.setWidgetResizable(True)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     content.setProperty("role", "surface")
     area.setWidget(content)
     return area

@@ -144,7 +144,7 @@ class Workbench(QWidget):
             splitter.setSizes(list(sizes))
             splitter.setStretchFactor(stretchy, 1)
             splitter.setStretchFactor(1 - stretchy, 0)
-        self._tabs[Place.SIDE].setMinimumWidth(200)
+        self._tabs[Place.SIDE].setMinimumWidth(230)
         self._tabs[Place.BOTTOM].setMinimumHeight(90)
         self._slots["graph"].setMinimumSize(160, 90)
         layout = QVBoxLayout(self)
