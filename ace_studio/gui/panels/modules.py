@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QTreeWidget, QTreeWidgetItem
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QStackedWidget,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeWidget,
+    QTreeWidgetItem,
+)
 
 from ace_studio.gui.formatting import bytes_text, count_text
 from ace_studio.gui.op_facts import row_of_ops
@@ -29,6 +37,23 @@ def ancestors(path: str) -> Iterable[str]:
     yield ""
 
 
+def _with_parents(own: dict[str, list[int]]) -> dict[str, list[int]]:
+    """Sums of every module with all that is inside it, from those of the ops that lie directly in it."""
+    total: dict[str, list[int]] = {}
+    for path, sums in own.items():
+        for above in ancestors(path):
+            total[above] = [old + new for old, new in zip(total.get(above, (0, 0, 0)), sums, strict=True)]
+    return total
+
+
+class _Numbers(QStyledItemDelegate):
+    """Numbers stand at the right. Said once for the column: saying it per item takes longer than all the rest."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:  # noqa: N802 - Qt's name
+        super().initStyleOption(option, index)
+        option.displayAlignment = _RIGHT
+
+
 class ModulesPanel(Panel):
     """Modules with ops, weights and FLOPs below them; selecting one selects its ops everywhere."""
 
@@ -48,11 +73,13 @@ class ModulesPanel(Panel):
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.tree.setAllColumnsShowFocus(True)
         self.tree.setIndentation(14)
+        self._numbers = _Numbers(self.tree)
         header = self.tree.header()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         for at in _NUMBER_COLUMNS:
             self.tree.headerItem().setTextAlignment(at, _RIGHT)
+            self.tree.setItemDelegateForColumn(at, self._numbers)
             header.setSectionResizeMode(at, QHeaderView.ResizeMode.ResizeToContents)
         self.tree.itemSelectionChanged.connect(self._tell_selection)
         self._empty = EmptyState("graph")
@@ -83,14 +110,14 @@ class ModulesPanel(Panel):
         self._items, self._ops = {}, {}
         if table is None:
             return
-        costs: dict[str, list[int]] = {}
+        own: dict[str, list[int]] = {}
         for at in table.op_rows():
-            for path in ancestors(table.module[at]):
-                sums = costs.setdefault(path, [0, 0, 0])
-                sums[0] += 1
-                sums[1] += table.weight_bytes[at]
-                sums[2] += table.flops[at]
-                self._ops.setdefault(path, []).append(table.op_id[at])
+            sums = own.setdefault(table.module[at], [0, 0, 0])
+            sums[0] += 1
+            sums[1] += table.weight_bytes[at]
+            sums[2] += table.flops[at]
+            self._ops.setdefault(table.module[at], []).append(table.op_id[at])
+        costs = _with_parents(own)
         types = dict(zip(table.module_paths, table.module_types, strict=True))
         root = self._item("", table.name or "model", costs)
         self.tree.addTopLevelItem(root)
@@ -109,28 +136,25 @@ class ModulesPanel(Panel):
             [words, str(ops), bytes_text(weights) if weights else "", count_text(flops) if flops else ""]
         )
         item.setData(0, _PATH, path)
-        item.setToolTip(0, path or words)
-        for at in _NUMBER_COLUMNS:
-            item.setTextAlignment(at, _RIGHT)
         self._items[path] = item
         return item
 
     def _tell_selection(self) -> None:
-        chosen: dict[str, None] = {}
-        for item in self.tree.selectedItems():
-            chosen.update(dict.fromkeys(self._ops.get(item.data(0, _PATH), ())))
         if self._shown is not None:
             rows = row_of_ops(self._shown)
-            self.session.select(sorted(chosen, key=rows.__getitem__))
+            self.session.select(sorted(self._ops_of_selected(), key=rows.__getitem__))
+
+    def _ops_of_selected(self) -> set[str]:
+        """The ops of the selected modules and of all modules inside them."""
+        chosen = {item.data(0, _PATH) for item in self.tree.selectedItems()}
+        below = (path for path in self._ops if not chosen.isdisjoint(ancestors(path)))
+        return {op_id for path in below for op_id in self._ops[path]}
 
     def _show_selection(self, document: Document) -> None:
         table, op_ids = document.graph, document.selection.op_ids
         if table is None:
             return
-        selected: dict[str, None] = {}
-        for item in self.tree.selectedItems():
-            selected.update(dict.fromkeys(self._ops.get(item.data(0, _PATH), ())))
-        if set(selected) == set(op_ids):
+        if self._ops_of_selected() == set(op_ids):
             return
         rows = row_of_ops(table)
         paths = {table.module[rows[op_id]] for op_id in op_ids[:200]}
