@@ -32,7 +32,8 @@ def _has_model(document: Document) -> bool:
 
 
 def _can_start(document: Document) -> bool:
-    return _has_model(document) and not document.activity.is_working and not document.needs_trust
+    is_no_model = document.file is None and bool(document.problems)
+    return _has_model(document) and not (document.activity.is_working or document.needs_trust or is_no_model)
 
 
 def _can_cancel(document: Document) -> bool:
@@ -221,7 +222,7 @@ class Actions:
         for row in ACTIONS:
             if row.icon:
                 colour = colours.good if row.id == "run" else colours.bad if row.id == "cancel" else colours.text
-                self.by_id[row.id].setIcon(stroke_icon(row.icon, colour, colours.border))
+                self.by_id[row.id].setIcon(stroke_icon(row.icon, colour, colours.faded))
 
     def commands(self) -> list[tuple[str, QAction]]:
         """What the command palette offers now: the words and the action."""

@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ from ace_studio.gui.engine_thread import EngineThread
 from ace_studio.gui.main_window import MainWindow
 from ace_studio.gui.theme import Theme
 from ace_studio.jobs.client import WorkerClient
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import AnyEvent
 from ace_studio.records.places import resource_folder
 from ace_studio.session.document import Document, EngineState, Part
@@ -108,7 +110,7 @@ def run_window(arguments: Sequence[str]) -> int:
     folders = UserFolders.of_user()
     application = _application(Settings(folders.settings))
     studio = Studio(application, folders)
-    sys.excepthook = _show_mistake
+    sys.excepthook = partial(_show_mistake, studio)
     studio.window.show()
     if paths or studio.session.settings.get("reopen_last"):
         QTimer.singleShot(0, lambda: studio.open_first(paths[0] if paths else ""))
@@ -134,6 +136,15 @@ def _application(settings: Settings) -> QApplication:
     return application
 
 
-def _show_mistake(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A mistake of ours in a slot: Qt goes on, and the terminal gets what a report needs."""
+def _show_mistake(studio: Studio, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A mistake of ours in a slot: Qt goes on, the window says it, and the terminal gets what a report needs."""
     traceback.print_exception(kind, error, trace)
+    if isinstance(error, Exception):
+        problem = Problem(
+            code=ErrorCode.INTERNAL,
+            what="Something went wrong in the window",
+            why=f"{kind.__name__}: {error}",
+            remedy="You can go on. Please report this with the details",
+            details="".join(traceback.format_exception(kind, error, trace)),
+        )
+        studio.session.report(problem)

@@ -15,7 +15,7 @@ QToolBar {{ background: {raised}; border: 0; border-bottom: 1px solid {border}; 
 QToolBar QToolButton {{ border: 1px solid transparent; border-radius: 5px; padding: 4px 9px; }}
 QToolBar QToolButton:hover {{ background: {border}; }}
 QToolBar QToolButton:focus {{ border-color: {accent}; }}
-QToolBar QToolButton:disabled {{ color: {text_dim}; }}
+QToolBar QToolButton:disabled {{ color: {faded}; }}
 QMenuBar {{ background: {raised}; }}
 QStatusBar {{ background: {raised}; border-top: 1px solid {border}; }}
 QStatusBar::item {{ border: 0; }}
@@ -66,13 +66,13 @@ QPushButton {{ background: {raised}; color: {text}; border: 1px solid {border}; 
 QPushButton:hover {{ border-color: {text_dim}; }}
 QPushButton:pressed {{ background: {border}; }}
 QPushButton:focus {{ border-color: {accent}; }}
-QPushButton:disabled {{ color: {text_dim}; background: transparent; }}
+QPushButton:disabled {{ color: {faded}; background: transparent; }}
 QLineEdit, QComboBox, QAbstractSpinBox {{ background: {surface}; color: {text}; border: 1px solid {border};
   border-radius: 5px; padding: 3px 7px; min-height: 18px; selection-background-color: {accent_fill};
   selection-color: {text}; }}
 QLineEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{ border-color: {accent}; }}
 QLineEdit[role="bad"] {{ border-color: {bad}; }}
-QLineEdit:disabled, QComboBox:disabled, QAbstractSpinBox:disabled {{ color: {text_dim}; background: transparent; }}
+QLineEdit:disabled, QComboBox:disabled, QAbstractSpinBox:disabled {{ color: {faded}; background: transparent; }}
 QAbstractSpinBox QLineEdit {{ border: 0; padding: 0; min-height: 0; background: transparent; }}
 QComboBox QLineEdit {{ border: 0; padding: 0; min-height: 0; background: transparent; }}
 QComboBox::drop-down {{ border: 0; width: 22px; subcontrol-origin: padding; subcontrol-position: center right; }}
@@ -96,12 +96,12 @@ QCheckBox::indicator:checked {{ background: {accent}; border-color: {accent};
   image: url("{icons}/check-{tone}.svg"); }}
 QCheckBox::indicator:disabled {{ border-color: {border}; }}
 QCheckBox::indicator:checked:disabled {{ background: {border}; border-color: {border}; }}
-QCheckBox:disabled {{ color: {text_dim}; }}
+QCheckBox:disabled {{ color: {faded}; }}
 QPushButton[role="primary"], QToolButton[role="primary"] {{ background: {accent}; color: {on_accent};
   border: 1px solid {accent}; border-radius: 5px; padding: 4px 14px; font-weight: 600; }}
 QPushButton[role="primary"]:hover {{ border-color: {text}; }}
 QPushButton[role="primary"]:focus {{ border: 1px solid {text}; }}
-QPushButton[role="primary"]:disabled {{ background: {raised}; color: {text_dim}; border-color: {border}; }}
+QPushButton[role="primary"]:disabled {{ background: {raised}; color: {faded}; border-color: {border}; }}
 QPushButton[role="link"] {{ background: transparent; border: 1px solid transparent; border-radius: 5px;
   color: {accent}; text-align: left; padding: 4px 6px; }}
 QPushButton[role="link"]:hover {{ background: {raised}; }}

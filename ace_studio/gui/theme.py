@@ -30,6 +30,8 @@ class Colours:
     border: str
     text: str
     text_dim: str
+    faded: str
+    """What cannot be used now."""
     accent: str
     accent_fill: str
     """Selected rows."""
@@ -57,6 +59,7 @@ DARK = Colours(
     border="#39404d",
     text="#e8ebf0",
     text_dim="#9ea8b8",
+    faded="#626c7b",
     accent="#5cb3ff",
     accent_fill="#24476a",
     on_accent="#0b1a29",
@@ -93,6 +96,7 @@ LIGHT = Colours(
     border="#c9d1dc",
     text="#1c232e",
     text_dim="#566171",
+    faded="#98a2b0",
     accent="#0b66c3",
     accent_fill="#cfe3f8",
     on_accent="#ffffff",
@@ -129,6 +133,7 @@ HIGH_CONTRAST = replace(
     border="#a8a8a8",
     text="#ffffff",
     text_dim="#dcdcdc",
+    faded="#7a7a7a",
     accent="#ffe14d",
     accent_fill="#5a4a00",
     on_accent="#000000",
@@ -209,8 +214,6 @@ def _palette(colours: Colours) -> QPalette:
     palette = QPalette(QColor(colours.raised), QColor(colours.window))
     for place, colour in values.items():
         palette.setColor(place, QColor(colour))
-    dim = QColor(colours.text_dim)
-    dim.setAlphaF(0.65)
     for place in (role.WindowText, role.Text, role.ButtonText):
-        palette.setColor(QPalette.ColorGroup.Disabled, place, dim)
+        palette.setColor(QPalette.ColorGroup.Disabled, place, QColor(colours.faded))
     return palette

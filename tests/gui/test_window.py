@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QLabel
 
 from ace_studio.gui.panel_table import PANELS
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import JobFailed, LogLine, RunRequest, TraceRequest, WorkerLost
+from ace_studio.records.messages import JobFailed, LogLine, ModelCaptured, RunRequest, TraceRequest, WorkerLost
 from ace_studio.records.places import example_recipe
 from ace_studio.records.plan import Precision
+from ace_studio.records.results import GraphBreak
 from ace_studio.session.document import EngineState
 
 
@@ -282,3 +284,34 @@ def test_no_torch_is_imported_by_a_whole_session(desk):
     for row in PANELS:
         desk.panel(row.id)
     assert ("torch" in sys.modules) == before
+
+
+def test_a_file_that_is_no_model_says_so_and_cannot_be_traced(desk, tmp_path):
+    path = tmp_path / "text.pt"
+    path.write_text("hello", encoding="utf-8")
+    desk.engine.by_itself = False
+    desk.window.open_path(str(path))
+    problem = Problem(code=ErrorCode.BAD_FILE, what="text.pt is plain text, not a model")
+    desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=(problem,)))
+    desk.settle()
+    assert not desk.window.actions_.by_id["trace"].isEnabled()
+    assert desk.window.workbench.panel("graph")._empty._title.text() == "This file could not be opened"
+    assert desk.panel("model")._kind.text() == "It could not be opened"
+
+
+def test_graph_breaks_and_warnings_of_the_capture_are_listed_with_their_place(desk):
+    desk.open_example()
+    desk.session.trust_file()
+    desk.settle()
+    desk.engine.by_itself = False
+    desk.do("trace")
+    request = desk.engine.requests[-1]
+    one = GraphBreak(
+        file="m.py", line=7, reason="a branch on a value", code="if x.sum() > 0:", ops_left_eager=3, hint="h"
+    )
+    for event in desk.engine.events_for(request):
+        is_capture = isinstance(event, ModelCaptured)
+        broken = replace(event, capture=replace(event.capture, graph_breaks=(one,))) if is_capture else event
+        desk.session.apply(broken)
+    texts = {label.text() for label in desk.panel("problems").findChildren(QLabel)}
+    assert {"Graph break: a branch on a value", "m.py:7", "→ h"} <= texts

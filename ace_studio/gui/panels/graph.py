@@ -103,7 +103,9 @@ class GraphPanel(Panel):
     """The captured graph."""
 
     title = "Graph"
-    shows = frozenset({Part.GRAPH, Part.RUNS, Part.RECIPE, Part.SELECTION, Part.TRUST, Part.ACTIVITY, Part.FILE})
+    shows = frozenset(
+        {Part.GRAPH, Part.RUNS, Part.RECIPE, Part.SELECTION, Part.TRUST, Part.ACTIVITY, Part.FILE, Part.PROBLEMS}
+    )
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Start with the empty state."""
@@ -223,6 +225,8 @@ class GraphPanel(Panel):
         if document.activity.is_working:
             words = "Stopping" if document.activity.state is EngineState.CANCELLING else "Working"
             return f"{words} …", "The graph appears here as soon as it is captured.", ()
+        if document.file is None and document.problems:
+            return "This file could not be opened", document.problems[-1].what, ()
         trace = button("Trace (F5)", self.session.trace, role="primary")
         run = button("Run everything (F6)", self.session.run)
         if document.rungs:

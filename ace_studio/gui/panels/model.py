@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QFrame,
+    QHeaderView,
     QLabel,
     QSizePolicy,
     QSpinBox,
@@ -51,7 +52,7 @@ class ModelPanel(Panel):
     """The opened file and the callables to use."""
 
     title = "Model"
-    shows = frozenset({Part.FILE, Part.TRUST, Part.RECIPE})
+    shows = frozenset({Part.FILE, Part.TRUST, Part.RECIPE, Part.PROBLEMS})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Build the form."""
@@ -136,6 +137,11 @@ class ModelPanel(Panel):
         tree.setRootIsDecorated(False)
         tree.setUniformRowHeights(True)
         tree.setMinimumHeight(160)
+        header = tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        tree.setTextElideMode(Qt.TextElideMode.ElideLeft)
         tree.setAccessibleName("Tensors of the file")
         return tree
 
@@ -170,11 +176,13 @@ class ModelPanel(Panel):
         path = Path(report.path) if report else Path(document.folder) / document.recipe.model.source
         self._name.setText(path.name)
         self._where.setText(str(path.parent))
-        self._kind.setText(f"{report.label}, {bytes_text(report.size_bytes)}" if report else "Looking at the file …")
+        waiting = "It could not be opened" if document.problems else "Looking at the file …"
+        self._kind.setText(f"{report.label}, {bytes_text(report.size_bytes)}" if report else waiting)
         self._kind.setToolTip(f"SHA-256 {report.sha256}" if report else "")
         words, role = self._trust_words(document)
         self._trust.setText(words)
         set_role(self._trust, role)
+        self._trust.setVisible(bool(words))
         show_trust = bool(report and report.trust == "code" and not document.is_trusted) or document.needs_trust
         self._would_run.setVisible(bool(show_trust and report and report.would_run))
         self._would_run.setText("\n".join(f"• {line}" for line in report.would_run) if report else "")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
+from ace_studio.gui.formatting import plural
 from ace_studio.gui.icons import stroke_icon
 from ace_studio.gui.panel import Panel
 from ace_studio.gui.theme import Colours, Theme, monospace
 from ace_studio.gui.widgets import MARGIN, button, clear_layout, column, label, row, scrolling
 from ace_studio.records.errors import Problem
-from ace_studio.records.results import CaptureReport
+from ace_studio.records.results import CaptureReport, GraphBreak
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -49,16 +50,16 @@ class ProblemsPanel(Panel):
         clear_layout(self._cards)
         for index in reversed(range(len(problems))):
             self._cards.addWidget(self._card(problems[index], index))
+        breaks = capture.graph_breaks if capture else ()
         warnings = capture.warnings if capture else ()
+        for one in breaks:
+            cost = f"{plural(one.ops_left_eager, 'op')} left to eager, met {plural(one.count, 'time')}"
+            self._cards.addWidget(
+                _note(f"Graph break: {one.reason}", one.code, cost, one.hint and f"→ {one.hint}", where=_at(one))
+            )
         for warning in warnings:
-            card = QFrame()
-            card.setProperty("role", "card")
-            parts = [_selectable(label(warning.what))]
-            if warning.where:
-                parts.append(_place(warning.where))
-            card.setLayout(column(*parts, margin=10, gap=3))
-            self._cards.addWidget(card)
-        if not problems and not warnings:
+            self._cards.addWidget(_note(warning.what, where=warning.where))
+        if not problems and not breaks and not warnings:
             self._cards.addWidget(label("Nothing went wrong.", "dim"))
 
     def _card(self, problem: Problem, index: int) -> QFrame:
@@ -95,6 +96,21 @@ class ProblemsPanel(Panel):
         """Another theme."""
         del colours
         self._fill(*self._shown)  # type: ignore[arg-type]
+
+
+def _at(one: GraphBreak) -> str:
+    return f"{one.file}:{one.line}" if one.line else one.file
+
+
+def _note(what: str, *more: str, where: str = "") -> QFrame:
+    """A card that nobody has to dismiss: it belongs to the capture."""
+    card = QFrame()
+    card.setProperty("role", "card")
+    parts = [_selectable(label(what)), *(_selectable(label(words, "dim")) for words in more if words)]
+    if where:
+        parts.append(_place(where))
+    card.setLayout(column(*parts, margin=10, gap=3))
+    return card
 
 
 def _more(problem: Problem) -> QVBoxLayout:
