@@ -15,6 +15,9 @@ from ace_studio.engine.flow import CapturedModel, Example, tensor_leaves
 from ace_studio.records.errors import AceError, ErrorCode
 
 CONSECUTIVE_CALLS = 3
+MIN_FP32_SQNR_DB = 30.0
+"""A candidate that changes no precision must agree with eager at least this well; 100 dB and more are usual, and what
+falls below this computes something else."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,8 @@ SqnrFunction = Callable[[Sequence[Tensor], Sequence[Tensor]], float]
 
 
 def flat_outputs(call: Callable[..., Any], example: Example) -> list[Tensor]:
-    """The tensors that one call gives, flat, as detached copies."""
-    return [leaf.detach().clone() for leaf in tensor_leaves(example.call(call))]
+    """The tensors that one call gives, flat, as detached copies; the example stays as it is whatever the call does."""
+    return [leaf.detach().clone() for leaf in tensor_leaves(example.copied().call(call))]
 
 
 def eager_outputs(captured: CapturedModel) -> list[list[Tensor]]:
@@ -48,11 +51,13 @@ def check_candidate(
     references: Sequence[Sequence[Tensor]],
     *,
     sqnr_db: SqnrFunction,
+    suspect: str = "",
 ) -> Fidelity:
     """Run a candidate on every example and hold it against eager.
 
     A result is valid only if its outputs have eager's shapes, are finite where eager's are, and repeat: the first
-    example is run three times and must give the same outputs each time.
+    example is run three times and must give the same outputs each time. ``suspect`` says what is known already that
+    could make them differ.
 
     Raises: AceError(WRONG_CAPTURE) that says which example and which rule.
     """
@@ -65,7 +70,7 @@ def check_candidate(
         given.append(outputs)
         worst = max([worst, *(_largest_difference(a, b) for a, b in zip(reference, outputs, strict=True))])
         if index == 0:
-            _check_repeatable(call, example, outputs)
+            _check_repeatable(call, example, outputs, suspect=suspect)
     return Fidelity(sqnr_db=sqnr_db(_pooled(references), _pooled(given)), max_abs_error=worst)
 
 
@@ -74,14 +79,29 @@ def _pooled(outputs: Sequence[Sequence[Tensor]]) -> list[Tensor]:
     return [torch.cat([one.reshape(-1) for one in leaves]) for leaves in zip(*outputs, strict=True)]
 
 
+def check_same_arithmetic(fidelity: Fidelity) -> None:
+    """Refuse a candidate that was asked for fp32 throughout and is far from eager.
+
+    Raises: AceError(WRONG_CAPTURE) with the fidelity.
+    """
+    if fidelity.sqnr_db < MIN_FP32_SQNR_DB:
+        raise AceError.of(
+            ErrorCode.WRONG_CAPTURE,
+            f"The built model computes something else than eager: {fidelity.sqnr_db:.1f} dB at fp32",
+            why=f"rounding alone leaves more than {MIN_FP32_SQNR_DB:.0f} dB; an operator means something else there",
+            remedy="Try another target; do not use this one for this model.",
+        )
+
+
 def _check_shapes(index: int, outputs: Sequence[Tensor], reference: Sequence[Tensor]) -> None:
     got, expected = [tuple(one.shape) for one in outputs], [tuple(one.shape) for one in reference]
     if got != expected:
+        is_size = [len(shape) for shape in got] == [len(shape) for shape in expected]
         raise AceError.of(
             ErrorCode.WRONG_CAPTURE,
             f"The built model gives outputs of shape {got} for example {index}, eager gives {expected}",
-            why="a size was fixed while building",
-            remedy="Try another target, or make the dimension static in the shape table.",
+            why="a size was fixed while building" if is_size else "the runtime computes another shape for an operator",
+            remedy="Try another target" + (", or make the dimension static in the shape table." if is_size else "."),
         )
 
 
@@ -96,9 +116,9 @@ def _check_finite(index: int, outputs: Sequence[Tensor], reference: Sequence[Ten
             )
 
 
-def _check_repeatable(call: Callable[..., Any], example: Example, first: Sequence[Tensor]) -> None:
+def _check_repeatable(call: Callable[..., Any], example: Example, first: Sequence[Tensor], *, suspect: str) -> None:
     for _ in range(CONSECUTIVE_CALLS - 1):
-        again = tensor_leaves(example.call(call))
+        again = flat_outputs(call, example)
         if not all(
             torch.equal(one, other) or _largest_difference(one, other) < 1e-4
             for one, other in zip(first, again, strict=True)
@@ -106,7 +126,7 @@ def _check_repeatable(call: Callable[..., Any], example: Example, first: Sequenc
             raise AceError.of(
                 ErrorCode.WRONG_CAPTURE,
                 "The built model gives different outputs for the same input",
-                why="it keeps state between calls or draws random numbers",
+                why=suspect or "it keeps state between calls or draws random numbers",
                 remedy="Make the state an input and an output of forward, and remove random ops in eval mode.",
             )
 
@@ -157,7 +177,9 @@ def measure_metric(evaluate: Callable[[Callable[..., Any]], float], predict: Cal
         raise AceError.of(
             ErrorCode.USER_CODE,
             f"evaluate() returned {type(value).__name__} instead of a number",
+            why="candidates are compared by that number",
             remedy="Return one float, such as the accuracy over the held-out data.",
+            where="[evaluate] function",
         ) from error
     if not math.isfinite(number):
         raise AceError.of(
@@ -165,6 +187,7 @@ def measure_metric(evaluate: Callable[[Callable[..., Any]], float], predict: Cal
             f"evaluate() returned {number} for {what}",
             why="a metric that is not finite cannot be compared",
             remedy="Check the data it runs on, and whether the outputs are finite.",
+            where="[evaluate] function",
         )
     return number
 

@@ -47,6 +47,10 @@ class Example:
         args, kwargs = pytree.tree_map_only(Tensor, change, (self.args, dict(self.kwargs)))
         return Example(args=args, kwargs=kwargs)
 
+    def copied(self) -> Example:
+        """The same call with tensors of its own, so that a forward which writes into its inputs does no harm."""
+        return self.map_tensors(lambda tensor: tensor.detach().clone())
+
 
 def tensor_leaves(value: object) -> list[Tensor]:
     """The tensors inside any nesting of containers, in pytree order."""

@@ -76,6 +76,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     from_goal: bool = False
     """No plan was given (a recipe without ``[plan]``): the goal chooses the precisions. Without a goal: fp32."""
 
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether any op may be asked for a precision that needs activation ranges."""
+        return any(one.needs_calibration for one in (self.default, *(rule.precision for rule in self.rules)))
+
 
 class OpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The plan of one op and the rule that decided it."""

@@ -116,3 +116,37 @@ def test_the_drop_is_relative_to_the_baseline_and_positive_for_a_loss(baseline, 
 def test_predict_gives_back_the_nesting_that_forward_gives():
     predict = evaluate.on_device(double, torch.device("cpu"))
     assert set(predict(torch.ones(2))) == {"y"}
+
+
+def test_a_call_that_writes_into_its_input_leaves_the_example_as_it_was():
+    example = Example.of(torch.ones(2))
+    assert evaluate.flat_outputs(lambda x: x.add_(1), example)[0].tolist() == [2.0, 2.0]
+    assert example.args[0].tolist() == [1.0, 1.0]
+
+
+def test_a_model_that_writes_into_its_input_repeats():
+    examples = [Example.of(torch.ones(2, 3))]
+    references = [evaluate.flat_outputs(lambda x: x.add_(1), examples[0])]
+    fidelity = evaluate.check_candidate(lambda x: x.add_(1), examples, references, sqnr_db=sqnr_db)
+    assert fidelity.sqnr_db == 200.0
+
+
+def test_what_is_known_to_draw_random_numbers_is_the_reason_given():
+    with pytest.raises(AceError) as caught:
+        evaluate.check_candidate(
+            lambda x: {"y": x * 2 + torch.rand(())}, EXAMPLES, REFERENCES, sqnr_db=sqnr_db, suspect="rand (net.py:3)"
+        )
+    assert caught.value.problem.why == "rand (net.py:3)"
+
+
+def test_an_fp32_candidate_far_from_eager_is_refused():
+    evaluate.check_same_arithmetic(evaluate.Fidelity(sqnr_db=90.0, max_abs_error=0.0))
+    with pytest.raises(AceError, match=r"12\.0 dB at fp32") as caught:
+        evaluate.check_same_arithmetic(evaluate.Fidelity(sqnr_db=12.0, max_abs_error=1.0))
+    assert caught.value.problem.code is ErrorCode.WRONG_CAPTURE
+
+
+def test_another_rank_is_not_blamed_on_a_fixed_size():
+    with pytest.raises(AceError) as caught:
+        check(lambda x: {"y": (x * 2)[..., None]})
+    assert "size was fixed" not in caught.value.problem.why

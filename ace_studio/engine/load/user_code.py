@@ -6,6 +6,7 @@ One of the places where every exception is caught, because nobody can know what 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.machinery
 import importlib.util
@@ -116,6 +117,7 @@ class UserModules:
     def function(self, target: Callable[..., Any], doing: str) -> Callable[..., Any]:
         """The same function with `guard` around its call, and around the iteration if it gives a generator."""
 
+        @functools.wraps(target)
         def call(*args: Any, **kwargs: Any) -> Any:
             with self.guard(doing):
                 result = target(*args, **kwargs)

@@ -151,10 +151,7 @@ def compress(
 def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Reporter) -> None:
     made_up = {ValueSource.RANDOM, ValueSource.ZEROS, ValueSource.RANGE}
     rows_are_made_up = any(spec.values in made_up for row in recipe.inputs.rows for spec in row.values())
-    needs_ranges = recipe.plan.from_goal or any(
-        precision.needs_calibration
-        for precision in (recipe.plan.default, *(rule.precision for rule in recipe.plan.rules))
-    )
+    needs_ranges = recipe.plan.needs_calibration or (recipe.plan.from_goal and recipe.goal.has_bound)
     if not needs_ranges or loaded.calibration is not None:
         return
     if rows_are_made_up:

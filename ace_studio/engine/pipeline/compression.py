@@ -17,6 +17,7 @@ import torch
 from ace_studio.engine import evaluate, export, measure
 from ace_studio.engine.environment import result_environment
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.pipeline.calibration import read_calibration
 from ace_studio.engine.pipeline.candidates import (
     Candidate,
     choose,
@@ -32,6 +33,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import Lowered, LoweringJob, Target
+from ace_studio.engine.targets.library_error import library_reason
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
 from ace_studio.records.plan import Plan, Precision
@@ -39,6 +41,8 @@ from ace_studio.records.recipe import Goal, Objective, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, ResultStatus, RunStatus
 
 BASELINE = "eager fp32"
+UNREPEATABLE = frozenset({"random", "dropout-in-eval"})
+"""Codes of capture warnings that explain why two calls differ."""
 
 
 @dataclass
@@ -77,6 +81,7 @@ class CompressionJob:
         torch.set_num_threads(self.threads)
         try:
             self._measure_baseline_metric()
+            self._check_calibration()
             self._try_plans(targets)
             self._measure_latency()
             self._export()
@@ -189,8 +194,17 @@ class CompressionJob:
     def _check(self, candidate: Candidate) -> None:
         assert candidate.lowered is not None
         self.reporter.phase(Phase.VERIFY, candidate.label)
-        fidelity = evaluate.check_candidate(candidate.lowered, self.captured.examples, self.references, sqnr_db=sqnr_db)
+        fidelity = evaluate.check_candidate(
+            candidate.lowered, self.captured.examples, self.references, sqnr_db=sqnr_db, suspect=self._suspect()
+        )
         candidate.note(sqnr_db=round(fidelity.sqnr_db, 3), max_abs_error=fidelity.max_abs_error)
+        if candidate.plan.precisions <= {Precision.FP32}:
+            evaluate.check_same_arithmetic(fidelity)
+
+    def _suspect(self) -> str:
+        """What the capture found that makes a model differ from call to call, if anything."""
+        found = [one for one in self.capture.warnings if one.code in UNREPEATABLE]
+        return "; ".join(f"{one.what} ({one.where})" if one.where else one.what for one in found)
 
     def _evaluate(self, candidate: Candidate) -> None:
         assert candidate.lowered is not None
@@ -214,32 +228,13 @@ class CompressionJob:
     def _calibration_examples(self) -> Sequence[Example]:
         if self._calibration is None:
             self.reporter.phase(Phase.CALIBRATE, "reading the calibration examples")
-            self._calibration = self._read_calibration()
-        return self._calibration
+            self._calibration = read_calibration(self.loaded, self.captured, samples=self.recipe.calibration.samples)
+        return [example.copied() for example in self._calibration]
 
-    def _read_calibration(self) -> list[Example]:
-        limit = self.recipe.calibration.samples
-        if self.loaded.calibration is None:
-            return list(self.captured.examples[: len(self.captured.examples) - len(self.captured.unseen)])
-        try:
-            values = list(itertools.islice(iter(self.loaded.calibration()), limit))
-        except Exception as error:
-            raise AceError.of(
-                ErrorCode.USER_CODE,
-                f"The calibration function raised {type(error).__name__}: {error}",
-                remedy="It takes no arguments and returns an iterable of examples, as forward takes them.",
-                where="[calibration] inputs",
-            ) from error
-        if not values:
-            raise AceError.of(
-                ErrorCode.NO_DATA,
-                "The calibration function gave no examples",
-                why="activation ranges cannot be found without data",
-                remedy="Return at least one example; 32 to 128 are usual.",
-                where="[calibration] inputs",
-            )
-        device = self.captured.device
-        return [Example.of(value).map_tensors(lambda leaf: leaf.to(device)) for value in values]
+    def _check_calibration(self) -> None:
+        """Read the calibration data before anything is built: if it is no good, no target can do without it."""
+        if self.loaded.calibration is not None and any(plan.needs_calibration for plan in first_plans(self.recipe)):
+            self._calibration_examples()
 
     # --- measuring, exporting, choosing ---
 
@@ -247,7 +242,7 @@ class CompressionJob:
         alive = [candidate for candidate in self.candidates if candidate.lowered is not None]
         self.reporter.phase(Phase.MEASURE, f"{len(alive)} candidates and the baseline, in turn")
         example = self.captured.examples[0]
-        calls: dict[str, Callable[[], object]] = {BASELINE: lambda: example.call(self.captured.module)}
+        calls: dict[str, Callable[[], object]] = {BASELINE: _bind(example, self.captured.module)}
         for index, candidate in enumerate(alive):
             calls[f"{candidate.label} #{index}"] = _bind(example, candidate.lowered)
         timer = measure.cuda_event_ms if self.captured.device.type == "cuda" else measure.wall_clock_ms
@@ -356,28 +351,36 @@ class CompressionJob:
         )
 
 
-def _bind(example: Example, lowered: Lowered | None) -> Callable[[], object]:
-    assert lowered is not None
-    return lambda: example.call(lowered)
+def _bind(example: Example, function: Callable[..., Any] | None) -> Callable[[], object]:
+    """One call on tensors of its own: what one candidate writes into its inputs, no other one reads."""
+    assert function is not None
+    own = example.copied()
+    return lambda: own.call(function)
 
 
 def _problem_of(candidate: Candidate, error: Exception) -> Problem:
-    text = str(error).strip().splitlines()
     return Problem(
         code=ErrorCode.UNSUPPORTED,
         what=f"{candidate.target.label} could not build or run this model at {candidate.run.precision}",
-        why=(text[0][:300] if text else type(error).__name__),
+        why=library_reason(error),
         remedy="Try another target or keep the op that it names at fp32; the details hold what the library said.",
         details=f"{type(error).__name__}: {error}"[:20_000],
     )
 
 
 def _nothing_worked(candidates: Sequence[Candidate]) -> Problem:
-    reasons = [f"{one.label}: {one.run.error.what}" for one in candidates if one.run.error is not None]
+    """One problem out of many; a reason that several runs share is said once."""
+    labels: dict[str, list[str]] = {}
+    for one in candidates:
+        if (error := one.run.error) is not None:
+            is_refusal = one.run.status is RunStatus.UNAVAILABLE and error.why
+            labels.setdefault(error.why if is_refusal else error.what, []).append(one.label)
+    kinds = {one.run.error.code for one in candidates if one.run.error is not None}
     return Problem(
-        code=ErrorCode.UNSUPPORTED,
+        code=kinds.pop() if len(kinds) == 1 else ErrorCode.UNSUPPORTED,
         what="No target gave a verified artifact",
-        why="; ".join(reasons) or "no target is available here",
+        why="; ".join(f"{', '.join(names)}: {reason}" for reason, names in labels.items())
+        or "no target is available here",
         remedy="Look at each run's reason; `ace-studio doctor` says which targets are installed.",
     )
 

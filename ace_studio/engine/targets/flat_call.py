@@ -89,8 +89,12 @@ def as_numpy(tensor: Tensor) -> Any:
     try:
         return tensor.detach().cpu().contiguous().numpy()
     except TypeError as error:
+        word = str(tensor.dtype).removeprefix("torch.")
         raise AceError.of(
-            ErrorCode.UNSUPPORTED, f"An input of type {tensor.dtype} cannot be handed to this runtime", why=str(error)
+            ErrorCode.UNSUPPORTED,
+            f"An input of type {word} cannot be handed to this runtime",
+            why=f"it takes numpy arrays, and numpy has no {word}",
+            remedy="Let the model take float32 and convert inside, or use a torch target.",
         ) from error
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.flat_call import FlatCall, as_numpy, as_tensor
 from ace_studio.engine.targets.kernels import ReadBack
+from ace_studio.engine.targets.library_error import library_reason
 from ace_studio.engine.targets.onnx_op_support import onnxruntime_op_problem, refuse_precisions
 from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.onnx_quantize import apply_plan
@@ -173,7 +174,13 @@ def make_session(model: bytes, *, threads: int, device: torch.device | None = No
     try:
         return onnxruntime.InferenceSession(model, session_options(threads=threads), providers=providers)
     except _runtime_errors() as error:
-        raise AceError.of(ErrorCode.UNSUPPORTED, "ONNX Runtime refuses the model", why=str(error)[:500]) from error
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "ONNX Runtime refuses the model",
+            why=library_reason(error),
+            remedy="Choose another target, or keep the op that it names at fp32.",
+            details=str(error)[:20_000],
+        ) from error
 
 
 def _runtime_errors() -> tuple[type[Exception], ...]:
@@ -204,7 +211,7 @@ def _flat_function(session: Any) -> Callable[..., list[Tensor]]:
             raise AceError.of(
                 ErrorCode.UNSUPPORTED,
                 "ONNX Runtime cannot run the model on these inputs",
-                why=str(error)[:500],
+                why=library_reason(error),
                 remedy="Choose another target for this model, or give the inputs a size that was traced.",
             ) from error
         # The runtime makes new arrays for the outputs of every call, so wrapping them without a copy is safe.

@@ -14,6 +14,7 @@ from torch import Tensor
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.flat_call import FlatCall, as_numpy, as_tensor
 from ace_studio.engine.targets.kernels import ReadBack
+from ace_studio.engine.targets.library_error import library_reason
 from ace_studio.engine.targets.onnx_op_support import openvino_op_problem, refuse_precisions
 from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.openvino_compress import compress
@@ -203,7 +204,13 @@ def _compile(model: Any, options: dict[str, str]) -> Any:
     try:
         return import_openvino().Core().compile_model(model, "CPU", options)
     except RuntimeError as error:
-        raise AceError.of(ErrorCode.UNSUPPORTED, "OpenVINO cannot compile the model", why=str(error)[:500]) from error
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "OpenVINO cannot compile the model",
+            why=library_reason(error),
+            remedy="Choose another target, or keep the op that it names at fp32.",
+            details=str(error)[:20_000],
+        ) from error
 
 
 def _flat_function(compiled: Any) -> Callable[..., list[Tensor]]:
@@ -219,7 +226,7 @@ def _flat_function(compiled: Any) -> Callable[..., list[Tensor]]:
             raise AceError.of(
                 ErrorCode.UNSUPPORTED,
                 "OpenVINO cannot run the model on these inputs",
-                why=str(error)[:500],
+                why=library_reason(error),
                 remedy="Choose another target for this model, or give the inputs a size that was traced.",
             ) from error
         return [as_tensor(results[output]) for output in outputs]

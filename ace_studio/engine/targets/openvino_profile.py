@@ -38,8 +38,11 @@ def runtime_kernels(runtime_model: Any, program: OnnxProgram, *, table: GraphTab
     """
     owners = _owners_by_any_name(program)
     heavy = heavy_ops(table)
+    discrete = frozenset(
+        name for name, dtype in zip(table.op_id, table.dtype, strict=True) if dtype.startswith(("bool", "int", "uint"))
+    )
     return [
-        _kernel(node, owners, heavy, is_dynamic=is_dynamic)
+        _kernel(node, owners, heavy, discrete=discrete, is_dynamic=is_dynamic)
         for node in runtime_model.get_ordered_ops()
         if _text(node, "layerType") not in _NOT_COMPUTED
     ]
@@ -54,7 +57,14 @@ def _owners_by_any_name(program: OnnxProgram) -> dict[str, tuple[str, ...]]:
     return owners
 
 
-def _kernel(node: Any, owners: Mapping[str, tuple[str, ...]], heavy: frozenset[str], *, is_dynamic: bool) -> Kernel:
+def _kernel(
+    node: Any,
+    owners: Mapping[str, tuple[str, ...]],
+    heavy: frozenset[str],
+    *,
+    discrete: frozenset[str],
+    is_dynamic: bool,
+) -> Kernel:
     names = [part.strip() for part in _text(node, "originalLayersNames").split(",") if part.strip()]
     found = [op_id for name in names for op_id in owners.get(_plain_name(name), ())]
     layer = _text(node, "layerType")
@@ -62,7 +72,9 @@ def _kernel(node: Any, owners: Mapping[str, tuple[str, ...]], heavy: frozenset[s
     return Kernel(
         name=node.get_friendly_name(),
         kind=layer,
-        precision=_precision(node, layer, is_dynamic=is_dynamic),
+        precision=_precision(
+            node, layer, is_discrete=bool(found) and discrete.issuperset(found), is_dynamic=is_dynamic
+        ),
         op_ids=tuple(sorted(dict.fromkeys(found), key=lambda op_id: op_id not in heavy)),
         latency_ms=None if time_us in {"", _NOT_EXECUTED} else int(time_us) / 1000,
         is_arithmetic=layer in _PRODUCTS,
@@ -75,14 +87,16 @@ def _plain_name(name: str) -> str:
     return name.partition("/")[0].removesuffix("_original")
 
 
-def _precision(node: Any, layer: str, *, is_dynamic: bool) -> str:
+def _precision(node: Any, layer: str, *, is_discrete: bool, is_dynamic: bool) -> str:
+    """The word for what a layer computes in. Eight bits that hold truth values or indices are not quantized numbers."""
     runtime, primitive = _text(node, "runtimePrecision"), _text(node, "primitiveType")
     bits = _packed_weight_bits(node) if layer in _PRODUCTS and primitive.endswith(("f32", "bf16", "f16")) else 0
     if bits == 4:
         return Precision.INT4_WEIGHT
     if bits == 8:
         return Precision.INT8_DYNAMIC if is_dynamic else Precision.INT8_WEIGHT
-    return _TYPE_PRECISION.get(runtime, Precision.FP32)
+    found = _TYPE_PRECISION.get(runtime, Precision.FP32)
+    return Precision.FP32 if found is Precision.INT8_STATIC and is_discrete else found
 
 
 def _packed_weight_bits(node: Any) -> int:

@@ -14,6 +14,7 @@ pytest.importorskip("onnxscript")
 pytest.importorskip("openvino")
 pytest.importorskip("nncf")
 
+import msgspec
 import torch
 from torch import nn
 
@@ -197,3 +198,21 @@ for precision in (Precision.INT8_STATIC, Precision.INT8_WEIGHT):
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert list(home.rglob("*")) == []
+
+
+def test_truth_values_in_eight_bits_are_not_called_quantized():
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(6, 6)
+
+        def forward(self, x):
+            y = self.linear(x)
+            return torch.where(x > 0, y, torch.zeros_like(y)), y > 0
+
+    captured = capture(TinyModel(Masked().eval(), [(torch.randn(n, 6),) for n in (2, 5)]))
+    columns = captured.table
+    dtypes = tuple("bool" if op == "aten.gt.Scalar" else "float32" for op in columns.op)
+    captured.table = msgspec.structs.replace(columns, dtype=dtypes)
+    lowered = TARGET.lower(job_for(TARGET, captured, Precision.FP32))
+    assert "int8-static" not in actual_of(lowered).values()

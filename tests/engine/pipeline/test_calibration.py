@@ -1,0 +1,60 @@
+"""Calibration data that are no good end the job before anything is built."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.pipeline.calibration import read_calibration
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipe import CaptureChoice, Recipe
+
+
+@pytest.fixture(scope="module")
+def captured():
+    loaded = LoadedModel(module=nn.Linear(4, 2).eval(), source=Path(), sha256="")
+    examples = [Example.of(torch.ones(n, 4)) for n in (2, 3)]
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+
+
+def read(captured, calibration, samples=3):
+    loaded = LoadedModel(module=captured.module, source=Path(), sha256="", calibration=calibration)
+    return read_calibration(loaded, captured, samples=samples)
+
+
+def endless():
+    while True:
+        yield torch.ones(2, 4)
+
+
+def broken():
+    yield torch.ones(2, 4)
+    raise OSError("disk gone")
+
+
+def test_an_endless_iterable_is_read_up_to_the_limit(captured):
+    assert len(read(captured, endless)) == 3
+
+
+def test_without_data_the_given_examples_serve_and_made_up_sizes_do_not(captured):
+    assert len(read(captured, None)) == 2
+
+
+@pytest.mark.parametrize(
+    ("calibration", "code", "words"),
+    [
+        (list, ErrorCode.NO_DATA, "no examples"),
+        (broken, ErrorCode.USER_CODE, "disk gone"),
+        (lambda: [torch.ones(2, 4), torch.ones(2, 5)], ErrorCode.BAD_INPUT, "calibration example 2"),
+    ],
+)
+def test_bad_data_are_refused_in_words(captured, calibration, code, words):
+    with pytest.raises(AceError, match=words) as caught:
+        read(captured, calibration)
+    assert caught.value.problem.code is code
+    assert caught.value.problem.remedy
