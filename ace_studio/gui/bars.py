@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import PurePath
 
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.theme import Theme
@@ -49,10 +49,12 @@ class Bar(QFrame):
         self._restyle()
         self.hide()
 
-    def add_button(self, text: str, action: Callable[[], object], *, role: str = "") -> None:
+    def add_button(self, text: str, action: Callable[[], object], *, role: str = "") -> QPushButton:
         """A button at the end of the line."""
         at = self._layout.count() - (1 if self._close else 0)
-        self._layout.insertWidget(at, button(text, action, role=role))
+        made = button(text, action, role=role)
+        self._layout.insertWidget(at, made)
+        return made
 
     def say(self, headline: str, sentence: str = "") -> None:
         """Show the bar with these words."""
@@ -85,7 +87,7 @@ class Bars(QWidget):
         self.trust.add_button("What would run", lambda: show_panel("model"))
         self.trust.add_button("Trust this file", session.trust_file, role="primary")
         self.problem = Bar(theme, mood="bad", icon="bad", closable=self._dismiss)
-        self.problem.add_button("Details", lambda: show_panel("problems"))
+        self._details = self.problem.add_button("Details", lambda: show_panel("problems"))
         self.stale = Bar(theme, mood="info", icon="info", closable=self._hide_stale)
         self.stale.add_button("Run again", session.run)
         layout = QVBoxLayout(self)
@@ -144,7 +146,11 @@ class Bars(QWidget):
         if newest is None or newest is self._dismissed:
             self.problem.hide()
             return
-        self.problem.say(newest.what, newest.remedy or newest.why)
+        # Without an open model there is no panel with the rest of it: the bar says what it can.
+        has_panels = bool(document.recipe.model.source)
+        self._details.setVisible(has_panels)
+        everything = ". ".join(part for part in (newest.why, newest.remedy) if part)
+        self.problem.say(newest.what, (newest.remedy or newest.why) if has_panels else everything)
 
     def _dismiss(self) -> None:
         problems = self._session.document.problems

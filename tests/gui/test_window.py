@@ -315,3 +315,13 @@ def test_graph_breaks_and_warnings_of_the_capture_are_listed_with_their_place(de
         desk.session.apply(broken)
     texts = {label.text() for label in desk.panel("problems").findChildren(QLabel)}
     assert {"Graph break: a branch on a value", "m.py:7", "→ h"} <= texts
+
+
+def test_a_path_that_is_not_there_is_said_on_the_start_page(desk, tmp_path):
+    desk.window.open_path(str(tmp_path / "nothing.py"))
+    desk.settle()
+    bar = desk.window.bars.problem
+    assert bar.isVisible()
+    assert "does not exist" in bar.accessibleName()
+    assert not desk.window.bars._details.isVisible()
+    assert desk.window.start_page.isVisible()

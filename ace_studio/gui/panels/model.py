@@ -128,6 +128,7 @@ class ModelPanel(Panel):
         combo.activated.connect(lambda at: choose(str(combo.itemData(at) or "")))
         line = combo.lineEdit()
         if line is not None:
+            line.setPlaceholderText("name, or file.py:name")
             line.editingFinished.connect(lambda: _typed(combo, choose))
         return combo
 

@@ -12,7 +12,7 @@ from ace_studio.gui.shape_table.cells import ShapeTable
 from ace_studio.gui.shape_table.rows import add_input, paste, remove_input, with_rows
 from ace_studio.gui.shape_table.verdicts import next_choice
 from ace_studio.gui.theme import Colours, Theme
-from ace_studio.gui.widgets import GAP, EmptyState, button, column, label, row, set_role
+from ace_studio.gui.widgets import GAP, ElidedLabel, EmptyState, button, column, row, set_role
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -29,8 +29,7 @@ class ShapesPanel(Panel):
         self.table = ShapeTable(theme)
         self.table.rows_edited.connect(session.set_rows)
         self.table.verdict_clicked.connect(self._cycle)
-        self._source = label("", "dim")
-        self._source.setTextFormat(Qt.TextFormat.PlainText)
+        self._source = ElidedLabel()
         self.add_row_button = button("Add row", self._add_row, tip="Another example, like the last one")
         self.remove_row_button = button("Remove row", self._remove_row)
         self.paste_button = button("Paste", self.paste, tip="Cells from a spreadsheet (Ctrl+V)")
