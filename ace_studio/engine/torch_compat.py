@@ -1,18 +1,15 @@
 """Everything of torch that is private or differs between releases (2.11 to 2.14), in one place.
 
-Nothing else in the project may import ``torch._dynamo``, ``torch._inductor`` or ``torch.fx.experimental``, nor read
-a name of torch that starts with an underscore. When torch moves something, this is the file to change.
+`torch_inductor` holds what belongs to the compiler. Nothing else in the project may import ``torch._dynamo``,
+``torch._inductor`` or ``torch.fx.experimental``, nor read a name of torch that starts with an underscore. When torch
+moves something, these are the files to change.
 """
 
 from __future__ import annotations
 
-import copy
-import functools
 import importlib
-import inspect
 import re
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -271,19 +268,7 @@ def failure_kind(error: BaseException) -> str:
     return str(getattr(error, "gb_type", "") or "")
 
 
-# --- compiling a graph with Inductor ---
-
-
-@dataclass(frozen=True)
-class CompiledNode:
-    """One node of a graph as it is really run."""
-
-    target: str
-    """What it calls, such as ``onednn.qconv_pointwise.default``."""
-    origins: tuple[str, ...]
-    """Names of the nodes of the graph before compilation that it does the work of."""
-    dtype: torch.dtype | None
-    """Element type of its (first) result, None if it gives no tensor."""
+# --- kernels ---
 
 
 def register_quantized_ops() -> None:
@@ -301,76 +286,3 @@ def half_precision_problem(dtype: torch.dtype) -> str:
         return ""
     needed = "avx512_bf16 or amx" if dtype is torch.bfloat16 else "avx512_fp16 or amx_fp16"
     return f"this processor has no {name} arithmetic ({needed}): every value would be converted back and forth"
-
-
-def compile_frozen(graph_module: torch.fx.GraphModule) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
-    """Compile a graph over flat tensors with Inductor, weights frozen in, once for all sizes of its symbols.
-
-    The graph goes to Inductor directly, without Dynamo: its nodes keep their names, nothing is guarded and nothing is
-    ever compiled again. Sizes and strides that are fixed are asserted by the generated code at each call.
-
-    Returns: The compiled function, and the nodes that code was generated for.
-    """
-    with torch.no_grad(), warnings.catch_warnings():
-        # Importing and running Inductor uses what torch itself has deprecated; nobody here can change it.
-        warnings.simplefilter("ignore")
-        return _compile_frozen(graph_module)
-
-
-def _compile_frozen(graph_module: torch.fx.GraphModule) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
-    from torch._guards import TracingContext, tracing  # noqa: PLC0415 - this whole family takes seconds to import
-    from torch._inductor import config  # noqa: PLC0415
-    from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415
-
-    register_quantized_ops()
-    seen: list[CompiledNode] = []
-    examples = [node.meta["val"] for node in graph_module.graph.find_nodes(op="placeholder")]
-    mode = next((example.fake_mode for example in examples if hasattr(example, "fake_mode")), None)
-    _keep_symbols_only(getattr(mode, "shape_env", None))
-    # Inductor's graph cache is off: a hit would skip the passes that we listen to. Compiled C++ is cached all the same.
-    settings = {
-        "freezing": True,
-        "fx_graph_cache": False,
-        "post_grad_custom_post_pass": lambda graph: seen.extend(_compiled_nodes(graph)),
-    }
-    with tracing(TracingContext(mode)), config.patch(settings):
-        function: Any = compile_fx(copy.deepcopy(graph_module), examples)
-    return function, seen
-
-
-def _keep_symbols_only(environment: Any) -> None:
-    """Drop the sizes of products of symbols, which reading a program from a file leaves among those of symbols."""
-    for name in ("backed_var_to_val", "var_to_range"):
-        sizes = getattr(environment, name, {})
-        for expression in [one for one in sizes if not one.is_Symbol]:
-            del sizes[expression]
-
-
-def _compiled_nodes(graph: torch.fx.Graph) -> Iterator[CompiledNode]:
-    for node in graph.nodes:
-        if node.op != "call_function":
-            continue
-        value = node.meta.get("val")
-        value = value[0] if isinstance(value, tuple | list) and value else value
-        origins = _origins(node)
-        yield CompiledNode(_target_name(node.target), origins, getattr(value, "dtype", None))
-
-
-def _origins(node: torch.fx.Node) -> tuple[str, ...]:
-    """Names of the nodes that ``node`` was made from; some of Inductor's patterns leave that to the node's inputs."""
-    waiting = [node]
-    while waiting:
-        one = waiting.pop(0)
-        if one.meta.get("from_node"):
-            return tuple(str(source.name) for source in one.meta["from_node"])
-        waiting += [before for before in one.all_input_nodes if before.op == "call_function"]
-    return ()
-
-
-def _target_name(target: object) -> str:
-    """The operator; for a fusion, which Inductor keeps as a closure over a matched pattern, the fused operator."""
-    if not isinstance(target, functools.partial):
-        return str(target)
-    captured = inspect.getclosurevars(target.func).nonlocals
-    fused = next((captured[name] for name in ("computation_op", "fusion_op") if name in captured), None)
-    return f"{fused} fused" if fused is not None else f"onednn.{target.func.__name__} fused"

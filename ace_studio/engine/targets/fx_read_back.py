@@ -10,7 +10,7 @@ from torch import Tensor, fx
 from ace_studio.engine.quantize.casts import is_layout_op
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.targets.kernels import Kernel
-from ace_studio.engine.torch_compat import CompiledNode
+from ace_studio.engine.torch_inductor import CompiledNode
 from ace_studio.records.plan import Precision
 
 _WORDS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.float16: Precision.FP16}

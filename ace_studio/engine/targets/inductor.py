@@ -16,8 +16,10 @@ from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.pt2e import INSTALL_LINE, dynamic_problem, is_torchao_installed, static_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.eager import refuse_precisions
+from ace_studio.engine.targets.prepack import pack_for_traced_sizes
 from ace_studio.engine.targets.torch_program import TorchLowered, compiler_problem, load_flat_graph, pinned
-from ace_studio.engine.torch_compat import CompiledNode, compile_frozen, half_precision_problem
+from ace_studio.engine.torch_compat import half_precision_problem
+from ace_studio.engine.torch_inductor import CompiledNode, compile_frozen
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import Precision
@@ -100,7 +102,7 @@ def compile_graph(
     reporter.phase(Phase.LOWER, "Inductor is generating and compiling C++; the first build takes 20-90 s")
     torch.set_num_threads(threads)
     try:
-        return compile_frozen(graph_module)
+        return compile_frozen(graph_module, before_folding=pack_for_traced_sizes)
     except (RuntimeError, AssertionError, TypeError, ValueError, KeyError) as error:
         raise AceError.of(
             ErrorCode.UNSUPPORTED,

@@ -20,7 +20,8 @@ from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
 from ace_studio.engine.targets.flat_call import FlatCall
 from ace_studio.engine.targets.fx_read_back import kernels_of
 from ace_studio.engine.targets.kernels import ReadBack, heavy_ops
-from ace_studio.engine.torch_compat import DYNAMIC, CompiledNode, export_program, register_quantized_ops
+from ace_studio.engine.torch_compat import DYNAMIC, export_program, register_quantized_ops
+from ace_studio.engine.torch_inductor import CompiledNode
 from ace_studio.records.errors import AceError, ErrorCode
 
 ARTIFACT_NAME = "model.pt2"

@@ -1,0 +1,127 @@
+"""Compiling a graph with Inductor, whose names are all private: the other half of `torch_compat`."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ace_studio.engine.torch_compat import register_quantized_ops
+
+
+@dataclass(frozen=True)
+class CompiledNode:
+    """One node of a graph as it is really run."""
+
+    target: str
+    """What it calls, such as ``onednn.qconv_pointwise.default``."""
+    origins: tuple[str, ...]
+    """Names of the nodes of the graph before compilation that it does the work of."""
+    dtype: torch.dtype | None
+    """Element type of its (first) result, None if it gives no tensor."""
+
+
+def compile_frozen(
+    graph_module: torch.fx.GraphModule, *, before_folding: Callable[[torch.fx.GraphModule], object]
+) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
+    """Compile a graph over flat tensors with Inductor, weights frozen in, once for all sizes of its symbols.
+
+    The graph goes to Inductor directly, without Dynamo: its nodes keep their names, nothing is guarded and nothing is
+    ever compiled again. Sizes and strides that are fixed are asserted by the generated code at each call.
+
+    ``before_folding`` changes Inductor's own graph when weights are to be packed, before that is carried out.
+
+    Returns: The compiled function, and the nodes that code was generated for.
+    """
+    with torch.no_grad(), warnings.catch_warnings():
+        # Importing and running Inductor uses what torch itself has deprecated; nobody here can change it.
+        warnings.simplefilter("ignore")
+        return _compile_frozen(graph_module, before_folding)
+
+
+@contextmanager
+def _after_freezing_passes(change: Callable[[torch.fx.GraphModule], object]) -> Iterator[None]:
+    """Have Inductor call ``change`` behind its freezing passes, for which it has no setting (torch 2.11 to 2.13)."""
+    freezing = importlib.import_module("torch._inductor.freezing")
+    passes: Any = getattr(freezing, "freezing_passes", None)  # None if a release freezes otherwise: slower, not wrong
+
+    def and_change(frozen: torch.fx.GraphModule, *arguments: Any) -> None:
+        passes(frozen, *arguments)
+        change(frozen)
+
+    try:
+        if passes:
+            freezing.freezing_passes = and_change  # type: ignore[attr-defined]
+        yield
+    finally:
+        if passes:
+            freezing.freezing_passes = passes  # type: ignore[attr-defined]
+
+
+def _compile_frozen(
+    graph_module: torch.fx.GraphModule, before_folding: Callable[[torch.fx.GraphModule], object]
+) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
+    from torch._guards import TracingContext, tracing  # noqa: PLC0415 - this whole family takes seconds to import
+    from torch._inductor import config  # noqa: PLC0415
+    from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415
+
+    register_quantized_ops()
+    seen: list[CompiledNode] = []
+    examples = [node.meta["val"] for node in graph_module.graph.find_nodes(op="placeholder")]
+    mode = next((example.fake_mode for example in examples if hasattr(example, "fake_mode")), None)
+    _keep_symbols_only(getattr(mode, "shape_env", None))
+    # Inductor's graph cache is off: a hit would skip the passes that we listen to. Compiled C++ is cached all the same.
+    settings = {
+        "freezing": True,
+        "fx_graph_cache": False,
+        "post_grad_custom_post_pass": lambda graph: seen.extend(_compiled_nodes(graph)),
+    }
+    with tracing(TracingContext(mode)), config.patch(settings), _after_freezing_passes(before_folding):
+        function: Any = compile_fx(copy.deepcopy(graph_module), examples)
+    return function, seen
+
+
+def _keep_symbols_only(environment: Any) -> None:
+    """Drop the sizes of products of symbols, which reading a program from a file leaves among those of symbols."""
+    for name in ("backed_var_to_val", "var_to_range"):
+        sizes = getattr(environment, name, {})
+        for expression in [one for one in sizes if not one.is_Symbol]:
+            del sizes[expression]
+
+
+def _compiled_nodes(graph: torch.fx.Graph) -> Iterator[CompiledNode]:
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        value = node.meta.get("val")
+        value = value[0] if isinstance(value, tuple | list) and value else value
+        origins = _origins(node)
+        yield CompiledNode(_target_name(node.target), origins, getattr(value, "dtype", None))
+
+
+def _origins(node: torch.fx.Node) -> tuple[str, ...]:
+    """Names of the nodes that ``node`` was made from; some of Inductor's patterns leave that to the node's inputs."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop(0)
+        if one.meta.get("from_node"):
+            return tuple(str(source.name) for source in one.meta["from_node"])
+        waiting += [before for before in one.all_input_nodes if before.op == "call_function"]
+    return ()
+
+
+def _target_name(target: object) -> str:
+    """The operator; for a fusion, which Inductor keeps as a closure over a matched pattern, the fused operator."""
+    if not isinstance(target, functools.partial):
+        return str(target)
+    captured = inspect.getclosurevars(target.func).nonlocals
+    fused = next((captured[name] for name in ("computation_op", "fusion_op") if name in captured), None)
+    return f"{fused} fused" if fused is not None else f"onednn.{target.func.__name__} fused"
