@@ -103,6 +103,76 @@ def forget_traces() -> None:
     torch._dynamo.reset()
 
 
+# --- capturing through the compiler ---
+
+
+@contextmanager
+def whole_graph_capture() -> Iterator[None]:
+    """Settings under which ``torch.compile(fullgraph=True)`` keeps free sizes apart and breaks least."""
+    import torch._dynamo.config as settings  # noqa: PLC0415 - loading the compiler takes seconds
+
+    wanted: dict[str, Any] = {
+        "allow_rnn": True,
+        "capture_scalar_outputs": True,
+        "capture_dynamic_output_shape_ops": True,
+        "inline_inbuilt_nn_modules": True,
+    }
+    chosen = {name: value for name, value in wanted.items() if hasattr(settings, name)}
+    was_fast = torch.backends.mha.get_fastpath_enabled()
+    # One opaque op for a whole encoder layer is fast, but nothing in it could have a precision of its own.
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with (
+            settings.patch(chosen),
+            sizes_of_one_are_ordinary(),
+            recurrent_layers_kept_whole(),
+            _shape_config.patch(use_duck_shape=False),  # type: ignore[attr-defined]
+        ):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(was_fast)
+
+
+def mark_free(tensor: Tensor, dims: Sequence[int]) -> None:
+    """Demand of the compiler that dimensions of an input stay free; it raises if it cannot."""
+    for dim in dims:
+        torch._dynamo.mark_dynamic(tensor, dim)
+
+
+def size_conditions(graph: torch.fx.GraphModule) -> list[str]:
+    """The conditions on sizes that the Python code of the model made, as Python over the names of symbols.
+
+    Conditions of single operators are left out: whoever runs the graph with symbolic sizes meets them again.
+    """
+    from torch.utils._sympy.printers import PythonPrinter  # noqa: PLC0415 - it loads all of sympy
+
+    for node in graph.graph.find_nodes(op="placeholder"):
+        environment = getattr(getattr(node.meta.get("example_value"), "fake_mode", None), "shape_env", None)
+        if environment is not None:
+            own = [guard for guard in environment.guards if not _is_of_operator(guard)]
+            expressions = [environment.replace(guard.expr) for guard in own]
+            return list(dict.fromkeys(str(PythonPrinter().doprint(one)) for one in expressions if one.free_symbols))
+    return []
+
+
+_OPERATOR_CODE = re.compile(r"/torch/(_subclasses|_meta_registrations|_refs|_prims|_prims_common|_decomp|_ops)\b")
+
+
+def _is_of_operator(guard: Any) -> bool:
+    """Whether torch asked the question while it worked out the result of one operator."""
+    place = getattr(getattr(guard, "sloc", None), "framework_loc", None)
+    if not isinstance(place, traceback.FrameSummary):
+        return False
+    return place.name == "run_node" or _OPERATOR_CODE.search(place.filename) is not None
+
+
+def traced_without_analysis(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as the compiler takes it without reading its Python code, by running it with symbolic tensors."""
+    mark: Any = getattr(torch.compiler, "nonstrict_trace", torch._dynamo.nonstrict_trace)
+    marked: Callable[..., Any] = mark(function)
+    return marked
+
+
 # --- symbolic sizes ---
 
 

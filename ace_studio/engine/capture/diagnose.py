@@ -35,6 +35,31 @@ class Diagnosis:
         return (not wanted or not names.isdisjoint(wanted)) and re.search(self.pattern, text, re.IGNORECASE) is not None
 
 
+_FX_ROWS = (
+    # The last rung cannot tell a size from a value: it sees only that a decision depends on the input.
+    Diagnosis(
+        "TraceError",
+        r"cannot be used as inputs to control flow",
+        "{owner} decides by something that depends on its input",
+        "placeholders have neither sizes nor values while this rung traces, and a graph records one path",
+        "For values use torch.where or torch.cond; a size that is always the same can be read from an attribute.",
+    ),
+    Diagnosis(
+        "TraceError",
+        r"cannot be iterated",
+        "{owner} loops over a tensor, or unpacks one into names",
+        "how many parts there are is not known to a placeholder",
+        "Take the parts by index (parts[0], parts[1]), or leave this to another rung.",
+    ),
+    Diagnosis(
+        "TraceError RuntimeError TypeError",
+        r"'len' is not supported in symbolic tracing|must be real number, not (Proxy|Attribute)|"
+        r"(Proxy|Attribute)' object cannot be interpreted as an integer|not (a )?(Proxy|Attribute)",
+        "{owner} gives a placeholder to a function that wants a plain number",
+        "the function is not one of torch's, so the call is not recorded by itself",
+        "Add a control for that function: as = 'fx_wrap' records the call instead of making it.",
+    ),
+)
 _VALUE_BRANCH = Diagnosis(
     "",
     r"data-dependent branching|could not guard on data-dependent expression|bool\(\) on a .*tensor",
@@ -59,6 +84,7 @@ ROWS: tuple[Diagnosis, ...] = (
         "the code ties the size to another one, to a multiple, or to a limit",
         "Choose example sizes that obey the same rule, or set that dimension to static in the recipe.",
     ),
+    *_FX_ROWS,
     _VALUE_BRANCH,
     Diagnosis(
         "",

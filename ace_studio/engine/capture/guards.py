@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Mapping
+
+import torch
 
 _ORDINARY_SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16)
 _MOST_SIZES = 3
@@ -14,6 +17,10 @@ _OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
     ast.Mod: operator.mod, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
+_FUNCTIONS: dict[str, Callable[..., int]] = {
+    "min": lambda *values: functools.reduce(torch.sym_min, values),
+    "max": lambda *values: functools.reduce(torch.sym_max, values),
+}
 
 
 def excludes_only_one(guard: str) -> bool:
@@ -43,6 +50,14 @@ def excludes_only_one(guard: str) -> bool:
         return False
 
 
+def holds(condition: str, sizes: Mapping[str, int]) -> bool:
+    """Whether a condition over named sizes holds; asked of symbolic sizes, it becomes a condition of their graph.
+
+    Raises: NotImplementedError for a condition that is no plain arithmetic.
+    """
+    return bool(_value(ast.parse(condition, mode="eval").body, sizes))
+
+
 def _is_size(node: ast.AST) -> bool:
     """``L['x'].size()[0]``."""
     return (
@@ -61,12 +76,21 @@ def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
     """The value of an arithmetic expression or a comparison; NotImplementedError for anything else."""
     if _is_size(node):
         return sizes[ast.unparse(node)]
+    if isinstance(node, ast.Name) and node.id in sizes:
+        return sizes[node.id]
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_value(node.operand, sizes)
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         return _OPERATORS[type(node.op)](_value(node.left, sizes), _value(node.right, sizes))
+    if isinstance(node, ast.BoolOp):
+        values = (_value(value, sizes) for value in node.values)
+        return all(values) if isinstance(node.op, ast.And) else any(values)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return not _value(node.operand, sizes)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
+        return _FUNCTIONS[node.func.id](*(_value(value, sizes) for value in node.args))
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
         return _OPERATORS[type(node.ops[0])](_value(node.left, sizes), _value(node.comparators[0], sizes))
     raise NotImplementedError(ast.dump(node))

@@ -194,7 +194,7 @@ class Ladder:
         own = copied(example)
         try:
             with captured_output() as printed, interruptible(limit_s, should_stop=self._is_cancelled):
-                return rung.capture(self.module, own, self.inputs)
+                return rung.capture(self.module, own, self.inputs, frozenset())
         except RungTimeoutError:
             return self._too_slow(rung, limit_s)
         except RungInterruptedError:
@@ -254,13 +254,13 @@ def _not_yet(name: str) -> Problem:
         code=ErrorCode.UNSUPPORTED,
         what=f"The capture rung '{name}' is not part of this version yet",
         why="nothing was tried with it",
-        remedy="The rungs export and export-strict are there; leave this one out of [capture] rungs to hide this line.",
+        remedy="Leave it out of [capture] rungs to hide this line; the other rungs are tried.",
         where="[capture] rungs",
     )
 
 
 def _causes(outcomes: list[RungOutcome]) -> list[Problem]:
-    """The reasons of the rungs that were tried, each once, the most telling first."""
+    """The reasons of the rungs that were tried, one per line of code, the most telling first."""
     tried = [one for one in outcomes if one.error is not None and one.status is not RungStatus.SKIPPED]
     if not tried:
         return [
@@ -268,14 +268,14 @@ def _causes(outcomes: list[RungOutcome]) -> list[Problem]:
                 code=ErrorCode.NOT_CAPTURED,
                 what="No capture rung was tried",
                 why="the recipe names none that this version has",
-                remedy="Use rungs = ['export', 'export-strict'].",
+                remedy="Use rungs = ['export', 'export-strict', 'dynamo', 'fx'].",
                 where="[capture] rungs",
             )
         ]
-    problems: dict[tuple[str, str], Problem] = {}
+    problems: dict[str, Problem] = {}
     for one in sorted(tried, key=_telling):
         assert one.error is not None
-        problems.setdefault((one.error.what, one.error.where), one.error)
+        problems.setdefault(one.error.where.partition(",")[0] or one.error.what, one.error)  # one word per line of code
     return list(problems.values())
 
 

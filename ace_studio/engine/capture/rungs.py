@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.export import ExportedProgram
-from torch.utils import _pytree as pytree
 
+from ace_studio.engine.capture.replay import dynamic_shapes
+from ace_studio.engine.capture.through_dynamo import capture_with_dynamo
+from ace_studio.engine.capture.through_fx import capture_with_fx
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
-from ace_studio.engine.shapes.leaves import forward_signature
-from ace_studio.engine.torch_compat import DYNAMIC, export_program, forget_traces
+from ace_studio.engine.torch_compat import export_program, forget_traces
 
-Capture = Callable[[nn.Module, Example, tuple[InputDims, ...]], ExportedProgram]
+Capture = Callable[[nn.Module, Example, tuple[InputDims, ...], frozenset[type]], ExportedProgram]
+"""Module, example to trace, its dimensions, and the module classes that are not to be looked into."""
 
 
 @dataclass(frozen=True)
@@ -30,22 +31,10 @@ class Rung:
     """None: this version cannot do it yet."""
 
 
-def dynamic_shapes(module: nn.Module, example: Example, inputs: tuple[InputDims, ...]) -> dict[str, Any]:
-    """The dimensions that must stay free, nested as forward's arguments are."""
-    bound = forward_signature(module).bind(*example.args, **example.kwargs).arguments
-    order = {id(tensor): one for tensor, one in zip(example.tensors(), inputs, strict=True)}
-
-    def mark(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor):
-            return None
-        return dict.fromkeys(order[id(leaf)].dynamic_dims(), DYNAMIC)
-
-    marked: dict[str, Any] = pytree.tree_map(mark, dict(bound))
-    return marked
-
-
 def _export(*, strict: bool) -> Capture:
-    def capture(module: nn.Module, example: Example, inputs: tuple[InputDims, ...]) -> ExportedProgram:
+    def capture(
+        module: nn.Module, example: Example, inputs: tuple[InputDims, ...], _: frozenset[type]
+    ) -> ExportedProgram:
         forget_traces()
         with torch.no_grad():
             return export_program(
@@ -62,8 +51,8 @@ def _export(*, strict: bool) -> Capture:
 _ROWS = (
     Rung("export", "running the model with symbolic sizes", _export(strict=False)),
     Rung("export-strict", "reading the model's bytecode", _export(strict=True)),
-    Rung("dynamo", "capturing through the compiler", None),
-    Rung("fx", "tracing with placeholders", None),
+    Rung("dynamo", "capturing through the compiler", capture_with_dynamo),
+    Rung("fx", "tracing with placeholders", capture_with_fx),
     Rung("partial", "capturing piece by piece", None),
 )
 RUNGS: dict[str, Rung] = {row.name: row for row in _ROWS}

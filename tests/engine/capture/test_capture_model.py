@@ -301,19 +301,21 @@ def test_what_a_model_keeps_of_its_first_call_is_found_by_a_second_with_other_nu
         capture(RemembersTheFirst(), [(torch.arange(6.0).reshape(2, 3) ** 2,), (torch.ones(3, 3),)])
 
 
+class HoldsScript(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.part = torch.jit.script(nn.Linear(4, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.part(x)
+
+
 def test_a_scripted_part_is_named_as_the_cause() -> None:
-    class Holds(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
-                self.part = torch.jit.script(nn.Linear(4, 4))
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.part(x)
-
+    recipe = Recipe(capture=CaptureChoice(rungs=("export", "export-strict")))
     with pytest.raises(AceError, match="compiled with TorchScript"):
-        capture(Holds(), [(torch.ones(2, 4),), (torch.ones(3, 4),)])
+        capture(HoldsScript(), [(torch.ones(2, 4),), (torch.ones(3, 4),)], recipe)
 
 
 class PythonNoise(nn.Module):

@@ -1,0 +1,188 @@
+"""A graph that some tracer made, called like the user's own module, so that it can become an exported program.
+
+Dynamo and fx give a graph over a flat list of values in an order of their own. Here that graph is played inside a
+module which has the user's forward signature, parameters and submodules; exporting that module gives operators, free
+sizes, module paths and source lines in the same form as exporting the model itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.export import ExportedProgram
+from torch.fx.traceback import preserve_node_meta
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.capture.guards import holds
+from ace_studio.engine.capture.places import is_user_file
+from ace_studio.engine.flow import Example
+from ace_studio.engine.shapes import InputDims
+from ace_studio.engine.shapes.leaves import forward_signature
+from ace_studio.engine.torch_compat import DYNAMIC, export_program
+
+Read = Callable[[nn.Module, Sequence[Any]], Any]
+"""Finds one value, given the module that is played and the leaves of its call."""
+
+
+@dataclass(frozen=True)
+class FlatGraph:
+    """A traced graph, and where its inputs and the leaves of its result come from."""
+
+    graph: fx.GraphModule
+    inputs: tuple[Read, ...]
+    outputs: tuple[int | Read, ...]
+    """Per leaf of the result: position among the graph's outputs, or where it is found without the graph."""
+    spec: pytree.TreeSpec
+    """The nesting of the result."""
+    conditions: tuple[str, ...] = ()
+    """What must hold of the sizes for this graph to be the right one, over the names in `sizes`."""
+    sizes: Mapping[str, Read] = field(default_factory=dict)
+
+
+def dynamic_shapes(module: nn.Module, example: Example, inputs: tuple[InputDims, ...]) -> dict[str, Any]:
+    """The dimensions that must stay free, nested as forward's arguments are."""
+    bound = forward_signature(module).bind(*example.args, **example.kwargs).arguments
+    order = {id(tensor): one for tensor, one in zip(example.tensors(), inputs, strict=True)}
+
+    def mark(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return None
+        return dict.fromkeys(order[id(leaf)].dynamic_dims(), DYNAMIC)
+
+    marked: dict[str, Any] = pytree.tree_map(mark, dict(bound))
+    return marked
+
+
+def export_replay(
+    flat: FlatGraph, module: nn.Module, example: Example, inputs: tuple[InputDims, ...]
+) -> ExportedProgram:
+    """The traced graph as a program with the inputs, outputs, names and free sizes of the user's module."""
+    _clean_places(flat.graph.graph)
+    with torch.no_grad():
+        program = export_program(
+            _ReplayModule(flat, module),
+            example.args,
+            example.kwargs,
+            dynamic_shapes=dynamic_shapes(module, example, inputs),
+            strict=False,
+        )
+    for node in program.graph.nodes:
+        if trace := node.meta.get("stack_trace"):
+            node.meta["stack_trace"] = _user_part(trace)
+    return program
+
+
+class _ReplayModule(nn.Module):
+    """The user's parameters, buffers and submodules under their own names, with a traced graph as forward."""
+
+    def __init__(self, flat: FlatGraph, module: nn.Module) -> None:
+        super().__init__()
+        for name, child in module.named_children():
+            self.add_module(name, child)
+        for name, parameter in module.named_parameters(recurse=False):
+            self.register_parameter(name, parameter)
+        for name, buffer in module.named_buffers(recurse=False):
+            self.register_buffer(name, buffer, persistent=name in module.state_dict())
+        self.eval()
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            return _play(flat, self, (args, kwargs))
+
+        forward.__signature__ = inspect.signature(module.forward)  # type: ignore[attr-defined]
+        self.forward = forward
+
+
+def _play(flat: FlatGraph, module: nn.Module, call: Any) -> Any:
+    leaves = pytree.tree_leaves(call)
+    sizes = {name: read(module, leaves) for name, read in flat.sizes.items()}
+    for condition in flat.conditions:
+        if not holds(condition, sizes):  # asking makes it a condition of the program as well
+            raise RuntimeError(f"the graph holds only where {condition}")
+    with preserve_node_meta():
+        results = _Player(flat.graph, module).run(*(read(module, leaves) for read in flat.inputs))
+    found = [results[one] if isinstance(one, int) else one(module, leaves) for one in flat.outputs]
+    return pytree.tree_unflatten(found, flat.spec)
+
+
+class _Player(fx.Interpreter):
+    """Runs a traced graph with symbolic sizes, for which some of Python's functions need another name."""
+
+    def __init__(self, graph: fx.GraphModule, owner: nn.Module) -> None:
+        super().__init__(graph)
+        self._owner = owner
+
+    def run_node(self, node: fx.Node) -> Any:
+        if node.op == "call_module":  # what a whole module does inside is told by the module itself
+            node.meta.pop("nn_module_stack", None)
+        return super().run_node(node)
+
+    def fetch_attr(self, target: str) -> Any:
+        value: Any = self._owner  # its parameters are those that the export watches
+        for part in target.split("."):
+            if not hasattr(value, part):
+                return super().fetch_attr(target)
+            value = getattr(value, part)
+        return value
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        symbolic = _SYMBOLIC.get(target) if callable(target) and target in _PYTHON_FUNCTIONS else None
+        if symbolic is not None and not kwargs and any(isinstance(arg, _SYMBOLS) for arg in args):
+            return symbolic(*args)
+        return super().call_function(target, args, dict(kwargs))
+
+
+def _length(value: Any) -> Any:
+    return value.shape[0] if isinstance(value, Tensor) else len(value)
+
+
+_SYMBOLS = (torch.SymInt, torch.SymFloat, Tensor)
+_SYMBOLIC: dict[Any, Callable[..., Any]] = {
+    len: _length,
+    math.sqrt: torch.sym_sqrt,
+    math.floor: math.floor,
+    math.ceil: math.ceil,
+    max: lambda *values: functools.reduce(torch.sym_max, values),
+    min: lambda *values: functools.reduce(torch.sym_min, values),
+}
+_PYTHON_FUNCTIONS = frozenset(_SYMBOLIC)
+SIZE_FUNCTIONS: tuple[Callable[..., Any], ...] = (len, math.sqrt, math.floor, math.ceil)
+"""Functions of Python that are played with symbolic sizes, so that recording them never fixes a size."""
+
+
+# --- names and lines ---
+
+_ROOT = re.compile(r"^L(\['\w+'\]|__\w+?__)\.?")
+_CHILD = re.compile(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\[(\d+)\]")
+
+
+def _clean_places(graph: fx.Graph) -> None:
+    """Give every node the module paths that the user knows, and a stack that ends in the user's own code."""
+    for node in graph.nodes:
+        stack = node.meta.get("nn_module_stack")
+        if stack:
+            named = {key: (_path_text(str(path)), kind) for key, (path, kind) in stack.items()}
+            node.meta["nn_module_stack"] = named
+        if trace := node.meta.get("stack_trace") or node.stack_trace:
+            node.meta["stack_trace"] = _user_part(trace)
+
+
+def _path_text(path: str) -> str:
+    """``blocks.1`` for ``L['self']._modules['blocks']._modules['1']``."""
+    text = _ROOT.sub("", path)
+    return _CHILD.sub(lambda match: "." + next(group for group in match.groups() if group), text).lstrip(".")
+
+
+def _user_part(trace: str) -> str:
+    """The frames of the user's files."""
+    frames = re.split(r'(?m)^(?=\s*File ")', trace)
+    files = [re.match(r'\s*File "([^"]+)"', frame) for frame in frames]
+    kept = [frame for frame, file in zip(frames, files, strict=True) if file and is_user_file(file.group(1))]
+    return "".join(kept)

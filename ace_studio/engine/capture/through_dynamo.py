@@ -1,0 +1,161 @@
+"""The rung of ``torch.compile``: the compiler hands over the graph that it would compile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.capture.eager import copied
+from ace_studio.engine.capture.replay import FlatGraph, Read, export_replay
+from ace_studio.engine.flow import Example
+from ace_studio.engine.shapes import InputDims
+from ace_studio.engine.torch_compat import forget_traces, mark_free, size_conditions, size_text, whole_graph_capture
+
+
+class NoGraphError(RuntimeError):
+    """The compiler found nothing to compile."""
+
+
+class _Number(int):
+    """A size that the graph gave, to tell it from an equal constant."""
+
+
+class _Listener:
+    """Stands where a compiler would be: keeps the graph, and what went in and out of it."""
+
+    def __init__(self) -> None:
+        self.graph: fx.GraphModule | None = None
+        self.given: tuple[Any, ...] = ()
+        self.results: tuple[Any, ...] = ()
+
+    def __call__(self, graph: fx.GraphModule, _: Any) -> Any:
+        self.graph = graph
+
+        def run(*values: Any) -> tuple[Any, ...]:
+            self.given = values
+            self.results = tuple(_Number(one) if type(one) is int else one for one in graph(*values))
+            return self.results
+
+        return run
+
+
+def capture_with_dynamo(
+    module: nn.Module, example: Example, inputs: tuple[InputDims, ...], _: frozenset[type]
+) -> ExportedProgram:
+    """Run the example through the compiler, whole graph or nothing, and take the graph from it."""
+    forget_traces()
+    listener = _Listener()
+    own = copied(example)
+    for tensor, one in zip(own.tensors(), inputs, strict=True):
+        mark_free(tensor, one.dynamic_dims())
+    try:
+        with torch.no_grad(), whole_graph_capture():
+            result = own.call(torch.compile(module, backend=listener, fullgraph=True))
+        if listener.graph is None:
+            raise NoGraphError("forward computes nothing with tensors")
+        flat = _flat_graph(listener, module, own, result)
+        return export_replay(flat, module, example, inputs)
+    finally:
+        forget_traces()
+
+
+def _flat_graph(listener: _Listener, module: nn.Module, example: Example, result: Any) -> FlatGraph:
+    graph = listener.graph
+    assert graph is not None
+    places = _places(module, example)
+    nodes = graph.graph.find_nodes(op="placeholder")
+    sizes = _Sizes(example, nodes, listener.given)
+    reads = tuple(
+        places.get(id(value)) or (sizes.read(node, value) if type(value) is int else _constant(value))
+        for node, value in zip(nodes, listener.given, strict=True)
+    )
+    leaves, spec = pytree.tree_flatten(result)
+    made = {id(value): position for position, value in enumerate(listener.results)}
+    outputs = tuple(_output(leaf, made, places) for leaf in leaves)
+    return FlatGraph(
+        graph=graph,
+        inputs=reads,
+        outputs=outputs,
+        spec=spec,
+        conditions=(*sizes.relations, *size_conditions(graph)),
+        sizes=sizes.reads,
+    )
+
+
+def _output(leaf: Any, made: dict[int, int], places: dict[int, Read]) -> int | Read:
+    """Where a leaf of the result comes from: the graph, an input or a weight, else it is a constant."""
+    return made[id(leaf)] if id(leaf) in made else places.get(id(leaf)) or _constant(leaf)
+
+
+def _places(module: nn.Module, example: Example) -> dict[int, Read]:
+    """Identity of a tensor -> how to find it again in another call."""
+    found: dict[int, Read] = {}
+    for name, parameter in module.named_parameters():
+        found[id(parameter)] = _parameter(name)
+    for name, buffer in module.named_buffers():
+        found[id(buffer)] = _buffer(name)
+    for position, leaf in enumerate(pytree.tree_leaves((example.args, dict(example.kwargs)))):
+        if isinstance(leaf, Tensor):
+            found[id(leaf)] = _leaf(position)
+    return found
+
+
+def _parameter(name: str) -> Read:
+    return lambda module, _: module.get_parameter(name)
+
+
+def _buffer(name: str) -> Read:
+    return lambda module, _: module.get_buffer(name)
+
+
+def _leaf(position: int) -> Read:
+    return lambda _, leaves: leaves[position]
+
+
+def _constant(value: Any) -> Read:
+    return lambda _, __: value
+
+
+def _size(position: int, dim: int) -> Read:
+    return lambda _, leaves: leaves[position].shape[dim]
+
+
+class _Sizes:
+    """Which dimension of which input a size is that the graph knows by a symbol."""
+
+    def __init__(self, example: Example, nodes: list[fx.Node], given: tuple[Any, ...]) -> None:
+        leaves = pytree.tree_leaves((example.args, dict(example.kwargs)))
+        positions = {id(leaf): position for position, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
+        self.reads: dict[str, Read] = {}
+        """Symbol, or a made-up name -> how to find the size in another call."""
+        self.relations: list[str] = []
+        """What the compiler found sizes to be in terms of others: ``s0 == 2*s1``."""
+        self._by_value = {
+            size: _size(position, dim)
+            for position, leaf in enumerate(leaves)
+            if isinstance(leaf, Tensor)
+            for dim, size in reversed(list(enumerate(leaf.shape)))
+        }
+        described = [
+            (size_text(size), positions[id(value)], dim)
+            for node, value in zip(nodes, given, strict=True)
+            if id(value) in positions and isinstance(node.meta.get("example_value"), Tensor)
+            for dim, size in enumerate(node.meta["example_value"].shape)
+            if not isinstance(size, int)
+        ]
+        for text, position, dim in sorted(described, key=lambda one: not one[0].isidentifier()):
+            if text.isidentifier() and text not in self.reads:
+                self.reads[text] = _size(position, dim)
+            else:
+                name = f"size_{position}_{dim}"
+                self.reads[name] = _size(position, dim)
+                self.relations.append(f"{name} == {text}")
+
+    def read(self, node: fx.Node, value: int) -> Read:
+        """By its symbol if the graph has the tensor too, else by its value, which the proof then has to confirm."""
+        symbol = size_text(node.meta.get("example_value"))
+        return self.reads.setdefault(symbol, self._by_value.get(value) or _constant(value))

@@ -1,0 +1,108 @@
+"""The rung of ``torch.fx``: forward is run once with placeholders that record what is done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.capture.namespaces import replaced
+from ace_studio.engine.capture.replay import SIZE_FUNCTIONS, FlatGraph, Read, export_replay
+from ace_studio.engine.flow import Example
+from ace_studio.engine.shapes import InputDims
+
+
+def capture_with_fx(
+    module: nn.Module, example: Example, inputs: tuple[InputDims, ...], leaves: frozenset[type]
+) -> ExportedProgram:
+    """Trace with placeholders for the tensors; every other argument keeps the value that it has in the example.
+
+    Modules of torch.nn and those of the classes in ``leaves`` are kept as one call each while tracing.
+    """
+    tracer = _Tracer(example, leaves)
+    with torch.no_grad(), _recording_size_functions(module):
+        graph = tracer.trace(module)
+    flat = FlatGraph(
+        graph=fx.GraphModule(tracer.root, graph),
+        inputs=tuple(_leaf(position) for position in tracer.positions),
+        outputs=tuple(range(tracer.spec.num_leaves)),
+        spec=tracer.spec,
+    )
+    return export_replay(flat, module, example, inputs)
+
+
+def _leaf(position: int) -> Read:
+    return lambda _, leaves: leaves[position]
+
+
+class _Tracer(fx.Tracer):
+    """Placeholders for the tensor leaves of one example, and the user's lines on every node."""
+
+    def __init__(self, example: Example, leaves: frozenset[type]) -> None:
+        super().__init__()
+        self.record_stack_traces = True
+        self._example = example
+        self._leaves = leaves
+        self.positions: list[int] = []
+        """Positions of the tensors among the leaves of the call."""
+        self.spec = pytree.tree_structure(None)
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Also those that the recipe names."""
+        return type(m) in self._leaves or super().is_leaf_module(m, module_qualified_name)
+
+    def create_args_for_root(
+        self,
+        root_fn: Callable[..., Any],
+        is_module: bool,  # noqa: ARG002 - fx passes it
+        concrete_args: Any = None,  # noqa: ARG002 - fx passes it
+    ) -> tuple[Callable[..., Any], list[Any]]:
+        """A call of forward in which only the tensors are placeholders, and whose result is flat."""
+        values, spec = pytree.tree_flatten((self._example.args, dict(self._example.kwargs)))
+        for position, value in enumerate(values):
+            if isinstance(value, Tensor):
+                values[position] = self.create_proxy("placeholder", f"input_{len(self.positions)}", (), {})
+                self.positions.append(position)
+        args, kwargs = pytree.tree_unflatten(values, spec)
+
+        def call(root: nn.Module) -> list[Any]:
+            found, self.spec = pytree.tree_flatten(root_fn(root, *args, **kwargs))
+            return found
+
+        return call, [self.root]
+
+
+@contextmanager
+def _recording_size_functions(module: nn.Module) -> Iterator[None]:
+    """Let ``len`` and the like be recorded when a placeholder is among the arguments."""
+    with replaced(module, {function: recorded(function) for function in SIZE_FUNCTIONS}):
+        yield
+
+
+def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, put into the graph as one call where an argument is a placeholder."""
+
+    def record(*args: Any, **kwargs: Any) -> Any:
+        proxy = next((leaf for leaf in _values((args, kwargs)) if isinstance(leaf, fx.Proxy)), None)
+        if proxy is None:
+            return function(*args, **kwargs)
+        return proxy.tracer.create_proxy("call_function", function, args, kwargs)
+
+    return record
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """The leaves of nested containers, slices among them."""
+    for leaf in pytree.tree_leaves(value):
+        if isinstance(leaf, slice):
+            yield from (leaf.start, leaf.stop, leaf.step)
+        else:
+            yield leaf
+
+
+__all__ = ["capture_with_fx", "recorded"]

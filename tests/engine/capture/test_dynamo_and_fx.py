@@ -1,0 +1,150 @@
+"""The rungs of the compiler and of symbolic tracing: alone on every kind of model, and where export gives up."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.capture.verify import difference
+from ace_studio.engine.flow import CapturedModel, Example
+from ace_studio.records.errors import AceError
+from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.results import CaptureReport, RungStatus
+from tests import tiny_models
+from tests.engine.capture.test_capture_model import HoldsScript, capture, dims
+
+NOT_FOR_FX = {"text_model"}
+
+
+def capture_by(rung: str, module: nn.Module, examples: list[Any]) -> tuple[CapturedModel, CaptureReport]:
+    return capture(module, examples, Recipe(capture=CaptureChoice(rungs=(rung,))))
+
+
+ALONE = [("dynamo", name) for name in tiny_models.EASY] + [
+    ("fx", name) for name in tiny_models.EASY if name not in NOT_FOR_FX
+]
+
+
+@pytest.mark.parametrize(("rung", "name"), ALONE)
+def test_a_rung_alone_gives_the_same_findings_table_and_results_as_export(rung: str, name: str) -> None:
+    tiny = getattr(tiny_models, name)()
+    plain, _ = capture_by("export", tiny.module, tiny.examples)
+    captured, report = capture_by(rung, tiny.module, tiny.examples)
+    assert report.rung == rung
+    assert [[dim.verdict for dim in one.dims] for one in captured.inputs] == [
+        [dim.verdict for dim in one.dims] for one in plain.inputs
+    ]
+    assert [(dim.symbol, dim.min, dim.max) for dim in dims(captured).values()] == [
+        (dim.symbol, dim.min, dim.max) for dim in dims(plain).values()
+    ]
+    assert captured.unseen
+    assert set(captured.program.state_dict) == set(plain.program.state_dict)
+    assert set(captured.table.module) == set(plain.table.module)
+    assert set(captured.table.files) == set(plain.table.files)
+    graph = captured.program.module()
+    with torch.no_grad():
+        for example in captured.examples:
+            assert not difference(example.call(captured.module), example.call(graph))
+
+
+class ScaledAndTimed(nn.Module):
+    """What the first rung cannot do on one line, and what the others cannot do on the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        started = time.perf_counter()
+        y = self.linear(x) / math.sqrt(len(x))
+        assert time.perf_counter() >= started
+        return y
+
+
+class Unpacks(nn.Module):
+    """Sizes in plain Python mathematics, and a generator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripted = HoldsScript()
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        return {"y": self.scripted(x).relu(), "scaled": x * math.ceil(math.sqrt(x.shape[0]))}
+
+
+@pytest.mark.parametrize(
+    ("module", "rungs"), [(ScaledAndTimed(), {"dynamo", "fx"}), (HoldsScript(), {"dynamo", "fx"}), (Unpacks(), {"fx"})]
+)
+def test_models_that_export_refuses_are_captured_with_a_free_batch(module: nn.Module, rungs: set[str]) -> None:
+    captured, report = capture(module, [(torch.randn(2, 4),), (torch.randn(5, 4),)])
+    status = {one.name: one.status for one in report.rungs}
+    assert status["export"] is not RungStatus.OK
+    assert status["export-strict"] is not RungStatus.OK
+    assert report.rung in rungs
+    assert dims(captured)["x.0"].symbol == "s0"
+    graph = captured.program.module()
+    with torch.no_grad():
+        other = Example((torch.randn(17, 4),))
+        assert not difference(other.call(module.eval()), other.call(graph))
+
+
+@pytest.mark.parametrize("rung", ["dynamo", "fx"])
+def test_a_branch_on_a_size_is_not_lost_on_the_way(rung: str) -> None:
+    module = tiny_models.size_specialised().module
+    examples = [(torch.ones(2, 5, 4),), (torch.ones(2, 8, 4),)]
+    if rung == "fx":
+        with pytest.raises(AceError, match="decides by something that depends on its input"):
+            capture_by(rung, module, examples)
+        return
+    captured, _ = capture_by(rung, module, examples)
+    assert "not valid at 3" in dims(captured)["x.1"].reason
+
+
+class TiedInPython(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        if x.shape[0] != y.shape[0] * 2:
+            return x.sum(1)
+        return x.sum(1) + 1
+
+
+def test_a_relation_between_sizes_that_python_asked_for_stays_a_relation() -> None:
+    examples = [(torch.ones(2 * n, 3), torch.ones(n, 3)) for n in (2, 3)]
+    captured, _ = capture_by("dynamo", TiedInPython(), examples)
+    assert all(x.shape[0] == 2 * y.shape[0] for x, y in (example.tensors() for example in captured.unseen))
+    assert captured.unseen
+    with pytest.raises(AssertionError, match="Guard failed"):
+        captured.program.module()(torch.ones(5, 3), torch.ones(3, 3))
+
+
+class GivesBack(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def forward(self, x: Tensor, *, scale: float = 2.0) -> dict[str, Any]:
+        y = x * scale + self.weight
+        return {"again": x, "rows": y.shape[0], "two": 2, "nested": [y, (y.sum(), None)], "weight": self.weight}
+
+
+@pytest.mark.parametrize("rung", ["dynamo", "fx"])
+def test_inputs_weights_sizes_and_constants_among_the_results_come_back(rung: str) -> None:
+    captured, _ = capture_by(rung, GivesBack(), [{"x": torch.ones(n, 3), "scale": 3.0} for n in (2, 5)])
+    result = captured.program.module()(x=torch.ones(7, 3), scale=3.0)
+    assert result["rows"] == 7
+    assert result["two"] == 2
+    assert result["nested"][1][1] is None
+    assert torch.equal(result["again"], torch.ones(7, 3))
+
+
+def test_tracing_leaves_the_names_of_the_users_module_as_they_were() -> None:
+    before = dict(globals())
+    with pytest.raises(AceError):
+        capture_by("fx", tiny_models.data_dependent().module, tiny_models.data_dependent().examples)
+    assert math.sqrt.__module__ == "math"
+    assert {name: value for name, value in globals().items() if before.get(name) is not value} == {}
+    assert "len" not in globals()
