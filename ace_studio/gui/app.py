@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.engine_thread import EngineThread
 from ace_studio.gui.main_window import MainWindow
+from ace_studio.gui.panel_table import PANELS
 from ace_studio.gui.theme import Theme
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.errors import ErrorCode, Problem
@@ -34,7 +35,7 @@ USAGE = "usage: ace-studio [open] [PATH]"
 class Preload(QThread):
     """Imports what the first opened model will need, so that opening it does not make anybody wait."""
 
-    MODULES = ("workbench", "graph_colours", "panels.graph", "panels.model", "panels.shapes", "panels.plan")
+    MODULES = ("workbench", "graph_colours", *(f"panels.{row.module}" for row in PANELS), "panels.graph")
 
     def run(self) -> None:
         """Import; the main thread goes on painting meanwhile."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
 
@@ -60,10 +60,13 @@ class PanelSlot(QWidget):
             self._guarded(lambda: self._update(document))
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
-        """Make the panel, or catch up."""
+        """Make the panel, or catch up.
+
+        It is made in a turn of the event loop of its own: several that appear at once do not add up to a stall.
+        """
         super().showEvent(event)
         if self.panel is None:
-            self._guarded(self.build)
+            QTimer.singleShot(0, self, lambda: self._guarded(self.build))
         elif self._stale & self.panel.shows:
             self._guarded(lambda: self._update(self._session.document))
         self._stale = frozenset()

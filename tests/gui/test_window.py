@@ -113,8 +113,7 @@ def test_a_run_comes_to_the_front_and_then_its_results(desk):
     request = desk.engine.requests[-1]
     assert isinstance(request, RunRequest)
     desk.engine.answer(request)
-    desk.settle()
-    assert desk.window.workbench.panel("results").isVisible()
+    desk.bot.waitUntil(lambda: desk.window.workbench.panel("results").isVisible(), timeout=2000)
     assert desk.document.result is not None
 
 
