@@ -20,6 +20,7 @@ from torch import Tensor, fx
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
 from ace_studio.engine.quantize.range_search import write_out_range_searches
+from ace_studio.engine.quantize.residual import ADDING_OPS, added_value
 from ace_studio.records.errors import AceError, ErrorCode
 
 STATIC_INT8_OPS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten.linear.default"})
@@ -35,7 +36,7 @@ INSTALL_LINE = "pip install 'torchao>=0.14,<0.20'"
 
 def static_problem(op: str) -> str:
     """Empty if the operator can be static int8 in a torch graph, else why not."""
-    if op in STATIC_INT8_OPS or op in PASSING_OPS:
+    if op in STATIC_INT8_OPS | PASSING_OPS | ADDING_OPS:
         return ""
     return f"torch has no int8 kernel for {op} here; it computes in float between quantized ops"
 
@@ -117,6 +118,7 @@ def _choose(graph_module: fx.GraphModule, planned: Collection[str]) -> tuple[lis
             refused[op_id] = problem
         else:
             chosen.append(node)
+    chosen = _without_lone_additions(chosen, refused)
     useful = _without_idle_passing(chosen)
     for node in chosen:
         if node not in useful:
@@ -124,9 +126,20 @@ def _choose(graph_module: fx.GraphModule, planned: Collection[str]) -> tuple[lis
     return [node for node in chosen if node in useful], refused
 
 
+def _without_lone_additions(chosen: Sequence[fx.Node], refused: dict[str, str]) -> list[fx.Node]:
+    """Without the additions that no int8 convolution can do; ``refused`` learns why."""
+    kept = []
+    for node in chosen:
+        if str(node.target) in ADDING_OPS and added_value(node, chosen) is None:
+            refused[node.meta[OP_ID]] = "no int8 convolution in front of it can add in place, so it stays in float"
+        else:
+            kept.append(node)
+    return kept
+
+
 def _node_problem(graph_module: fx.GraphModule, node: fx.Node) -> str:
     problem = static_problem(str(node.target))
-    if problem or str(node.target) in PASSING_OPS:
+    if problem or str(node.target) in PASSING_OPS | ADDING_OPS:
         return problem
     if constant_of(graph_module, node.args[1]) is None:
         return "its weight is computed, not stored"
@@ -240,6 +253,8 @@ def _make_quantizer(nodes: Sequence[fx.Node], dynamic_names: Collection[str]) ->
         observer_or_fake_quant_ctr=PerChannelMinMaxObserver.with_args(eps=1e-12),
     )
     wanted = {node.name for node in nodes}
+    added = {node.name: added_value(node, nodes) for node in nodes if str(node.target) in ADDING_OPS}
+    names = {name: value.name for name, value in added.items() if value is not None}
 
     class PlanQuantizer(Quantizer):  # type: ignore[misc]  # torchao is not typed
         """Writes the plan as annotations."""
@@ -255,6 +270,9 @@ def _make_quantizer(nodes: Sequence[fx.Node], dynamic_names: Collection[str]) ->
             if str(node.target) in PASSING_OPS:
                 same = SharedQuantizationSpec((node.args[0], node))
                 return QuantizationAnnotation({node.args[0]: activation}, output_qspec=same, _annotated=True)
+            if str(node.target) in ADDING_OPS:
+                inputs = [one for one in node.all_input_nodes if one.name == names.get(node.name)]
+                return QuantizationAnnotation(dict.fromkeys(inputs, activation), _annotated=True)
             given = fresh if node.name in dynamic_names else activation
             return QuantizationAnnotation({node.args[0]: given, node.args[1]: weight}, _annotated=True)
 

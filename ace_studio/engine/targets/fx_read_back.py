@@ -15,6 +15,8 @@ from ace_studio.records.plan import Precision
 
 _WORDS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.float16: Precision.FP16}
 _INT8_KERNELS = ("qconv", "qlinear", "_int_mm", "qmaxpool2d", "quantized.max_pool2d")
+_BINARY = "qconv2d_pointwise.binary"
+"""The kernel that does an addition behind its own arithmetic, and what is behind that."""
 _FLOAT_ARITHMETIC = ("convolution", "aten.conv", "linear", "addmm", "aten.mm", "bmm", "attention", "lstm", "gru")
 _ARITHMETIC = (*_INT8_KERNELS, *_FLOAT_ARITHMETIC)
 _CONVERSIONS = ("aten.to.dtype", "convert_element_type", "quantize_per", "_to_copy", "inductor_force_stride")
@@ -144,7 +146,9 @@ def _adopt_merged(groups: _Groups, graph_module: fx.GraphModule) -> None:
         if op_id is None or op_id in groups.home or is_layout_op(str(node.target)):
             continue
         is_weighted = op_id in groups.heavy
-        below = _home_below(node, groups) if is_weighted else None
+        below = _home_below(node, groups)
+        if below is not None and not is_weighted and _BINARY not in groups.members[below][0].target:
+            below = None
         index = below if below is not None else _home_above(node, groups)
         if index is not None:
             groups.join(op_id, index, is_main=is_weighted)
