@@ -216,3 +216,14 @@ def test_user_code_may_name_files_relative_to_the_recipe(folder, tmp_path_factor
     code, answer, err = ace("trace", recipe, "--trust", "--json", cwd=tmp_path_factory.mktemp("elsewhere"))
     assert code == 0, err
     assert answer["capture"]["ops"] == 1
+
+
+@pytest.mark.slow
+def test_auto_leaves_out_targets_that_cannot_do_the_plan_and_a_named_one_says_why(folder):
+    plan = {"plan": {"default": "int8-dynamic"}}
+    _, named, _ = run(folder, **plan, **QUICK, targets={"names": ["eager", "onnxruntime"]})
+    assert [one["status"] for one in named["runs"]] == ["unavailable", "ok"]
+    assert "int8" in named["runs"][0]["error"]["why"]
+    _, automatic, _ = run(folder, **plan, **QUICK, targets={"names": ["auto"]})
+    assert "eager" not in [one["target"] for one in automatic["runs"]]
+    assert "onnxruntime" in [one["target"] for one in automatic["runs"] if one["status"] == "ok"]

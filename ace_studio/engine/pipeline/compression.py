@@ -65,6 +65,8 @@ class CompressionJob:
     output: Path
     reporter: Reporter
     candidates: list[Candidate] = field(default_factory=list)
+    left_out: list[Candidate] = field(default_factory=list)
+    """What ``auto`` did not try because the target cannot do the plan."""
     baseline: Baseline = field(default_factory=Baseline)
     shared: dict[str, Any] = field(default_factory=dict)
 
@@ -114,7 +116,6 @@ class CompressionJob:
     # --- building ---
 
     def _try_plans(self, targets: Sequence[Target]) -> None:
-        is_auto = "auto" in self.recipe.targets.names
         if self.recipe.plan.from_goal and self.recipe.goal.has_bound:
             for target in targets:
                 self._search(target, first_plans(self.recipe))
@@ -126,7 +127,8 @@ class CompressionJob:
                 break
             for target in targets:
                 self._try(target, plan)
-        if is_auto and all(candidate.run.status is not RunStatus.OK for candidate in self.candidates):
+        if not self.candidates:
+            self.candidates = self.left_out
             self.reporter.warn("nothing-fits", "No target could run the plan; each run says why")
 
     def _search(self, target: Target, plans: Sequence[Plan]) -> None:
@@ -150,6 +152,9 @@ class CompressionJob:
 
     def _try(self, target: Target, plan: Plan) -> Candidate:
         candidate = make_candidate(target, plan, self.captured.table)
+        if candidate.run.status is RunStatus.UNAVAILABLE and target.name not in self.recipe.targets.names:
+            self.left_out.append(candidate)  # auto is all targets that fit; this one does not
+            return candidate
         self.candidates.append(candidate)
         if candidate.run.status is RunStatus.OK:
             self._guarded(candidate, self._build)
