@@ -27,6 +27,8 @@ FLOAT_GIVING_TYPES = frozenset({"Gemm", "MatMul"})
 """Products with an 8-bit kernel that can give a float result."""
 WEIGHT_BLOCK = 32
 """Weights that share one scale; the width that ONNX Runtime's packed kernels are best at."""
+_HIDDEN_GEMM = "GemmThatStays"
+"""What a ``Gemm`` is called while the dynamic quantizer works, which would take all of them apart."""
 INT8_ACCUMULATION = 4
 """MatMulNBits accuracy level 4: activations are quantized to 8 bits on the fly. Level 0 is several times slower."""
 
@@ -99,6 +101,7 @@ def _quantize_static(model: Any, chosen: StaticChoice) -> Any:
     ranges = chosen.ranges
     bounds = {name: (np.float32(min(low, 0.0)), np.float32(max(high, 0.0))) for name, (low, high) in ranges.items()}
     data = {name: tuple(np.asarray(bound) for bound in pair) for name, pair in bounds.items()}
+    makers = {value: node.name for node in model.graph.node for value in node.output}
     with hushed():
         quantizer = QDQQuantizer(
             model,
@@ -113,14 +116,21 @@ def _quantize_static(model: Any, chosen: StaticChoice) -> Any:
             {"WeightSymmetric": True, "ActivationSymmetric": False},
         )
         quantizer.quantize_model()
-    drop_idle_pairs(quantizer.model.model, chosen.nodes)
+    drop_idle_pairs(quantizer.model.model, chosen.nodes, makers=makers)
+    shield_float_products(quantizer.model.model, chosen.nodes)
     return quantizer.model.model
 
 
-def drop_idle_pairs(model: Any, quantized: frozenset[str]) -> None:
+def drop_idle_pairs(model: Any, quantized: frozenset[str], *, makers: Mapping[str, str]) -> None:
     """Remove, in place, each pair behind a product that can give float, where only float nodes read the result.
 
     ``QGemm`` and the integer ``MatMul`` can give float results; rounding those for a float reader is only a loss.
+    A pair that took the place of an activation stays: the bounds of its 8 bits are all that is left of the ReLU.
+
+    Args:
+        model: The quantized model.
+        quantized: Names of the nodes that were quantized.
+        makers: Value -> name of the node that made it before the quantizer removed activations.
     """
     producer = {value: node for node in model.graph.node for value in node.output}
     readers: dict[str, list[Any]] = {}
@@ -131,15 +141,12 @@ def drop_idle_pairs(model: Any, quantized: frozenset[str]) -> None:
     for last in [node for node in model.graph.node if node.op_type == "DequantizeLinear"]:
         first = producer.get(last.input[0])
         source = producer.get(first.input[0]) if first is not None else None
-        if (
-            first is None
-            or source is None
-            or source.op_type not in FLOAT_GIVING_TYPES
-            or len(readers[first.output[0]]) > 1
-        ):
+        if first is None or source is None or source.op_type not in FLOAT_GIVING_TYPES:
             continue
+        # A result of the model keeps its name behind the pair, every other value in front of it.
+        maker = makers.get(first.input[0]) or makers.get(last.output[0])
         around = [*readers.get(last.output[0], ()), *readers.get(source.output[0], ())]
-        if any(reader.name in quantized for reader in around):
+        if maker != source.name or len(readers[first.output[0]]) > 1 or any(one.name in quantized for one in around):
             continue
         source.output[0] = last.output[0]
         dropped |= {first.name, last.name}
@@ -147,6 +154,26 @@ def drop_idle_pairs(model: Any, quantized: frozenset[str]) -> None:
     model.graph.ClearField("node")
     model.graph.node.extend(kept)
     _drop_unused_constants(model)
+
+
+def shield_float_products(model: Any, quantized: frozenset[str]) -> None:
+    """Keep, in place, the products float that are planned so between 8-bit neighbours.
+
+    ONNX Runtime quantizes the weights of a product by itself where its input was just dequantized and its result is
+    quantized. A node that it does not look through, ``Max`` of one value, stands between.
+    """
+    import onnx  # noqa: PLC0415 - optional package
+
+    dequantized = {node.output[0] for node in model.graph.node if node.op_type == "DequantizeLinear"}
+    nodes = []
+    for node in model.graph.node:
+        if node.op_type in PRODUCT_TYPES and node.name not in quantized and node.input[0] in dequantized:
+            shielded = f"{node.name}_float_input"
+            nodes.append(onnx.helper.make_node("Max", [node.input[0]], [shielded], name=shielded))
+            node.input[0] = shielded
+        nodes.append(node)
+    model.graph.ClearField("node")
+    model.graph.node.extend(nodes)
 
 
 # --- dynamic and weight only ---
@@ -157,6 +184,8 @@ def _quantize_dynamic(model: Any, nodes: Sequence[str]) -> Any:
     from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer  # noqa: PLC0415
 
     split = _split_gemms(model, set(nodes))
+    _rename_type(model, "Gemm", _HIDDEN_GEMM)
+    before = _names_in(model)
     with hushed():
         quantizer = ONNXQuantizer(
             model,
@@ -173,7 +202,40 @@ def _quantize_dynamic(model: Any, nodes: Sequence[str]) -> Any:
             {"MatMulConstBOnly": True, "WeightSymmetric": True},
         )
         quantizer.quantize_model()
+    _rename_type(quantizer.model.model, _HIDDEN_GEMM, "Gemm")
+    _mark_new_names(quantizer.model.model, before, mark="_dynamic")
     return quantizer.model.model
+
+
+def _rename_type(model: Any, old: str, new: str) -> None:
+    for node in model.graph.node:
+        if node.op_type == old:
+            node.op_type = new
+
+
+def _names_in(model: Any) -> set[str]:
+    """Names of all nodes, values and constants."""
+    names = {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        names |= {node.name, *node.input, *node.output}
+    return names
+
+
+def _mark_new_names(model: Any, known: set[str], *, mark: str) -> None:
+    """Mark every name that is not known, in place, because the static quantizer would choose the same ones."""
+    known = known | {""} | {entry.name for entry in (*model.graph.input, *model.graph.output)}
+
+    def marked(name: str) -> str:
+        return name if name in known else name + mark
+
+    for tensor in model.graph.initializer:
+        tensor.name = marked(tensor.name)
+    for info in model.graph.value_info:
+        info.name = marked(info.name)
+    for node in model.graph.node:
+        node.name = marked(node.name)
+        node.input[:] = [marked(name) for name in node.input]
+        node.output[:] = [marked(name) for name in node.output]
 
 
 def _pack_weights(model: Any, nodes: Sequence[str], *, bits: int) -> Any:

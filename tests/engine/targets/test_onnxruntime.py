@@ -215,3 +215,49 @@ def test_weights_lose_one_bit_only_on_x86_without_vnni(monkeypatch, machine, fla
     monkeypatch.setattr(onnx_quantize.platform, "machine", lambda: machine)
     monkeypatch.setattr(onnx_quantize, "cpu_flags", lambda: frozenset(flags))
     assert onnx_quantize.must_reduce_range() is reduced
+
+
+class Chain(nn.Module):
+    """x [n, 64] -> [n, 32], two products with an activation behind each."""
+
+    def __init__(self, activation, *, tail=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(64, 64), nn.Linear(64, 32)
+        self.activation, self.tail = activation, tail or nn.Identity()
+
+    def forward(self, x):
+        return self.tail(self.activation(self.second(self.activation(self.first(x)))))
+
+
+def lowered_chain(model, default, **rules):
+    generator = torch.Generator().manual_seed(0)
+    examples = [(torch.randn(n, 64, generator=generator),) for n in (2, 5)]
+    captured = capture(TinyModel(model.eval(), examples))
+    planned = tuple(PlanRule(match=f"id:{op}", precision=precision) for op, precision in rules.items())
+    lowered = TARGET.lower(job_for(TARGET, captured, default, rules=planned))
+    for example in captured.examples:
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > 30
+    return actual_of(lowered)
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU(), nn.ReLU6()])
+@pytest.mark.parametrize("tail", [None, nn.Sigmoid()])
+def test_an_activation_that_the_quantizer_absorbed_is_not_lost_in_front_of_float(activation, tail):
+    actual = lowered_chain(Chain(activation, tail=tail), Precision.INT8_STATIC)
+    assert (actual["linear"], actual["linear_1"]) == ("int8-static", "int8-static")
+
+
+@pytest.mark.parametrize("op", ["linear", "linear_1"])
+def test_a_product_planned_fp32_beside_8_bit_ones_is_left_in_float(op):
+    actual = lowered_chain(Chain(nn.ReLU()), Precision.INT8_STATIC, **{op: Precision.FP32})
+    other = {"linear": "linear_1", "linear_1": "linear"}[op]
+    assert (actual[op], actual[other]) == ("fp32", "int8-static")
+
+
+@pytest.mark.parametrize("default", [Precision.INT8_STATIC, Precision.FP32])
+@pytest.mark.parametrize("op", ["linear", "linear_1"])
+def test_a_dynamic_product_leaves_the_others_as_planned(default, op):
+    actual = lowered_chain(Chain(nn.ReLU()), default, **{op: Precision.INT8_DYNAMIC})
+    other = {"linear": "linear_1", "linear_1": "linear"}[op]
+    assert (actual[op], actual[other]) == ("int8-dynamic", str(default))
