@@ -22,6 +22,8 @@ INT4_SMALLEST_GROUP = 4
 """Where the usual group does not divide the row, smaller ones are tried, down to this; else 8 bits would stay."""
 _INNER_NAMES = ("", "/WithoutBiases")
 """A node with a bias becomes two: the arithmetic under this suffix, and the addition under the node's name."""
+_SEQUENCES = ["LSTMSequence", "GRUSequence", "RNNSequence"]
+"""Layers that nothing plans below fp32 and that OpenVINO names itself; with quantized weights they do not compile."""
 _WEIGHT_ONLY = (Precision.INT8_WEIGHT, Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT)
 
 
@@ -79,7 +81,7 @@ def _quantize(model: Any, program: OnnxProgram, chosen: StaticChoice, calibratio
                 # with two samples it left 20 dB of an MLP instead of 43.
                 activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX
             ),
-            ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), validate=False),
+            ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), types=_SEQUENCES, validate=False),
         )
 
 
@@ -101,7 +103,7 @@ def _layer_names(nodes: Sequence[Any]) -> list[str]:
 def _compress_weights(model: Any, program: OnnxProgram, nodes: set[str], precision: Precision) -> Any:
     nncf = import_nncf()
     ignored = _layer_names([node for node in program.model.graph.node if node.name not in nodes])
-    scope = nncf.IgnoredScope(names=ignored, validate=False)
+    scope = nncf.IgnoredScope(names=ignored, types=_SEQUENCES, validate=False)
     with hushed():
         if precision is not Precision.INT4_WEIGHT:
             return nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM, ignored_scope=scope)

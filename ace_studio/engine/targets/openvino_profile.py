@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ace_studio.engine.targets.kernels import Kernel, heavy_ops
@@ -15,6 +16,8 @@ _PRODUCTS = frozenset(
     {"Convolution", "FullyConnected", "MatMul", "Deconvolution", "ScaledDotProductAttention", "RNNSeq", "RNNCell",
      "LSTMSequence", "LSTMCell", "MHA", "GroupConvolution"}
 )  # fmt: skip
+_SEQUENCES = frozenset({"RNNSeq", "LSTMSequence", "GRUSequence"})
+_RECURRENT_OPS = frozenset({"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"})
 _CONVERSIONS = frozenset({"Reorder", "FakeQuantize", "Convert", "Subgraph_Reorder"})
 _TYPE_PRECISION = {
     "u8": Precision.INT8_STATIC,
@@ -41,11 +44,21 @@ def runtime_kernels(runtime_model: Any, program: OnnxProgram, *, table: GraphTab
     discrete = frozenset(
         name for name, dtype in zip(table.op_id, table.dtype, strict=True) if dtype.startswith(("bool", "int", "uint"))
     )
-    return [
+    kernels = [
         _kernel(node, owners, heavy, discrete=discrete, is_dynamic=is_dynamic)
         for node in runtime_model.get_ordered_ops()
         if _text(node, "layerType") not in _NOT_COMPUTED
     ]
+    return [owned for kernel in kernels for owned in _with_recurrent_owner(kernel, table)]
+
+
+def _with_recurrent_owner(kernel: Kernel, table: GraphTable) -> list[Kernel]:
+    """OpenVINO names recurrent sequences itself; they can only be the recurrent ops, which all run alike."""
+    if kernel.op_ids or kernel.kind not in _SEQUENCES:
+        return [kernel]
+    ops = [table.op_id[row] for row in table.op_rows() if table.op[row] in _RECURRENT_OPS]
+    latency_ms = kernel.latency_ms if len(ops) == 1 else None
+    return [replace(kernel, op_ids=(op_id,), latency_ms=latency_ms) for op_id in ops] or [kernel]
 
 
 def _owners_by_any_name(program: OnnxProgram) -> dict[str, tuple[str, ...]]:

@@ -216,3 +216,22 @@ def test_truth_values_in_eight_bits_are_not_called_quantized():
     captured.table = msgspec.structs.replace(columns, dtype=dtypes)
     lowered = TARGET.lower(job_for(TARGET, captured, Precision.FP32))
     assert "int8-static" not in actual_of(lowered).values()
+
+
+@pytest.mark.parametrize("precision", [Precision.INT8_STATIC, Precision.INT8_WEIGHT])
+def test_a_recurrent_sequence_stays_float_while_the_layer_behind_it_is_quantized(precision):
+    class Tagger(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = nn.LSTM(16, 32, 2, batch_first=True, bidirectional=True)
+            self.head = nn.Linear(64, 64)
+
+        def forward(self, x):
+            return self.head(self.rnn(x)[0])
+
+    captured = capture(TinyModel(Tagger().eval(), [(torch.randn(n, t, 16),) for n, t in ((2, 9), (3, 9))]))
+    lowered = TARGET.lower(job_for(TARGET, captured, precision))
+    actual = actual_of(lowered)
+    assert (actual["lstm"], actual["linear"]) == ("fp32", precision)
+    for example in captured.examples:
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > 25
