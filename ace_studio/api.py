@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from ace_studio.engine import pipeline
-from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.flow import Example, LoadedModel, put_in_eval_mode
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.targets.base import Lowered
@@ -33,6 +33,7 @@ from ace_studio.records.recipe import (
     TargetsChoice,
 )
 from ace_studio.records.results import Result, RunStatus
+from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import DimChoice
 
 
@@ -161,6 +162,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
 
     Raises: AceError with what, why, remedy and where; a goal that is not met is no error: ``report.goal_met`` says it.
     """
+    put_in_eval_mode(_checked_module(model))
     recipe = _recipe_of(
         default=default, rules=rules, higher_is_better=higher_is_better, dims=dims or {}, target=target, rungs=rungs
     )
@@ -181,7 +183,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     )
     calibration = _as_function(calibration_inputs)
     loaded = LoadedModel(
-        module=_checked_module(model).eval(),
+        module=model,
         source=Path(),
         sha256="",
         calibration=calibration,
@@ -189,7 +191,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         evaluate=evaluate,
     )
     folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ace-studio-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    make_output_folder(folder)
     reporter = Reporter(on_event, job="compile")
     captured, report = pipeline.capture(loaded, recipe, Path.cwd(), reporter=reporter)
     outcome = pipeline.compress(loaded, captured, report, recipe=recipe, output=folder, reporter=reporter)

@@ -5,14 +5,14 @@ With ``--json`` a command prints one JSON document to stdout and nothing else; p
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from typer import Abort
 from typer.exceptions import TyperException
 
-from ace_studio.cli.commands import app
-from ace_studio.records.errors import ExitCode
+from ace_studio.cli.commands import app, fail
+from ace_studio.cli.show import Console
+from ace_studio.records.errors import ErrorCode, ExitCode, Problem
 
 
 def run_command(words: Sequence[str]) -> int:
@@ -25,9 +25,12 @@ def run_command(words: Sequence[str]) -> int:
     except Abort:
         return ExitCode.CANCELLED
     except TyperException as error:
-        print(error.format_message(), file=sys.stderr)  # noqa: T201 - stderr is where a wrong word is answered
-        print("  remedy: ace-studio --help lists the words and their options", file=sys.stderr)  # noqa: T201
-        return ExitCode.USAGE
+        problem = Problem(
+            code=ErrorCode.USAGE,
+            what=error.format_message(),
+            remedy="ace-studio --help lists the words and their options",
+        )
+        return fail((problem,), Console(as_json="--json" in words))
     except KeyboardInterrupt:
         return ExitCode.CANCELLED
     return int(outcome or ExitCode.DONE)

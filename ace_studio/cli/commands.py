@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from ace_studio.records.places import example_recipe
 from ace_studio.records.recipe import InputsChoice, ModelChoice, Recipe
 from ace_studio.records.recipe_file import read_recipe, recipe_text
 from ace_studio.records.results import Result, ResultStatus, decode_result
+from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.history import History
 
@@ -50,7 +52,7 @@ def inspect(path: Path, as_json: JsonFlag = False) -> int:
     console = Console(as_json=as_json)
     answer = follow(InspectRequest(job="inspect", path=str(path.absolute())), console)
     if answer.problems:
-        return _fail(answer.problems, console)
+        return fail(answer.problems, console)
     assert answer.file is not None
     if as_json:
         console.print_json(_to_json(answer.file))
@@ -65,7 +67,7 @@ def doctor(as_json: JsonFlag = False) -> int:
     console = Console(as_json=as_json)
     answer = follow(DoctorRequest(job="doctor"), console)
     if answer.problems:
-        return _fail(answer.problems, console)
+        return fail(answer.problems, console)
     assert answer.environment is not None
     if as_json:
         console.print_json(_to_json(answer.environment))
@@ -91,7 +93,7 @@ def trace(
     request = TraceRequest(job="trace", recipe=recipe, folder=str(folder), trust_all=trust)
     answer = follow(request, console)
     if answer.problems or answer.captured is None:
-        return _fail(answer.problems, console, capture=answer)
+        return fail(answer.problems, console, capture=answer)
     if as_json:
         document = {"format": 1, "status": "ok", "fingerprint": answer.captured.fingerprint}
         console.print_json(document | {"capture": _to_json(answer.captured.capture)})
@@ -112,7 +114,7 @@ def run(
     try:
         recipe, folder = _recipe_for(path, entry="", inputs=[])
     except AceError as error:
-        return _fail(error.problems, console, out=out)
+        return fail(error.problems, console, out=out)
     return _run_recipe(recipe, folder, out=out, trust=trust, console=console)
 
 
@@ -129,7 +131,7 @@ def demo(
     try:
         recipe = read_recipe(path)
     except AceError as error:
-        return _fail(error.problems, console)
+        return fail(error.problems, console)
     console.say(f"The shipped example: {path}")
     return _run_recipe(recipe, path.parent, out=out, trust=True, console=console)
 
@@ -143,7 +145,7 @@ def report(
     try:
         result = _read_result(folder)
     except AceError as error:
-        return _fail(error.problems, console)
+        return fail(error.problems, console)
     if as_json:
         console.print_json(_to_json(result))
     else:
@@ -173,7 +175,11 @@ def _run_recipe(recipe: Recipe, folder: Path, *, out: Path, trust: bool, console
     request = RunRequest(job="run", recipe=recipe, folder=str(folder), trust_all=trust, output=str(out.absolute()))
     answer = follow(request, console)
     if answer.problems or answer.result is None:
-        return _fail(answer.problems, console, capture=answer, out=out)
+    try:
+        make_output_folder(out)
+    except AceError as error:
+        return fail(error.problems, console)
+        return fail(answer.problems, console, capture=answer, out=out)
     result = answer.result
     _remember(result, recipe, folder, out=out, console=console)
     if console.as_json:
@@ -204,7 +210,7 @@ def _exit_code_of(result: Result, console: Console) -> int:
             return ExitCode.JOB_FAILED
 
 
-def _fail(
+def fail(
     problems: tuple[Problem, ...], console: Console, *, capture: JobAnswer | None = None, out: Path | None = None
 ) -> int:
     """Say the problems on stderr, and in the JSON as ``error``; the headline decides the exit code."""
@@ -219,8 +225,8 @@ def _fail(
     if capture is not None and capture.rungs:
         document["capture"] = {"rungs": _to_json(capture.rungs)}
     if out is not None and capture is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "result.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        with contextlib.suppress(OSError):  # the folder was there when the job began; the answer below is what counts
+            (out / "result.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     if console.as_json:
         console.print_json(document)
     return headline.exit_code

@@ -57,6 +57,15 @@ def tensor_leaves(value: object) -> list[Tensor]:
     return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
 
 
+def put_in_eval_mode(module: nn.Module) -> None:
+    """``module.eval()``, except for the module of an exported program: that refuses, and keeps the mode it was in."""
+    try:
+        module.eval()
+    except NotImplementedError:
+        if not isinstance(module, torch.fx.GraphModule):
+            raise
+
+
 @dataclass
 class LoadedModel:
     """A live module in eval mode, with the user's callables found beside it."""

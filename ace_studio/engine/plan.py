@@ -18,12 +18,15 @@ def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Preci
         op_problem: ``Target.op_problem``: empty if the operator can run at the precision, else why not.
     """
     operators = {table.op_id[row]: table.op[row] for row in table.op_rows()}
+    wide = {table.op_id[row] for row in table.op_rows() if table.dtype[row] == "float64"}
     precision: dict[str, Precision] = {}
     reason: dict[str, str] = {}
     for planned in resolve_plan(plan, table):
         problem = ""
         if planned.precision is not Precision.FP32:
             problem = op_problem(operators[planned.op_id], planned.precision)
+            if planned.op_id in wide:
+                problem = "it computes in float64, and only float32 can be compressed; call .float() on the model"
         precision[planned.op_id] = Precision.FP32 if problem else planned.precision
         reason[planned.op_id] = problem or planned.reason
     return BoundPlan(plan=plan, precision=precision, reason=reason)
@@ -38,4 +41,6 @@ def plan_problem(plan: Plan, bound: BoundPlan) -> str:
     if not asked or bound.precisions - {Precision.FP32}:
         return ""
     words = ", ".join(sorted(asked))
-    return f"no op of this model can run at {words} here"
+    reasons = set(bound.reason.values())
+    shared = f": {reasons.pop()}" if len(reasons) == 1 else ""
+    return f"no op of this model can run at {words} here{shared}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -114,6 +115,25 @@ def rule_matches(match: str, *, op_id: str, op: str, module: str, module_type: s
     return fnmatch.fnmatchcase(subject, pattern)
 
 
+def idle_rules(plan: Plan, table: GraphTable) -> tuple[str, ...]:
+    """The rules that match no op of the graph: most often a misspelt name."""
+    types = dict(zip(table.module_paths, table.module_types, strict=True))
+    return tuple(
+        rule.match for rule in plan.rules if not any(_matches(rule.match, table, row, types) for row in table.op_rows())
+    )
+
+
+def _matches(match: str, table: GraphTable, row: int, types: Mapping[str, str]) -> bool:
+    module = table.module[row]
+    return rule_matches(
+        match,
+        op_id=table.op_id[row],
+        op=table.op[row],
+        module=module,
+        module_type=types.get(module, "" if module else table.name),
+    )
+
+
 def resolve_plan(plan: Plan, table: GraphTable) -> tuple[OpPlan, ...]:
     """The planned precision of every op (not of inputs and outputs), in row order, with the deciding rule."""
     types = dict(zip(table.module_paths, table.module_types, strict=True))
@@ -121,13 +141,7 @@ def resolve_plan(plan: Plan, table: GraphTable) -> tuple[OpPlan, ...]:
     for row in table.op_rows():
         precision, reason = plan.default, "default of the plan"
         for rule in plan.rules:
-            if rule_matches(
-                rule.match,
-                op_id=table.op_id[row],
-                op=table.op[row],
-                module=table.module[row],
-                module_type=types.get(table.module[row], table.name if not table.module[row] else ""),
-            ):
+            if _matches(rule.match, table, row, types):
                 precision, reason = rule.precision, f"rule {rule.match}"
         resolved.append(OpPlan(op_id=table.op_id[row], precision=precision, reason=reason))
     return tuple(resolved)

@@ -8,6 +8,8 @@ import stat
 import tempfile
 from pathlib import Path
 
+from ace_studio.records.errors import AceError, ErrorCode
+
 
 def write_atomically(path: Path, content: bytes, *, keep_backup: bool = False) -> None:
     """Replace the file's content as one step: temp file beside it, write, fsync, rename, fsync the folder.
@@ -69,3 +71,22 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def make_output_folder(folder: Path) -> None:
+    """Make a folder for results, with its parents, and make sure that files can be written into it.
+
+    Raises: AceError(USAGE) with the system's reason.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise AceError.of(
+            ErrorCode.USAGE,
+            f"Results cannot be written to {folder}",
+            why=error.strerror or str(error),
+            remedy="Name a folder that you may write to.",
+            where=str(folder),
+        ) from error

@@ -156,3 +156,18 @@ def test_a_finished_run_is_remembered_and_listed(answer_with, recipe, tmp_path, 
     newest = json.loads(capsys.readouterr().out)[0]
     assert (newest["target"], newest["latency_ms"]) == ("openvino", 2.0)
     assert newest["output"] == str(tmp_path / "out")
+
+
+def test_a_wrong_word_is_answered_in_json_too(capsys):
+    assert run_command(["frobnicate", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "usage"
+
+
+def test_an_output_folder_that_cannot_be_is_refused_before_the_job_begins(tmp_path, capsys, answer_with):
+    answer_with()
+    (tmp_path / "recipe.toml").write_text('format = 1\n[model]\nsource = "m.py"\n', encoding="utf-8")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    words = ["run", str(tmp_path / "recipe.toml"), "--out", str(tmp_path / "file" / "below"), "--json"]
+    assert run_command(words) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "usage"
+    assert FakeExecutor.requests == []

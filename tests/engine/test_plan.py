@@ -1,5 +1,7 @@
 """A bound plan never asks a target for what it cannot do, and keeps the reason."""
 
+import msgspec
+
 from ace_studio.engine.plan import bind_plan, plan_problem
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.plan import Plan, PlanRule, Precision
@@ -45,3 +47,11 @@ def test_a_plan_of_which_nothing_is_left_is_pointless_and_fp32_never_is():
     assert plan_problem(kept.plan, kept) == ""
     plain = bind_plan(Plan(), GRAPH, op_problem=lambda op, precision: "no")
     assert plan_problem(plain.plan, plain) == ""
+
+
+def test_ops_in_float64_are_left_as_they_are_and_a_plan_for_nothing_else_says_so():
+    wide = msgspec.structs.replace(table("aten.linear.default"), dtype=("float64",))
+    plan = Plan(default=Precision.BF16)
+    bound = bind_plan(plan, wide, op_problem=lambda op, precision: "")
+    assert bound.precision == {"op_0": Precision.FP32}
+    assert "float64" in plan_problem(plan, bound)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_studio.records.graph import GraphTable, OpKind
-from ace_studio.records.plan import Plan, PlanRule, Precision, resolve_plan, rule_matches, rule_problem
+from ace_studio.records.plan import Plan, PlanRule, Precision, idle_rules, resolve_plan, rule_matches, rule_problem
 
 
 def table() -> GraphTable:
@@ -93,3 +93,9 @@ def test_any_pattern_after_a_known_kind_is_well_formed_and_can_be_tried(kind, pa
 
 def test_only_static_int8_needs_calibration():
     assert [precision for precision in Precision if precision.needs_calibration] == [Precision.INT8_STATIC]
+
+
+def test_a_rule_that_matches_no_op_is_idle():
+    matches = ("module:layer1.*", "module:layer7.*", "type:Conv2d", "type:Net", "op:nothing")
+    plan = Plan(rules=tuple(PlanRule(match=match, precision=Precision.FP32) for match in matches))
+    assert idle_rules(plan, table()) == ("module:layer7.*", "op:nothing")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.places import find_place, is_user_file
-from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.flow import Example, put_in_eval_mode, tensor_leaves
 from ace_studio.engine.shapes.leaves import describe, forward_parameters
 from ace_studio.records.errors import AceError, ErrorCode
 
@@ -164,7 +164,7 @@ class EagerRun:
     @classmethod
     def of(cls, module: nn.Module) -> EagerRun:
         """Put the module into eval mode and remember its state."""
-        module.eval()
+        put_in_eval_mode(module)
         return cls(module, ModuleState(module))
 
     def output(self, example: Example, *, seed: int = SEED) -> Any:

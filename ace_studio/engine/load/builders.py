@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import Example
+from ace_studio.engine.flow import Example, put_in_eval_mode
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.callables import CodeLibrary, Reference, describe_value
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
@@ -170,7 +170,7 @@ def _interpret(value: Any, job: BuildJob, doing: str) -> Built:
         if isinstance(examples, Iterator):
             examples = list(examples)
         listed = examples if isinstance(examples, list) else [] if examples == () else [examples]
-        _set_eval(value)
+        put_in_eval_mode(value)
     return Built(value, tuple(Example.of(item) for item in listed))
 
 
@@ -179,14 +179,6 @@ def _from_program(program: torch.export.ExportedProgram) -> Built:
     inputs = program.example_inputs
     examples = (Example(args=tuple(inputs[0]), kwargs=dict(inputs[1])),) if inputs else ()
     return Built(program.module(), examples)
-
-
-def _set_eval(module: nn.Module) -> None:
-    try:
-        module.eval()
-    except NotImplementedError:
-        if not isinstance(module, torch.fx.GraphModule):
-            raise
 
 
 def _not_a_module(value: Any, doing: str) -> AceError:

@@ -34,9 +34,10 @@ from ace_studio.records.messages import (
     RunRequest,
     TraceRequest,
 )
-from ace_studio.records.plan import Precision
+from ace_studio.records.plan import Precision, idle_rules
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.results import CaptureReport, Result
+from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import ValueSource
 
 MAX_SOURCE_BYTES = 2_000_000
@@ -66,7 +67,7 @@ def trace(request: TraceRequest, reporter: Reporter) -> None:
 def run(request: RunRequest, reporter: Reporter) -> None:
     """Everything, in the recipe's folder, and the result written to ``request.output``."""
     output = Path(request.output).absolute()
-    output.mkdir(parents=True, exist_ok=True)
+    make_output_folder(output)
     with contextlib.chdir(request.folder):
         result = _run_in_folder(request, output, reporter)
     reporter.emit(JobFinished(job=request.job, result=result, output=str(output)))
@@ -141,6 +142,8 @@ def compress(
 ) -> Outcome:
     """Plan, compress, lower, check, evaluate, measure, export and choose."""
     _warn_about_made_up_data(loaded, recipe, reporter)
+    for match in idle_rules(recipe.plan, captured.table):
+        reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")
     job = CompressionJob(
         loaded=loaded, captured=captured, capture=report, recipe=recipe, output=output, reporter=reporter
     )
