@@ -35,8 +35,8 @@ SqnrFunction = Callable[[Sequence[Tensor], Sequence[Tensor]], float]
 
 
 def flat_outputs(call: Callable[..., Any], example: Example) -> list[Tensor]:
-    """The tensors that one call gives, flat, as detached copies; the example stays as it is whatever the call does."""
-    return [leaf.detach().clone() for leaf in tensor_leaves(example.copied().call(call))]
+    """The tensors that one call gives, flat, as copies on the CPU; the example stays as it is whatever happens."""
+    return [leaf.detach().cpu().clone() for leaf in tensor_leaves(example.copied().call(call))]
 
 
 def eager_outputs(captured: CapturedModel) -> list[list[Tensor]]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -39,6 +40,7 @@ def verify_artifact(
     *,
     expected: Sequence[Sequence[Tensor]],
     threads: int,
+    device: torch.device,
     reporter: Reporter,
 ) -> None:
     """Open an artifact in a new process, run it on every example and compare with ``expected``.
@@ -49,6 +51,7 @@ def verify_artifact(
         examples: Calls to make; only their tensors travel, through a file.
         expected: Flat outputs of the candidate in memory for each example.
         threads: Threads that the new process may use.
+        device: Where the inputs are put before the call.
         reporter: May cancel; the process is then killed.
 
     Raises: AceError(WRONG_CAPTURE) if it cannot be opened, does not run, or disagrees; details hold what it printed.
@@ -58,6 +61,7 @@ def verify_artifact(
         _write_flat(folder / "inputs.safetensors", [example.tensors() for example in examples])
         _write_flat(folder / "outputs.safetensors", expected)
         order = {"target": target, "path": str(path.resolve()), "examples": len(examples), "threads": threads}
+        order["device"] = str(device)
         (folder / "order.json").write_text(json.dumps(order), encoding="utf-8")
         _run_child(folder, path, reporter)
 

@@ -40,8 +40,8 @@ def _compare(folder: Path, order: dict[str, object]) -> float:
     worst = 200.0
     with torch.no_grad():
         for flat, expected in zip(inputs, outputs, strict=True):
-            got = run(*flat)
-            got = [got] if isinstance(got, Tensor) else list(got)
+            got = run(*(leaf.to(str(order["device"])) for leaf in flat))
+            got = [leaf.cpu() for leaf in ([got] if isinstance(got, Tensor) else got)]
             if [tuple(one.shape) for one in got] != [tuple(one.shape) for one in expected]:
                 raise ValueError(f"outputs have shapes {[tuple(one.shape) for one in got]}")
             worst = min(worst, sqnr_db(expected, got))

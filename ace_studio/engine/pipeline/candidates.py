@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import torch
 
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.plan import bind_plan, plan_problem
@@ -85,8 +86,8 @@ def fallback_plans(recipe: Recipe) -> list[Plan]:
     return [Plan(default=precision) for precision in FALLBACK_ORDER if precision is not recipe.plan.default]
 
 
-def make_candidate(target: Target, plan: Plan, table: GraphTable) -> Candidate:
-    """Bind a plan to a target. What cannot work at all is a candidate that has failed, with the reason."""
+def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: torch.device) -> Candidate:
+    """Bind a plan to a target. What cannot work at all is a candidate that is unavailable, with the reason."""
     run = TargetRun(target=target.name, status=RunStatus.OK, precision=str(plan.default))
     available = target.available()
     if not available.ok:
@@ -100,13 +101,14 @@ def make_candidate(target: Target, plan: Plan, table: GraphTable) -> Candidate:
         return Candidate(target, empty, msgspec.structs.replace(run, status=RunStatus.UNAVAILABLE, error=problem))
     bound = bind_plan(plan, table, op_problem=target.op_problem)
     candidate = Candidate(target, bound, run)
-    reason = target.precision_problem(plan.default) or plan_problem(plan, bound)
-    if reason and not bound.precisions - {Precision.FP32}:
+    device_reason = target.device_problem(device)
+    reason = device_reason or target.precision_problem(plan.default) or plan_problem(plan, bound)
+    if device_reason or (reason and not bound.precisions - {Precision.FP32}):
         problem = Problem(
             code=ErrorCode.UNSUPPORTED,
             what=f"{target.label} cannot run this plan ({plan.default})",
             why=reason,
-            remedy="Choose another precision or another target.",
+            remedy="Choose another precision, another target or another device.",
         )
         candidate.note(status=RunStatus.UNAVAILABLE, error=problem)
     return candidate

@@ -151,7 +151,7 @@ class CompressionJob:
         return is_built and not goal_misses(candidate.run, self.baseline, accuracy_only)
 
     def _try(self, target: Target, plan: Plan) -> Candidate:
-        candidate = make_candidate(target, plan, self.captured.table)
+        candidate = make_candidate(target, plan, self.captured.table, device=self.captured.device)
         if candidate.run.status is RunStatus.UNAVAILABLE and target.name not in self.recipe.targets.names:
             self.left_out.append(candidate)  # auto is all targets that fit; this one does not
             return candidate
@@ -287,6 +287,7 @@ class CompressionJob:
             chosen,
             expected=[evaluate.flat_outputs(candidate.lowered, example) for example in chosen],
             threads=self.threads,
+            device=self.captured.device,
             reporter=self.reporter,
         )
         candidate.note(verified=True)

@@ -91,6 +91,10 @@ class Target(ABC):
     def op_problem(self, op: str, precision: Precision) -> str:
         """Empty if the target can do this operator (``aten.conv2d.default``) at this precision, else why not."""
 
+    def device_problem(self, device: torch.device) -> str:
+        """Empty if the target can run on this device here, else why not. The CPU is what every target can use."""
+        return "" if device.type == "cpu" else f"{self.label} runs on the CPU only, and this job measures on {device}"
+
     @abstractmethod
     def lower(self, job: LoweringJob) -> Lowered:
         """Build the candidate. Raises AceError(UNSUPPORTED or NOT_INSTALLED) with the op and the reason."""

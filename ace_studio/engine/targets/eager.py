@@ -33,6 +33,11 @@ class EagerTarget(Target):
         """Always: torch is what this process runs on."""
         return Availability(ok=True, version=str(torch.__version__))
 
+    def device_problem(self, device: torch.device) -> str:
+        """Eager runs wherever the model is."""
+        del device
+        return ""
+
     def precision_problem(self, precision: Precision) -> str:
         """Why not, for everything but floats."""
         if precision is Precision.FP32:

@@ -52,6 +52,14 @@ class OnnxRuntimeTarget(Target):
             return Availability(ok=False, reason=f"not installed: {', '.join(missing)}", install=INSTALL)
         return Availability(ok=True, version=importlib.metadata.version("onnxruntime"))
 
+    def device_problem(self, device: torch.device) -> str:
+        """Why not, where this build of the runtime has no provider for the device."""
+        try:
+            providers_for(device)
+        except AceError as error:
+            return f"{error.problem.what}: {error.problem.why}"
+        return ""
+
     def precision_problem(self, precision: Precision) -> str:
         """Why not, for the floats that the CPU kernels lack."""
         return _PRECISION_PROBLEMS.get(precision, f"ONNX Runtime has no {precision}")

@@ -141,6 +141,7 @@ def test_the_saved_artifact_gives_the_same_in_a_fresh_process(candidate, target,
         captured.examples,
         expected=expected,
         threads=1,
+        device=captured.device,
         reporter=Reporter(),
     )
 
