@@ -45,7 +45,8 @@ class TorchLowered(Lowered):
     def actuals(self, nodes: Sequence[CompiledNode], *, runtime: str) -> list[OpActual]:
         """What became of every op, given the nodes that run."""
         table, plan = self._job.captured.table, self._job.plan
-        kernels = kernels_of(nodes, self._rewritten.graph_module, plan.precision, heavy=heavy_ops(table))
+        found = kernels_of(nodes, self._rewritten.graph_module, plan.precision, heavy=heavy_ops(table))
+        kernels = [dataclasses.replace(kernel, device=str(self._job.device)) for kernel in found]
         folded = {op_id: f"folded into {home} in fp32" for op_id, home in self._rewritten.folded.items()}
         back = ReadBack(table=table, plan=plan, runtime=runtime, folded=folded)
         return [self._with_refusal(actual) for actual in back.ops(kernels)]
