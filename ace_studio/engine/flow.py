@@ -64,6 +64,8 @@ def put_in_eval_mode(module: nn.Module) -> None:
     except NotImplementedError:
         if not isinstance(module, torch.fx.GraphModule):
             raise
+        for child in module.modules():  # nothing in it reads the flag; it only must not say the contrary
+            child.training = False
 
 
 @dataclass

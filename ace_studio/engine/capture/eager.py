@@ -29,7 +29,7 @@ _BAD_INPUT = re.compile(
     r"(scalar )?type|expected .* but (got|found)|out of range|dimension out of|index out of|cannot be broadcast|"
     r"kernel size can't be greater|output size is too small|missing \d+ required|unexpected keyword|"
     r"positional argument|same dtype|must be Tensor, not|given normalized_shape|"
-    r"not implemented for '(Int|Long|Half|Bool|Byte)",
+    r"not implemented for '(Int|Long|Half|Bool|Byte)|^Guard failed: ",
     re.IGNORECASE,
 )
 

@@ -75,7 +75,9 @@ def first_plans(recipe: Recipe) -> list[Plan]:
         return [recipe.plan]
     if not recipe.goal.has_bound:
         return [Plan(default=Precision.FP32)]
-    return [Plan(default=precision) for precision in SEARCH_ORDER]
+    wants_small = recipe.goal.optimize is Objective.SIZE or recipe.goal.max_size_mb is not None
+    order = (Precision.INT4_WEIGHT, *SEARCH_ORDER) if wants_small else SEARCH_ORDER
+    return [Plan(default=precision) for precision in order]
 
 
 def fallback_plans(recipe: Recipe) -> list[Plan]:
@@ -124,13 +126,13 @@ def goal_misses(run: TargetRun, baseline: Baseline, goal: Goal) -> list[str]:
         shown = "unknown" if run.sqnr_db is None else f"{run.sqnr_db:.1f} dB"
         misses.append(f"the fidelity is {shown}; at least {goal.min_sqnr_db:.1f} dB is asked for")
     if goal.max_size_mb is not None and (run.size_bytes is None or run.size_bytes > goal.max_size_mb * 1e6):
-        shown = "unknown" if run.size_bytes is None else f"{run.size_bytes / 1e6:.2f} MB"
-        misses.append(f"the size is {shown}; at most {goal.max_size_mb:.2f} MB is allowed")
+        shown = "unknown" if run.size_bytes is None else f"{run.size_bytes / 1e6:.3g} MB"
+        misses.append(f"the size is {shown}; at most {goal.max_size_mb:.3g} MB is allowed")
     if goal.max_latency_ratio is not None:
         ratio = latency_ratio(run, baseline)
         if ratio is None or ratio > goal.max_latency_ratio:
-            shown = "unknown" if ratio is None else f"{ratio:.2f} of the baseline's"
-            misses.append(f"the latency is {shown}; at most {goal.max_latency_ratio:.2f} is allowed")
+            shown = "unknown" if ratio is None else f"{ratio:.3g} of the baseline's"
+            misses.append(f"the latency is {shown}; at most {goal.max_latency_ratio:.3g} is allowed")
     return misses
 
 

@@ -12,11 +12,13 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example
 from ace_studio.engine.load import LOADERS, files_sha256, inspect_file, load_model
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase, Progress
-from ace_studio.records.recipe import ModelChoice, Recipe
+from ace_studio.records.recipe import CaptureChoice, ModelChoice, Recipe
 from tests.engine.load.samples import (
     NET_SOURCE,
     Payload,
@@ -236,6 +238,19 @@ def test_an_exported_program_brings_its_example(tmp_path):
     loaded = load(tmp_path, "m.pt2")
     assert tuple(loaded.examples[0].args[0].shape) == (1, 2)
     assert loaded.examples[0].call(loaded.module).shape == (1, 3)
+
+
+def test_a_program_is_captured_again_and_says_which_size_it_was_exported_for(tmp_path):
+    write_pt2(tmp_path / "m.pt2")
+    loaded = load(tmp_path, "m.pt2")
+    cpu, recipe = torch.device("cpu"), Recipe(capture=CaptureChoice(rungs=("export",)))
+    captured, report = capture_model(loaded, loaded.examples, recipe, device=cpu, reporter=Reporter())
+    assert captured.table.op_count == 1
+    assert not report.warnings
+    other = [*loaded.examples, Example.of(torch.zeros(3, 2))]
+    with pytest.raises(AceError, match="cannot take example 2") as caught:
+        capture_model(loaded, other, recipe, device=cpu, reporter=Reporter())
+    assert caught.value.problem.code is ErrorCode.BAD_INPUT
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

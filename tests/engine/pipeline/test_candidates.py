@@ -94,3 +94,17 @@ def test_an_unknown_target_is_named_with_the_choices():
     with pytest.raises(AceError, match="no target named 'tpu'") as caught:
         candidates.select_targets(["tpu"], {})
     assert caught.value.problem.code is ErrorCode.USAGE
+
+
+@pytest.mark.parametrize("goal", [Goal(max_drop=0.1, optimize=Objective.SIZE), Goal(max_size_mb=1.0)])
+def test_a_goal_about_size_tries_four_bit_weights_too(goal):
+    plans = candidates.first_plans(Recipe(goal=goal))
+    assert plans[0].default is Precision.INT4_WEIGHT
+    assert Precision.INT4_WEIGHT not in {
+        plan.default for plan in candidates.first_plans(Recipe(goal=Goal(max_drop=0.1)))
+    }
+
+
+def test_a_tiny_bound_is_not_shown_as_zero():
+    (miss,) = candidates.goal_misses(run(), BASELINE, Goal(max_latency_ratio=0.0001))
+    assert "0.0001" in miss
