@@ -81,6 +81,7 @@ def trace(
     path: Annotated[Path, typer.Argument(help="A recipe (.toml), or a model.")],
     entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
     inputs: InputOption = None,
+    compare_rungs: Annotated[bool, typer.Option("--compare-rungs", help="Try every way to capture.")] = False,
     trust: TrustFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -89,7 +90,9 @@ def trace(
     try:
         recipe, folder = _recipe_for(path, entry=entry, inputs=inputs or [])
     except AceError as error:
-        return _fail(error.problems, console)
+        return fail(error.problems, console)
+    if compare_rungs:
+        recipe = msgspec.structs.replace(recipe, capture=msgspec.structs.replace(recipe.capture, compare_rungs=True))
     request = TraceRequest(job="trace", recipe=recipe, folder=str(folder), trust_all=trust)
     answer = follow(request, console)
     if answer.problems or answer.captured is None:
@@ -172,13 +175,13 @@ def history(as_json: JsonFlag = False) -> int:
 
 
 def _run_recipe(recipe: Recipe, folder: Path, *, out: Path, trust: bool, console: Console) -> int:
-    request = RunRequest(job="run", recipe=recipe, folder=str(folder), trust_all=trust, output=str(out.absolute()))
-    answer = follow(request, console)
-    if answer.problems or answer.result is None:
     try:
         make_output_folder(out)
     except AceError as error:
         return fail(error.problems, console)
+    request = RunRequest(job="run", recipe=recipe, folder=str(folder), trust_all=trust, output=str(out.absolute()))
+    answer = follow(request, console)
+    if answer.problems or answer.result is None:
         return fail(answer.problems, console, capture=answer, out=out)
     result = answer.result
     _remember(result, recipe, folder, out=out, console=console)

@@ -73,6 +73,8 @@ class CaptureChoice(msgspec.Struct, frozen=True, kw_only=True):
     controls: tuple[CaptureControl, ...] = ()
     time_limit_s: float = 600.0
     """Seconds that one rung may take."""
+    compare_rungs: bool = False
+    """Try the remaining rungs too when one was accepted, only to show what becomes of them."""
 
 
 class CalibrationChoice(msgspec.Struct, frozen=True, kw_only=True):

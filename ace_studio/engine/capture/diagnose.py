@@ -65,7 +65,8 @@ _VALUE_BRANCH = Diagnosis(
     r"data-dependent branching|could not guard on data-dependent expression|bool\(\) on a .*tensor",
     "{owner} chooses a branch by a tensor's value",
     "a graph records one path; this value is known only when it runs",
-    "Use torch.where or torch.cond there, or compute both and mask; a plain argument can choose instead of a tensor.",
+    "Use torch.where or torch.cond there, with two results of the same shape; a plain argument can choose instead of a "
+    "tensor. Multiplying one result by the condition is not the same: it keeps that result's shape and its NaN.",
 )
 
 ROWS: tuple[Diagnosis, ...] = (
@@ -116,10 +117,17 @@ ROWS: tuple[Diagnosis, ...] = (
     ),
     Diagnosis(
         "",
+        r"compiler\.disable|_dynamo\.disable",
+        "{owner} calls a function that is kept away from the tracer",
+        "it is marked as disabled, by a decorator or by a control, and a whole graph cannot hold such a call",
+        "Take the mark away; as = 'nonstrict_trace' records what such a function does without reading its code.",
+    ),
+    Diagnosis(
+        "",
         r"graph_break\(\)|skipped|skip function|marked as skipped|builtin|c function|disallowed",
         "{owner} calls something that cannot be recorded",
         "its Python or compiled code is not made of torch operations",
-        "Move the call out of forward, or express it with torch operations.",
+        "Add a control for the function: as = 'nonstrict_trace' runs it instead of reading it; or move the call out.",
     ),
     Diagnosis(
         "",

@@ -45,6 +45,11 @@ class TypoHint:
 
 _TYPOS = (
     TypoHint(
+        r"No module named 'transformers\.utils\.fx'|cannot import name 'torchdynamo'",
+        "that name is in old texts only; no current release has it",
+        "Leave the import out: the tracers are called for you, and [[capture.controls]] marks single functions.",
+    ),
+    TypoHint(
         r"'builtin_function_or_method' object is not subscriptable",
         "square brackets follow the name of a method that was not called (x.size is one)",
         "Write x.size(0) or x.shape[0].",

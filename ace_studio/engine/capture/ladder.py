@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
+from ace_studio.engine.capture.controls import Controls
 from ace_studio.engine.capture.diagnose import diagnose, is_specific
 from ace_studio.engine.capture.eager import EagerRun, copied, has_bad_numbers, run_example
 from ace_studio.engine.capture.findings import GraphInputs
@@ -72,6 +73,7 @@ class Ladder:
             self.reporter.advance((number - 1) / len(self.examples), f"example {number} of {len(self.examples)}")
             self.expected.append(run_example(self.eager, example, label=f"example {number}"))
         self.inputs = compare_examples(self.module, self.examples, choices=self.recipe.inputs.dims)
+        self.controls = Controls(self.recipe.capture.controls, self.module)
         self._choose_tracing_example()
         self._warn_about_the_model()
 
@@ -118,7 +120,7 @@ class Ladder:
     # --- the rungs ---
 
     def climb(self) -> Accepted:
-        """Try the recipe's rungs in order and return the first that holds.
+        """Try the recipe's rungs in order and return the first that holds; the others are tried if it asks to compare.
 
         Raises: AceError(NOT_CAPTURED) with the causes, the most telling first.
         """
@@ -127,11 +129,14 @@ class Ladder:
             rung = RUNGS.get(name)
             if rung is None or rung.capture is None:
                 self._note(RungOutcome(name=name, status=RungStatus.SKIPPED, error=_not_yet(name)))
-            elif accepted is not None:
+            elif accepted is not None and not self.recipe.capture.compare_rungs:
                 self._note(RungOutcome(name=name, status=RungStatus.SKIPPED))
             else:
-                accepted = self._try(rung)
+                found = self._try(rung)
+                accepted = accepted or found
         if accepted is None:
+            for title in self.controls.unused():
+                self.reporter.warn("idle-control", f"The control {title} did nothing in any rung")
             first, *others = _causes(self.outcomes)
             raise AceError(msgspec.structs.replace(first, code=ErrorCode.NOT_CAPTURED), *others)
         self._warn_about_the_graph(accepted)
@@ -194,7 +199,7 @@ class Ladder:
         own = copied(example)
         try:
             with captured_output() as printed, interruptible(limit_s, should_stop=self._is_cancelled):
-                return rung.capture(self.module, own, self.inputs, frozenset())
+                return rung.capture(self.module, own, self.inputs, lambda: self.controls.applied(rung.name))
         except RungTimeoutError:
             return self._too_slow(rung, limit_s)
         except RungInterruptedError:
@@ -229,6 +234,8 @@ class Ladder:
         )
 
     def _warn_about_the_graph(self, accepted: Accepted) -> None:
+        for title, why in self.controls.idle(accepted.rung):
+            self.reporter.warn("idle-control", f"The control {title} did nothing: {why}")
         nodes = {node.name: node for node in accepted.program.graph.nodes}
         for name in random_ops(accepted.program):
             file, line = user_place(nodes[name].meta.get("stack_trace", ""))

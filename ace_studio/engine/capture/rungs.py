@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
+from ace_studio.engine.capture.namespaces import ApplyControls
 from ace_studio.engine.capture.replay import dynamic_shapes
 from ace_studio.engine.capture.through_dynamo import capture_with_dynamo
 from ace_studio.engine.capture.through_fx import capture_with_fx
@@ -16,8 +17,8 @@ from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.torch_compat import export_program, forget_traces
 
-Capture = Callable[[nn.Module, Example, tuple[InputDims, ...], frozenset[type]], ExportedProgram]
-"""Module, example to trace, its dimensions, and the module classes that are not to be looked into."""
+Capture = Callable[[nn.Module, Example, tuple[InputDims, ...], ApplyControls], ExportedProgram]
+"""Module, example to trace, its dimensions, and what puts the controls in place."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,10 @@ class Rung:
 
 def _export(*, strict: bool) -> Capture:
     def capture(
-        module: nn.Module, example: Example, inputs: tuple[InputDims, ...], _: frozenset[type]
+        module: nn.Module, example: Example, inputs: tuple[InputDims, ...], controls: ApplyControls
     ) -> ExportedProgram:
         forget_traces()
-        with torch.no_grad():
+        with torch.no_grad(), controls():
             return export_program(
                 module,
                 example.args,

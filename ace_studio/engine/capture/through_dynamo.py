@@ -10,6 +10,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.eager import copied
+from ace_studio.engine.capture.namespaces import ApplyControls
 from ace_studio.engine.capture.replay import FlatGraph, Read, export_replay
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
@@ -44,7 +45,7 @@ class _Listener:
 
 
 def capture_with_dynamo(
-    module: nn.Module, example: Example, inputs: tuple[InputDims, ...], _: frozenset[type]
+    module: nn.Module, example: Example, inputs: tuple[InputDims, ...], controls: ApplyControls
 ) -> ExportedProgram:
     """Run the example through the compiler, whole graph or nothing, and take the graph from it."""
     forget_traces()
@@ -53,7 +54,7 @@ def capture_with_dynamo(
     for tensor, one in zip(own.tensors(), inputs, strict=True):
         mark_free(tensor, one.dynamic_dims())
     try:
-        with torch.no_grad(), whole_graph_capture():
+        with torch.no_grad(), whole_graph_capture(), controls():
             result = own.call(torch.compile(module, backend=listener, fullgraph=True))
         if listener.graph is None:
             raise NoGraphError("forward computes nothing with tensors")

@@ -11,21 +11,21 @@ from torch import Tensor, fx, nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.capture.namespaces import replaced
+from ace_studio.engine.capture.namespaces import ApplyControls, KeepWhole, replaced
 from ace_studio.engine.capture.replay import SIZE_FUNCTIONS, FlatGraph, Read, export_replay
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
 
 
 def capture_with_fx(
-    module: nn.Module, example: Example, inputs: tuple[InputDims, ...], leaves: frozenset[type]
+    module: nn.Module, example: Example, inputs: tuple[InputDims, ...], controls: ApplyControls
 ) -> ExportedProgram:
     """Trace with placeholders for the tensors; every other argument keeps the value that it has in the example.
 
-    Modules of torch.nn and those of the classes in ``leaves`` are kept as one call each while tracing.
+    Modules of torch.nn, and those that the controls say so of, are kept as one call each while tracing.
     """
-    tracer = _Tracer(example, leaves)
-    with torch.no_grad(), _recording_size_functions(module):
+    tracer = _Tracer(example)  # before the controls, since it notes which functions of math are the original ones
+    with torch.no_grad(), controls() as tracer.keep_whole, _recording_size_functions(module):
         graph = tracer.trace(module)
     flat = FlatGraph(
         graph=fx.GraphModule(tracer.root, graph),
@@ -43,18 +43,18 @@ def _leaf(position: int) -> Read:
 class _Tracer(fx.Tracer):
     """Placeholders for the tensor leaves of one example, and the user's lines on every node."""
 
-    def __init__(self, example: Example, leaves: frozenset[type]) -> None:
+    def __init__(self, example: Example) -> None:
         super().__init__()
         self.record_stack_traces = True
         self._example = example
-        self._leaves = leaves
+        self.keep_whole: KeepWhole = lambda _: False
         self.positions: list[int] = []
         """Positions of the tensors among the leaves of the call."""
         self.spec = pytree.tree_structure(None)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Also those that the recipe names."""
-        return type(m) in self._leaves or super().is_leaf_module(m, module_qualified_name)
+        return super().is_leaf_module(m, module_qualified_name) or self.keep_whole(type(m))
 
     def create_args_for_root(
         self,
@@ -84,13 +84,14 @@ def _recording_size_functions(module: nn.Module) -> Iterator[None]:
         yield
 
 
-def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, put into the graph as one call where an argument is a placeholder."""
+def recorded(function: Callable[..., Any], *, noticed: Callable[[], object] = lambda: None) -> Callable[..., Any]:
+    """The function, put into the graph as one call where an argument is a placeholder; ``noticed`` is told then."""
 
     def record(*args: Any, **kwargs: Any) -> Any:
         proxy = next((leaf for leaf in _values((args, kwargs)) if isinstance(leaf, fx.Proxy)), None)
         if proxy is None:
             return function(*args, **kwargs)
+        noticed()
         return proxy.tracer.create_proxy("call_function", function, args, kwargs)
 
     return record

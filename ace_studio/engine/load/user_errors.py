@@ -107,6 +107,9 @@ def _diagnose(error: BaseException) -> tuple[ErrorCode, str, str]:
     for link in chain:
         if isinstance(link, ModuleNotFoundError) and link.name:
             return _missing_module(link.name)
+    if isinstance(error, ImportError) and "torchdynamo" in str(error):
+        why = f"{error}: that name is in old texts only, no current release has it"
+        return ErrorCode.USER_CODE, why, "write `torch.compiler.allow_in_graph`, or add a control to the recipe instead"
     if isinstance(error, SystemExit):
         why = "the file ends the program instead of only defining things"
         return ErrorCode.USER_CODE, why, "put the part that runs as a script under `if __name__ == '__main__':`"

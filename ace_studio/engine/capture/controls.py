@@ -1,0 +1,217 @@
+"""Controls of the recipe: how the tracers are to treat single functions and module classes.
+
+A control puts a counting substitute where the user's code finds the function, only while a rung runs that the control
+concerns. What was counted tells afterwards whether the control did anything.
+"""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from ace_studio.engine.capture.namespaces import AnyFunction, KeepWhole, model_modules, replaced, replaced_attribute
+from ace_studio.engine.capture.through_fx import recorded
+from ace_studio.engine.torch_compat import traced_without_analysis
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.recipe import CaptureControl, ControlKind
+
+
+@dataclass(frozen=True)
+class ControlRow:
+    """What one kind of control means."""
+
+    rungs: frozenset[str]
+    """The rungs that it changes."""
+    mark: Callable[[AnyFunction], AnyFunction] | None = None
+    """Makes the tracer treat a function in this way; None for what is done in another way."""
+
+
+CONTROL_ROWS: dict[ControlKind, ControlRow] = {
+    ControlKind.NONSTRICT_TRACE: ControlRow(frozenset({"dynamo", "partial"}), traced_without_analysis),
+    ControlKind.ALLOW_IN_GRAPH: ControlRow(
+        frozenset({"export-strict", "dynamo", "partial"}), torch.compiler.allow_in_graph
+    ),
+    ControlKind.FX_WRAP: ControlRow(frozenset({"fx"})),
+    ControlKind.LEAF: ControlRow(frozenset({"fx"})),
+    ControlKind.DISABLE: ControlRow(frozenset({"export-strict", "dynamo", "partial"}), torch.compiler.disable),
+}
+
+
+@dataclass
+class Control:
+    """One control whose function was found."""
+
+    choice: CaptureControl
+    owner: Any
+    """Module or class that has the function."""
+    name: str
+    target: Any
+    used_by: set[str] = field(default_factory=set)
+    """Rungs in which it did something."""
+
+    @property
+    def row(self) -> ControlRow:
+        """What its kind means."""
+        return CONTROL_ROWS[self.choice.treat_as]
+
+    @contextmanager
+    def applied(self, rung: str, module: nn.Module) -> Iterator[None]:
+        """Put the substitute in the function's place, wherever the user's code has it, and put it back."""
+        substitute = self._substitute(rung)
+        if inspect.isclass(self.owner):
+            with replaced_attribute(self.owner, self.name, substitute):
+                yield
+        else:
+            with replaced(module, {self.target: substitute}, owner=self.owner):
+                yield
+
+    def _substitute(self, rung: str) -> AnyFunction:
+        if self.row.mark is None:
+            return recorded(self.target, noticed=lambda: self.used_by.add(rung))
+
+        @functools.wraps(self.target)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.used_by.add(rung)
+            return self.target(*args, **kwargs)
+
+        return self.row.mark(counted)
+
+    def keeps_whole(self, kind: type, rung: str) -> bool:
+        """Whether it says that modules of this class are leaves."""
+        if self.choice.treat_as is not ControlKind.LEAF or not issubclass(kind, self.target):
+            return False
+        self.used_by.add(rung)
+        return True
+
+
+class Controls:
+    """The controls of one capture."""
+
+    def __init__(self, choices: Sequence[CaptureControl], module: nn.Module) -> None:
+        """Find every function.
+
+        Raises: AceError(NOT_FOUND) with one problem per function that does not exist, AceError(RECIPE) for a kind
+            that does not fit what was found.
+        """
+        self._module = module
+        self._controls: list[Control] = []
+        problems: list[Problem] = []
+        for choice in choices:
+            found = _find(choice, module)
+            if isinstance(found, Problem):
+                problems.append(found)
+            else:
+                self._controls.append(found)
+        if problems:
+            raise AceError(*problems)
+
+    @contextmanager
+    def applied(self, rung: str) -> Iterator[KeepWhole]:
+        """Apply those that concern a rung while it runs."""
+        own = [control for control in self._controls if rung in control.row.rungs]
+        with ExitStack() as stack:
+            for control in own:
+                if control.choice.treat_as is not ControlKind.LEAF:
+                    stack.enter_context(control.applied(rung, self._module))
+            yield lambda kind: any([control.keeps_whole(kind, rung) for control in own])  # noqa: C419 - all are asked
+
+    def unused(self) -> Iterator[str]:
+        """Names of the controls that did nothing in any rung."""
+        for control in self._controls:
+            if not control.used_by:
+                yield f"{control.choice.function} as {control.choice.treat_as}"
+
+    def idle(self, rung: str) -> Iterator[tuple[str, str]]:
+        """Name and cause for every control that did nothing for the graph of ``rung``."""
+        for control in self._controls:
+            if rung in control.used_by:
+                continue
+            title = f"{control.choice.function} as {control.choice.treat_as}"
+            if rung not in control.row.rungs:
+                concerned = " and ".join(name for name in sorted(control.row.rungs) if name != "partial")
+                yield title, f"it concerns {concerned or 'no rung of this version'}, and {rung} was taken without it"
+            else:
+                yield title, f"the model never reached it while {rung} traced"
+
+
+def _find(choice: CaptureControl, module: nn.Module) -> Control | Problem:
+    space_name, _, dotted = choice.function.rpartition(":")
+    spaces = _spaces(space_name, module)
+    if not spaces:
+        known = sorted(one.__name__ for one in model_modules(module))
+        return _missing(choice, f"no module '{space_name}' is loaded", _nearest(space_name, known))
+    for space in spaces:
+        found = _resolve(choice, space, dotted)
+        if found is not None:
+            return _checked(found)
+    names = {name: f"{space_name}:{name}" if space_name else name for space in spaces for name in _callables(space)}
+    nearest = _nearest(dotted.rpartition(".")[2], sorted(names))
+    where = f"{space_name} has no such name" if space_name else "no file of the model has such a name"
+    return _missing(choice, where, names.get(nearest, ""))
+
+
+def _spaces(name: str, module: nn.Module) -> list[Any]:
+    """The modules that ``name`` may mean; without a name those of the model, and Python's own functions."""
+    own = model_modules(module)
+    if not name:
+        classes = [type(child) for child in module.modules()]
+        by_name = ModuleType("classes of the model")
+        vars(by_name).update({kind.__name__: kind for kind in classes})
+        return [*own, by_name, builtins]
+    if name in sys.modules:
+        return [sys.modules[name]]
+    return [one for one in own if Path(str(one.__file__)).stem == name]
+
+
+def _resolve(choice: CaptureControl, space: Any, dotted: str) -> Control | None:
+    owner, *path = space, *dotted.split(".")
+    if len(path) > 1 and not hasattr(owner, path[0]) and path[0] in sys.modules:
+        owner, path = sys.modules[path[0]], path[1:]
+    for name in path[:-1]:
+        owner = getattr(owner, name, None)
+    target = getattr(owner, path[-1], None) if owner is not None else None
+    return Control(choice, owner, path[-1], target) if callable(target) else None
+
+
+def _checked(control: Control) -> Control | Problem:
+    is_module_class = inspect.isclass(control.target) and issubclass(control.target, nn.Module)
+    if (control.choice.treat_as is ControlKind.LEAF) == is_module_class:
+        return control
+    wanted = "a module class" if not is_module_class else "a function; for a module class there is 'leaf'"
+    return Problem(
+        code=ErrorCode.RECIPE,
+        what=f"The control '{control.choice.treat_as}' does not fit {control.choice.function}",
+        why=f"it needs {wanted}",
+        remedy="Choose another treatment, or name another function.",
+        where="[[capture.controls]]",
+    )
+
+
+def _missing(choice: CaptureControl, why: str, nearest: str) -> Problem:
+    return Problem(
+        code=ErrorCode.NOT_FOUND,
+        what=f"The control {choice.function} names a function that does not exist",
+        why=why,
+        remedy=f"Did you mean '{nearest}'?" if nearest else "Write it as 'module:name', such as 'model:get_number'.",
+        where="[[capture.controls]]",
+    )
+
+
+def _callables(space: Any) -> list[str]:
+    return [name for name, value in list(vars(space).items()) if callable(value) and not name.startswith("_")]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), "")

@@ -1,0 +1,32 @@
+"""``trace``: what the options ask of the engine."""
+
+import pytest
+
+from ace_studio.cli import follow, run_command
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import JobFailed
+
+
+@pytest.fixture
+def requests(monkeypatch):
+    kept = []
+
+    class Executor:
+        def run(self, request):
+            kept.append(request)
+            problem = Problem(code=ErrorCode.NOT_CAPTURED, what="no", why="no", remedy="no")
+            yield JobFailed(job=request.job, problems=(problem,))
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(follow, "WorkerExecutor", Executor)
+    return kept
+
+
+@pytest.mark.parametrize("options", [[], ["--compare-rungs"]])
+def test_all_rungs_are_compared_only_when_asked_for(tmp_path, requests, options):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('format = 1\n[model]\nsource = "model.py"\nentry = "make"\n', encoding="utf-8")
+    assert run_command(["trace", str(recipe), *options]) == 3
+    assert requests[0].recipe.capture.compare_rungs is bool(options)
