@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.capture.dataclass_results import register_dataclasses
 from ace_studio.engine.capture.places import find_place, is_user_file
 from ace_studio.engine.flow import Example, put_in_eval_mode, tensor_leaves
 from ace_studio.engine.shapes.leaves import describe, forward_parameters
@@ -192,6 +193,8 @@ def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:
     """
     try:
         result = eager.output(example)
+        if register_dataclasses(result):
+            result = eager.output(example)
     except torch.OutOfMemoryError as error:
         raise AceError.of(
             ErrorCode.OUT_OF_MEMORY,
