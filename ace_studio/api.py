@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +17,13 @@ from ace_studio.engine.flow import Example, LoadedModel, put_in_eval_mode
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.targets.base import Lowered
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import Event
-from ace_studio.records.plan import Plan, PlanRule, Precision
-from ace_studio.records.recipe import (
-    CalibrationChoice,
-    CaptureChoice,
-    EvaluateChoice,
-    Goal,
-    InputsChoice,
-    MeasureChoice,
-    Objective,
-    Recipe,
-    TargetsChoice,
-)
+from ace_studio.records.plan import Precision
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipe_check import recipe_faults
 from ace_studio.records.results import Result, RunStatus
 from ace_studio.records.safe_file import make_output_folder
-from ace_studio.records.tensors import DimChoice
 
 
 class CompiledModule(nn.Module):
@@ -164,22 +153,23 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     """
     put_in_eval_mode(_checked_module(model))
     recipe = _recipe_of(
-        default=default, rules=rules, higher_is_better=higher_is_better, dims=dims or {}, target=target, rungs=rungs
-    )
-    recipe = msgspec.structs.replace(
-        recipe,
-        calibration=CalibrationChoice(samples=samples),
-        measure=_checked(MeasureChoice, {"threads": threads, "rounds": rounds, "device": device}),
-        goal=_checked(
-            Goal,
-            {
+        {
+            "inputs": {"dims": dims or {}},
+            "capture": {} if rungs is None else {"rungs": list(rungs)},
+            "calibration": {"samples": samples},
+            "evaluate": {"higher_is_better": higher_is_better},
+            "goal": {
                 "max_drop": max_drop,
                 "min_sqnr_db": min_sqnr_db,
                 "max_size_mb": max_size_mb,
                 "max_latency_ratio": max_latency_ratio,
                 "optimize": optimize,
             },
-        ),
+            "measure": {"threads": threads, "rounds": rounds, "device": device},
+            "targets": {"names": [target] if isinstance(target, str) else list(target)},
+        },
+        default=default,
+        rules=rules,
     )
     calibration = _as_function(calibration_inputs)
     loaded = LoadedModel(
@@ -199,39 +189,32 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     return CompileResult(outcome.result, folder, outcome.chosen)
 
 
-def _recipe_of(
-    *,
-    default: str | None,
-    rules: Sequence[tuple[str, str]],
-    higher_is_better: bool,
-    dims: dict[str, str],
-    target: str | Sequence[str],
-    rungs: Sequence[str] | None,
-) -> Recipe:
-    is_free = default is None and not rules
-    plan = Plan(
-        default=_checked(Precision, default or "fp32"),
-        rules=tuple(PlanRule(match=match, precision=_checked(Precision, word)) for match, word in rules),
-        from_goal=is_free,
-    )
-    return Recipe(
-        inputs=InputsChoice(dims={name: _checked(DimChoice, word) for name, word in dims.items()}),
-        capture=CaptureChoice(rungs=tuple(rungs)) if rungs is not None else CaptureChoice(),
-        evaluate=EvaluateChoice(higher_is_better=higher_is_better),
-        plan=plan,
-        targets=TargetsChoice(names=(target,) if isinstance(target, str) else tuple(target)),
-    )
+def _recipe_of(tables: dict[str, dict[str, Any]], *, default: str | None, rules: Sequence[tuple[str, str]]) -> Recipe:
+    """The recipe that the keywords amount to, checked like one from a file.
 
-
-def _checked(kind: Any, value: object) -> Any:
-    """Convert a keyword to its record type, with the choices in the message where it does not fit."""
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        choices = ", ".join(kind if issubclass(kind, StrEnum) else Objective)
-        raise AceError.of(
-            ErrorCode.USAGE, f"compile() was given {value!r}", why=str(error), remedy=f"Use one of: {choices}."
-        ) from error
+    Raises: AceError(USAGE) with every keyword that is wrong.
+    """
+    document: dict[str, Any] = {
+        table: {key: value for key, value in values.items() if value is not None} for table, values in tables.items()
+    }
+    if default is not None or rules:
+        named = [{"match": match, "precision": precision} for match, precision in rules]
+        document["plan"] = {"default": default or str(Precision.FP32), "rules": named}
+    faults = recipe_faults(document | {"model": {"source": "a module"}})
+    if faults:
+        raise AceError(
+            *(
+                Problem(
+                    code=ErrorCode.USAGE,
+                    what=fault.what,
+                    why=fault.why,
+                    remedy=fault.remedy or "see the keywords of ace_studio.compile",
+                    where=f"compile(), {fault.path[-1]}",
+                )
+                for fault in faults
+            )
+        )
+    return msgspec.convert(document, Recipe)
 
 
 def _checked_module(model: object) -> nn.Module:
@@ -249,7 +232,8 @@ def _as_function(
 ) -> Callable[[], Iterable[object]] | None:
     if inputs is None or callable(inputs):
         return inputs
-    kept = list(inputs)
+    # One tensor, one tuple of arguments or one dictionary is one example; iterating would take it apart.
+    kept = inputs if isinstance(inputs, torch.Tensor | Mapping | tuple) else list(inputs)
     return lambda: kept
 
 

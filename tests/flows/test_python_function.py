@@ -75,6 +75,10 @@ def test_a_goal_without_a_plan_chooses_the_precision_itself():
         ({"target": "tpu"}, "tpu"),
         ({"device": "npu"}, "npu"),
         ({"dims": {"input.0": "elastic"}}, "elastic"),
+        ({"rounds": 0}, "at least 1"),
+        ({"threads": "many"}, "many"),
+        ({"rungs": ["ladder"]}, "ladder"),
+        ({"rules": [("mod:x", "fp32")]}, "mod:x"),
     ],
 )
 def test_a_wrong_word_is_a_usage_error_that_names_it(keywords, words):
@@ -94,3 +98,9 @@ def test_exporting_a_kind_that_no_run_made_says_which_there_are(tmp_path):
 def test_something_that_is_no_module_is_refused():
     with pytest.raises(AceError, match="instead of a torch"):
         ace_studio.compile(lambda x: x, tracing_inputs=[points(2, 1)])
+
+
+def test_one_tensor_is_one_example():
+    result = ace_studio.compile(make_net(), tracing_inputs=points(2, 1), **QUICK)
+    (found,) = result.report.capture.inputs
+    assert [dim.size for dim in found.dims] == [2, 8]

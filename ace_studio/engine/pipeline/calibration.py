@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ace_studio.engine.capture.eager import EagerRun, run_example
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.shapes.gather import list_of_examples
 from ace_studio.records.errors import AceError, ErrorCode
 
 WHERE = "[calibration] inputs"
@@ -21,7 +22,7 @@ def read_calibration(loaded: LoadedModel, captured: CapturedModel, *, samples: i
     if loaded.calibration is None:
         return list(captured.examples[: len(captured.examples) - len(captured.unseen)])
     try:
-        values = list(itertools.islice(iter(loaded.calibration()), samples))
+        values = list(itertools.islice(iter(list_of_examples(loaded.calibration())), samples))
     except AceError:  # it says the user's line already
         raise
     except Exception as error:

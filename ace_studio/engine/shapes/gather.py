@@ -67,7 +67,7 @@ def _from_callable(
 ) -> tuple[Example, ...]:
     name = getattr(function, "__name__", role)
     try:
-        values = list(itertools.islice(iter(_as_list(function())), limit))
+        values = list(itertools.islice(iter(list_of_examples(function())), limit))
     except AceError:
         raise
     except Exception as error:
@@ -88,7 +88,7 @@ def _from_callable(
     return _as_passed(tuple(Example.of(value) for value in values))
 
 
-def _as_list(value: object) -> Iterable[object]:
+def list_of_examples(value: object) -> Iterable[object]:
     """A tuple or a tensor is one example, not a list of them; every other iterable is the list."""
     if isinstance(value, Tensor | Mapping):
         return [value]

@@ -58,3 +58,8 @@ def test_bad_data_are_refused_in_words(captured, calibration, code, words):
         read(captured, calibration)
     assert caught.value.problem.code is code
     assert caught.value.problem.remedy
+
+
+def test_one_tensor_is_one_example_and_not_a_list_of_its_rows(captured):
+    (example,) = read(captured, lambda: torch.ones(3, 4))
+    assert example.args[0].shape == (3, 4)
