@@ -8,6 +8,7 @@ moves something, these are the files to change.
 from __future__ import annotations
 
 import importlib
+import operator
 import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -91,7 +92,18 @@ def export_program(
 ) -> ExportedProgram:
     """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
     with sizes_of_one_are_ordinary(), recurrent_layers_kept_whole():
-        return torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
+        program = torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
+        _write_roots_as_powers(program)
+    return program
+
+
+def _write_roots_as_powers(program: ExportedProgram) -> None:
+    """Replace the square root of a size by its power of one half, which every consumer of programs knows."""
+    for node in program.graph.nodes:
+        if node.op == "call_function" and node.target in (torch.sym_sqrt, getattr(torch, "_sym_sqrt", None)):
+            node.target, node.args = operator.pow, (node.args[0], 0.5)
+            node.meta["val"] = node.args[0].meta["val"] ** 0.5
+    program.graph_module.recompile()
 
 
 DYNAMIC = Dim.DYNAMIC

@@ -53,8 +53,7 @@ _FX_ROWS = (
     ),
     Diagnosis(
         "TraceError RuntimeError TypeError",
-        r"'len' is not supported in symbolic tracing|must be real number, not (Proxy|Attribute)|"
-        r"(Proxy|Attribute)' object cannot be interpreted as an integer|not (a )?(Proxy|Attribute)",
+        r"'len' is not supported in symbolic tracing|\b(Proxy|Attribute)\b",
         "{owner} gives a placeholder to a function that wants a plain number",
         "the function is not one of torch's, so the call is not recorded by itself",
         "Add a control for that function: as = 'fx_wrap' records the call instead of making it.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -387,3 +388,44 @@ def test_all_rungs_are_tried_on_request_and_the_first_that_holds_is_taken() -> N
 def test_this_files_lines_are_the_users() -> None:
     captured, _ = capture_alone("dynamo", Normalizes())
     assert [Path(file).name for file in captured.table.files] == [Path(__file__).name]
+
+
+@pytest.mark.parametrize("rung", ["export-strict", "dynamo", "fx"])
+def test_the_root_of_a_size_is_written_so_that_every_runtime_knows_it(rung: str) -> None:
+    captured, _ = capture_alone(rung, Normalizes())
+    called = [str(node.target) for node in captured.program.graph.nodes if node.op == "call_function"]
+    assert not [name for name in called if "sqrt" in name]
+    assert [node for node in captured.program.graph.nodes if node.target is operator.pow]
+
+
+class RoundsLength(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[: round(x.shape[0] / 2)]
+
+
+class Halves(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[: int(x.shape[0] * 0.5)]
+
+
+@pytest.mark.parametrize("make", [RoundsLength, Halves])
+def test_a_number_made_of_a_size_by_python_is_left_to_another_rung(make: Any) -> None:
+    with pytest.raises(AceError) as caught:
+        capture_alone("fx", make())
+    assert_helpful(caught.value, code=ErrorCode.NOT_CAPTURED, line="x.shape[0]")
+    assert "fx_wrap" in caught.value.problem.remedy
+    captured, _ = capture(make(), batches(4, 6))
+    assert_equal_at(captured, 8, 14)
+
+
+def test_an_import_that_only_old_texts_know_is_told_so() -> None:
+    class Imports(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            from torch.compiler import torchdynamo
+
+            return torchdynamo.allow_in_graph(torch.relu)(x)
+
+    with pytest.raises(AceError) as caught:
+        capture(Imports(), batches(2, 5))
+    assert "no current release has it" in caught.value.problem.why
+    assert caught.value.problem.where.startswith(__file__)
