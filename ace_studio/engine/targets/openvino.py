@@ -32,6 +32,8 @@ _ON_THE_FLY = frozenset({Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT})
 _STORED_OPTIONS = ("INFERENCE_PRECISION_HINT", "DYNAMIC_QUANTIZATION_GROUP_SIZE")
 """Options that decide what is computed; they travel inside the artifact."""
 _OUR_SECTION = "ace_studio"
+_RUNTIME_SECTION = "runtime_options"
+"""Where OpenVINO itself looks for options; it heeds the group size there, but not the precision."""
 _PROFILED_CALLS = 3
 
 
@@ -81,6 +83,8 @@ class OpenVinoTarget(Target):
         options = _planned_options(job)
         for key in _STORED_OPTIONS:
             model.set_rt_info(options[key], [_OUR_SECTION, key])
+            model.set_rt_info(options[key], [_RUNTIME_SECTION, key])
+        _warn_of_another_default(options, job)
         job.reporter.advance(None, "compiling for OpenVINO")
         return OpenVinoLowered(job, program, model, options=options, notes=notes)
 
@@ -211,6 +215,20 @@ def _compile(model: Any, options: dict[str, str]) -> Any:
             remedy="Choose another target, or keep the op that it names at fp32.",
             details=str(error)[:20_000],
         ) from error
+
+
+def _warn_of_another_default(options: Mapping[str, str], job: LoweringJob) -> None:
+    """Say so if OpenVINO would compute the artifact in another float type unless it is told."""
+    key = "INFERENCE_PRECISION_HINT"
+    usual = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
+    default = import_openvino().Core().get_property("CPU", key).to_string()
+    if usual.get(default, default) != options[key]:
+        job.reporter.warn(
+            "artifact-options",
+            f'The artifact computes as measured only if it is opened with {{"{key}": "{options[key]}"}}; '
+            f"without it OpenVINO computes in {usual.get(default, default)} on this processor",
+            where="openvino",
+        )
 
 
 def _flat_function(compiled: Any) -> Callable[..., list[Tensor]]:
