@@ -24,18 +24,50 @@ from PySide6.QtWidgets import QPlainTextEdit, QWidget
 from ace_studio.gui.theme import Colours, Theme, monospace
 
 _TOKENS = re.compile(
-    r"(?P<comment>#.*)|(?P<string>[rbfuRBFU]{0,2}(?:'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"))"
-    r"|(?P<number>\b\d[\d_.eE]*\b)|(?P<word>\b[A-Za-z_]\w*\b)"
+    r"""(?P<comment>\#[^\n]*)
+    |(?P<string>(?:\b[rbfuRBFU]{1,2})?(?:
+        '{3}(?:[^\\]|\\.)*?(?:'{3}|\Z) | "{3}(?:[^\\]|\\.)*?(?:"{3}|\Z)
+        | '(?:[^'\\\n]|\\.)*'? | "(?:[^"\\\n]|\\.)*"?))
+    |(?P<number>\b\d[\d_.eE]*\b)
+    |(?P<word>\b[A-Za-z_]\w*\b)""",
+    re.DOTALL | re.VERBOSE,
 )
+"""Read over the whole text, because a string in triple quotes may span lines. An open one goes on to the end."""
 _WORDS = frozenset(keyword.kwlist)
 
 
+def coloured_spans(text: str) -> dict[int, list[tuple[int, int, str]]]:
+    """What is coloured in Python code: 0-based line -> (first column, length, kind).
+
+    Columns are counted as Qt counts them, in UTF-16 units. Kinds are comment, string, number and word (a keyword).
+    """
+    spans: dict[int, list[tuple[int, int, str]]] = {}
+    line, line_start = 0, 0
+    for found in _TOKENS.finditer(text):
+        kind = found.lastgroup or ""
+        if kind == "word" and found.group() not in _WORDS:
+            continue
+        breaks = text.count("\n", line_start, found.start())
+        if breaks:
+            line, line_start = line + breaks, text.rindex("\n", 0, found.start()) + 1
+        column = _qt_length(text[line_start : found.start()])
+        for at, part in enumerate(found.group().split("\n")):
+            if part:
+                spans.setdefault(line + at, []).append((0 if at else column, _qt_length(part), kind))
+    return spans
+
+
+def _qt_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 class _PythonColours(QSyntaxHighlighter):
-    """Words of Python. Triple quotes that span lines stay plain; this is for reading, not for editing."""
+    """Colours of Python. The view says what to colour, since Qt asks line by line and strings span lines."""
 
     def __init__(self, document: QTextDocument, colours: Colours) -> None:
         super().__init__(document)
         self.formats: dict[str, QTextCharFormat] = {}
+        self.spans: dict[int, list[tuple[int, int, str]]] = {}
         self.set_colours(colours)
 
     def set_colours(self, colours: Colours) -> None:
@@ -46,10 +78,9 @@ class _PythonColours(QSyntaxHighlighter):
             self.formats[kind] = form
 
     def highlightBlock(self, text: str) -> None:  # noqa: N802 - Qt's name
-        for found in _TOKENS.finditer(text):
-            kind = found.lastgroup or ""
-            if kind != "word" or found.group() in _WORDS:
-                self.setFormat(found.start(), found.end() - found.start(), self.formats[kind])
+        del text
+        for start, length, kind in self.spans.get(self.currentBlock().blockNumber(), ()):
+            self.setFormat(start, length, self.formats[kind])
 
 
 class CodeView(QPlainTextEdit):
@@ -90,6 +121,7 @@ class CodeView(QPlainTextEdit):
         """Show other code."""
         self.path = path
         self._marks = {}
+        self._python.spans = coloured_spans(text)
         self.setPlainText(text)
         self._make_room()
 
