@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -598,3 +599,20 @@ def test_an_unknown_ending_and_a_missing_folder_are_explained(view, tmp_path):
     view.show_graph(None)
     with pytest.raises(AceError, match="no graph"):
         view.export(tmp_path / "graph.png")
+
+
+def test_the_bar_of_a_narrow_view_keeps_its_parts_apart(qtbot):
+    view = GraphView()
+    qtbot.addWidget(view)
+    view.resize(330, 300)
+    view.show_graph(layered_table(4))
+    view.search_bar.field.setText("op:nothing_of_this_name")
+    view.show()
+    qtbot.waitExposed(view)
+    bar = view.search_bar
+    parts = [bar.field, bar.count, bar.previous_button, bar.next_button, *view._buttons]
+    boxes = [part.rect().translated(part.mapTo(view, QPoint(0, 0))) for part in parts if part.isVisible()]
+    assert len(boxes) == len(parts)
+    assert all(left.right() < right.left() for left, right in pairwise(boxes))
+    assert boxes[-1].right() < view.width()
+    assert bar.field.width() >= 64

@@ -31,9 +31,8 @@ class SearchBar(QWidget):
         self.field.setClearButtonEnabled(True)
         self.field.setToolTip(HELP)
         self.field.setAccessibleName("Search ops")
-        self.field.setMinimumWidth(180)
+        self.field.setMinimumWidth(64)
         self.count = QLabel(self)
-        self.count.setMinimumWidth(74)
         self.previous_button = self._button("‹", "Previous match", self.previous_wanted)  # noqa: RUF001 - an arrow
         self.next_button = self._button("›", "Next match", self.next_wanted)  # noqa: RUF001 - an arrow
         row = QHBoxLayout(self)
@@ -62,6 +61,7 @@ class SearchBar(QWidget):
         else:
             text = "none found" if self.field.text().strip() else ""
         self.count.setText(text)
+        self.count.setVisible(bool(text))
         self.previous_button.setEnabled(total > 0)
         self.next_button.setEnabled(total > 0)
 
