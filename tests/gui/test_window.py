@@ -129,8 +129,22 @@ def test_a_run_that_failed_or_was_not_possible_says_why(desk):
     lost = next(at for at, run in enumerate(desk.document.runs) if run.error is not None)
     desk.session.select_run(lost)
     desk.settle()
-    assert desk.document.runs[lost].error.what in results._why.text()
+    error = desk.document.runs[lost].error
+    assert error.what in results._why.text()
+    assert error.why in results._why.text()
+    status = next(each for each in results.model.columns if each.title == "status")
+    assert status.values[lost + 1] == desk.document.runs[lost].status.value
+    assert error.remedy in status.tips(lost + 1)
     assert not results.export_button.isEnabled()
+
+
+def test_without_a_selected_run_the_results_say_how_many_gave_no_numbers(desk):
+    results = desk.ran().panel("results")
+    desk.session.select_run(None)
+    desk.settle()
+    lost = sum(run.error is not None for run in desk.document.runs)
+    assert lost
+    assert f"{lost} of {len(desk.document.runs)} runs" in results._why.text()
 
 
 def test_charts_are_drawn_for_every_run_that_was_measured(desk):

@@ -65,7 +65,7 @@ class ModelPanel(Panel):
         self._where.setProperty("role", "dim")
         self._trust = label("")
         self._would_run = label("", "dim")
-        self.trust_button = button("Trust this file", session.trust_file, role="primary")
+        self.trust_button = button("Trust this file", session.trust_file)
         self._notes = label("", "warn")
         card = QFrame()
         card.setProperty("role", "card")

@@ -26,6 +26,7 @@ from ace_studio.gui.panel import Panel
 from ace_studio.gui.table_model import Column, ColumnsModel
 from ace_studio.gui.theme import Colours, Theme
 from ace_studio.gui.widgets import GAP, EmptyState, button, column, label, row, set_role
+from ace_studio.records.errors import Problem
 from ace_studio.records.results import Baseline, RunStatus, TargetRun
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -107,8 +108,7 @@ def _status(run: TargetRun, is_baseline: bool) -> str:
         return "baseline"
     if run.status is RunStatus.OK:
         return "ok" if run.latency_ms else "built"
-    why = run.error.what if run.error else ""
-    return f"{run.status.value}: {why}" if why else run.status.value
+    return run.status.value
 
 
 def _speed(one: RatioText) -> str:
@@ -117,6 +117,18 @@ def _speed(one: RatioText) -> str:
 
 def _verified(run: TargetRun) -> str:
     return "yes" if run.verified else NOTHING
+
+
+def _reason(error: Problem) -> str:
+    """A problem as one paragraph: what, why and what to do, each as a sentence."""
+    parts = [part.strip() for part in (error.what, error.why, error.remedy) if part.strip()]
+    return " ".join(part if part[-1] in ".!?:" else f"{part}." for part in parts)
+
+
+def _lost_words(runs: Sequence[TargetRun]) -> str:
+    """What is said of runs without numbers while no run is selected; empty if there are none."""
+    lost = sum(run.error is not None for run in runs)
+    return f"{lost} of {len(runs)} runs gave no numbers; select one to read why." if lost else ""
 
 
 class ResultsPanel(Panel):
@@ -207,7 +219,9 @@ class ResultsPanel(Panel):
         set_role(self._verdict, role)
         error = run.error if run else None
         warnings = "; ".join(warning.what for warning in run.warnings) if run else ""
-        self._why.setText(f"{error.what} {error.remedy or error.why}".strip() if error else warnings)
+        lost = _lost_words(document.runs) if document.selection.run is None else ""
+        said = _reason(error) if error else " ".join(part for part in (warnings, lost) if part)
+        self._why.setText(said)
         self._why.setVisible(bool(self._why.text()))
         self.export_button.setEnabled(bool(run and run.artifact))
         self.folder_button.setEnabled(bool(document.output) and Path(document.output).is_dir())
