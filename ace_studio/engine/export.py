@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
@@ -23,6 +24,18 @@ MIN_RELOAD_SQNR_DB = 30.0
 left is another compilation's rounding, which int8 grids can amplify by one step."""
 POLL_S = 0.05
 TIME_LIMIT_S = 600.0
+
+
+class VerifyOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What the fresh process is told, through ``order.json``."""
+
+    target: str
+    path: str
+    examples: int
+    places: tuple[int, ...]
+    """Which of the artifact's flat outputs are compared; the others are numbers."""
+    threads: int
+    device: str
 
 
 def artifact_bytes(path: Path) -> int:
@@ -39,6 +52,7 @@ def verify_artifact(
     examples: Sequence[Example],
     *,
     expected: Sequence[Sequence[Tensor]],
+    places: Sequence[int],
     threads: int,
     device: torch.device,
     reporter: Reporter,
@@ -50,6 +64,7 @@ def verify_artifact(
         path: The artifact.
         examples: Calls to make; only their tensors travel, through a file.
         expected: Flat outputs of the candidate in memory for each example.
+        places: Which of the artifact's outputs those are; the others are numbers.
         threads: Threads that the new process may use.
         device: Where the inputs are put before the call.
         reporter: May cancel; the process is then killed.
@@ -60,9 +75,15 @@ def verify_artifact(
         folder = Path(name)
         _write_flat(folder / "inputs.safetensors", [example.tensors() for example in examples])
         _write_flat(folder / "outputs.safetensors", expected)
-        order = {"target": target, "path": str(path.resolve()), "examples": len(examples), "threads": threads}
-        order["device"] = str(device)
-        (folder / "order.json").write_text(json.dumps(order), encoding="utf-8")
+        order = VerifyOrder(
+            target=target,
+            path=str(path.resolve()),
+            examples=len(examples),
+            places=tuple(places),
+            threads=threads,
+            device=str(device),
+        )
+        (folder / "order.json").write_bytes(msgspec.json.encode(order))
         _run_child(folder, path, reporter)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from ace_studio.engine.export import VerifyOrder
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS
 
@@ -19,8 +21,8 @@ def main(folder_name: str) -> int:
     Anything that the target's library raises is the answer, in words.
     """
     folder = Path(folder_name)
-    order = json.loads((folder / "order.json").read_text(encoding="utf-8"))
-    torch.set_num_threads(order["threads"])
+    order = msgspec.json.decode((folder / "order.json").read_bytes(), type=VerifyOrder)
+    torch.set_num_threads(order.threads)
     try:
         answer: dict[str, object] = {"sqnr_db": _compare(folder, order)}
     except Exception as error:  # noqa: BLE001 - border: a runtime's own errors become the verdict
@@ -32,16 +34,16 @@ def main(folder_name: str) -> int:
     return 0
 
 
-def _compare(folder: Path, order: dict[str, object]) -> float:
-    target = TARGETS[str(order["target"])]
-    run = target.load(Path(str(order["path"])), threads=int(str(order["threads"])))
-    inputs = _read_flat(folder / "inputs.safetensors", int(str(order["examples"])))
-    outputs = _read_flat(folder / "outputs.safetensors", int(str(order["examples"])))
+def _compare(folder: Path, order: VerifyOrder) -> float:
+    run = TARGETS[order.target].load(Path(order.path), threads=order.threads)
+    inputs = _read_flat(folder / "inputs.safetensors", order.examples)
+    outputs = _read_flat(folder / "outputs.safetensors", order.examples)
     worst = 200.0
     with torch.no_grad():
         for flat, expected in zip(inputs, outputs, strict=True):
-            got = run(*(leaf.to(str(order["device"])) for leaf in flat))
-            got = [leaf.cpu() for leaf in ([got] if isinstance(got, Tensor) else got)]
+            given = run(*(leaf.to(order.device) for leaf in flat))
+            flat_given = [given] if isinstance(given, Tensor) else list(given)
+            got = [flat_given[place].cpu() for place in order.places]
             if [tuple(one.shape) for one in got] != [tuple(one.shape) for one in expected]:
                 raise ValueError(f"outputs have shapes {[tuple(one.shape) for one in got]}")
             worst = min(worst, sqnr_db(expected, got))

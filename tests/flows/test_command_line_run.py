@@ -160,7 +160,7 @@ def test_an_impossible_goal_ends_with_code_4_and_the_best_found(folder):
     code, result, err = run(folder, **INT8, **QUICK, goal={"max_size_mb": 1e-6}, targets={"names": ["onnxruntime"]})
     assert (code, result["status"], result["goal_met"]) == (4, "goal-not-met", False)
     assert result["chosen"] is not None
-    assert "at most 0.00 MB is allowed" in result["error"]["why"]
+    assert "at most 1e-06 MB is allowed" in result["error"]["why"]
     assert "remedy" in err
 
 

@@ -104,3 +104,26 @@ def test_one_tensor_is_one_example():
     result = ace_studio.compile(make_net(), tracing_inputs=points(2, 1), **QUICK)
     (found,) = result.report.capture.inputs
     assert [dim.size for dim in found.dims] == [2, 8]
+
+
+class SizedNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return {"rows": x.shape[0], "y": self.linear(x), "version": 3}
+
+
+@pytest.mark.slow
+def test_sizes_and_constants_in_the_result_come_back_as_numbers():
+    result = ace_studio.compile(
+        SizedNet(),
+        tracing_inputs=[points(2, 1), points(5, 2)],
+        default="fp32",
+        target=["eager", "onnxruntime"],
+        rounds=3,
+    )
+    assert all(run.verified for run in result.report.runs)
+    given = result.module(points(7, 3))
+    assert (given["rows"], given["version"], tuple(given["y"].shape)) == (7, 3, (7, 4))

@@ -33,6 +33,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import Lowered, LoweringJob, Target
+from ace_studio.engine.targets.flat_call import tensor_places
 from ace_studio.engine.targets.library_error import library_reason
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
@@ -286,6 +287,7 @@ class CompressionJob:
             path,
             chosen,
             expected=[evaluate.flat_outputs(candidate.lowered, example) for example in chosen],
+            places=tensor_places(self.captured),
             threads=self.threads,
             device=self.captured.device,
             reporter=self.reporter,

@@ -77,8 +77,16 @@ class FlatCall:
 def _output_leaf(argument: object, waiting: Any) -> Any:
     if isinstance(argument, ConstantArgument):
         return argument.value
-    value: Tensor = next(waiting)
-    return value if isinstance(argument, TensorArgument) else value.item()
+    value = next(waiting)
+    is_number = not isinstance(argument, TensorArgument) and isinstance(value, Tensor)
+    return value.item() if is_number else value
+
+
+def tensor_places(captured: CapturedModel) -> list[int]:
+    """Which of a runtime's flat outputs are tensors of the model's result; the others are sizes that it returns."""
+    specs = [spec.arg for spec in captured.program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]
+    computed = [argument for argument in specs if not isinstance(argument, ConstantArgument)]
+    return [place for place, argument in enumerate(computed) if isinstance(argument, TensorArgument)]
 
 
 def as_numpy(tensor: Tensor) -> Any:

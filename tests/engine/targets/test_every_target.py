@@ -13,6 +13,7 @@ from ace_studio.engine.flow import BoundPlan, tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS, report_targets
+from ace_studio.engine.targets.flat_call import tensor_places
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import Plan, Precision
 from ace_studio.records.recipe import TARGET_NAMES
@@ -140,6 +141,7 @@ def test_the_saved_artifact_gives_the_same_in_a_fresh_process(candidate, target,
         candidate.save(tmp_path),
         captured.examples,
         expected=expected,
+        places=tensor_places(captured),
         threads=1,
         device=captured.device,
         reporter=Reporter(),
