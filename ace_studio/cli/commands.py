@@ -285,7 +285,10 @@ def _parse_input(word: str) -> tuple[str, TensorSpec]:
 def _read_result(folder: Path) -> Result:
     path = folder / "result.json"
     try:
-        return decode_result(path.read_bytes())
+        content = path.read_bytes()
+        if stored := _stored_problems(content):
+            raise AceError(*stored)
+        return decode_result(content)
     except FileNotFoundError as error:
         raise AceError.of(
             ErrorCode.NOT_FOUND,
@@ -297,3 +300,17 @@ def _read_result(folder: Path) -> Result:
         raise AceError.of(
             ErrorCode.BAD_FILE, f"{path} is not a finished result", why=str(error), remedy="Run the recipe again."
         ) from error
+
+
+class _FailedRun(msgspec.Struct, frozen=True):
+    """What a run that ended before its result leaves in ``result.json``."""
+
+    errors: tuple[Problem, ...] = ()
+
+
+def _stored_problems(content: bytes) -> tuple[Problem, ...]:
+    """The problems that ended the run, if its file holds nothing else."""
+    try:
+        return msgspec.json.decode(content, type=_FailedRun).errors
+    except msgspec.DecodeError:
+        return ()

@@ -148,6 +148,14 @@ def test_report_on_a_folder_without_a_result_says_what_to_name(tmp_path, capsys)
     assert "remedy" in capsys.readouterr().err
 
 
+def test_report_on_a_failed_run_says_again_why_it_failed(answer_with, recipe, tmp_path, capsys):
+    answer_with(JobFailed(problems=(Problem(code=ErrorCode.NOT_CAPTURED, what="it branches", remedy="use where"),)))
+    run_command(["run", str(recipe), "--out", str(tmp_path / "out")])
+    capsys.readouterr()
+    assert run_command(["report", str(tmp_path / "out")]) == 3
+    assert "it branches" in capsys.readouterr().err
+
+
 def test_a_finished_run_is_remembered_and_listed(answer_with, recipe, tmp_path, capsys):
     answer_with(JobFinished(result=result()))
     run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--json"])
