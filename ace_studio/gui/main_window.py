@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QMimeData, Qt, QTimer
+from PySide6.QtCore import QByteArray, QMimeData, QSize, Qt, QTimer
 from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
@@ -282,7 +282,7 @@ class MainWindow(QMainWindow):
             return  # the layout is not worth a message while the window closes
 
     def _restore_geometry(self) -> None:
-        self.resize(1280, 800)
+        self.resize(QSize(1280, 800).boundedTo(self.screen().availableSize()))
         kept = self.session.settings.recall("geometry")
         if isinstance(kept, str):
             self.restoreGeometry(QByteArray.fromBase64(QByteArray(kept.encode())))

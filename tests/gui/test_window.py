@@ -10,6 +10,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QFileDialog, QLabel
 
+from ace_studio.gui.main_window import MainWindow
 from ace_studio.gui.panel_table import PANELS
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed, LogLine, ModelCaptured, RunRequest, TraceRequest, WorkerLost
@@ -310,6 +311,15 @@ def test_a_file_that_is_no_model_says_so_and_cannot_be_traced(desk, tmp_path):
     assert not desk.window.actions_.by_id["trace"].isEnabled()
     assert desk.window.workbench.panel("graph")._empty._title.text() == "This file could not be opened"
     assert desk.panel("model")._kind.text() == "It could not be opened"
+    assert not desk.panel("model")._tensors.isVisible()
+
+
+def test_a_new_window_is_never_larger_than_the_screen(desk, qtbot):
+    window = MainWindow(desk.session, desk.window.theme)
+    qtbot.addWidget(window)
+    room = window.screen().availableSize()
+    assert window.width() <= room.width()
+    assert window.height() <= room.height()
 
 
 def test_graph_breaks_and_warnings_of_the_capture_are_listed_with_their_place(desk):

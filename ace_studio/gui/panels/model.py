@@ -116,6 +116,7 @@ class ModelPanel(Panel):
         )
         self.setLayout(column(scrolling(content)))
         self.setFocusProxy(self.entry)
+        self._fill_tensors(None)
 
     def _picker(self, name: str, choose: Callable[[str], object]) -> QComboBox:
         combo = QComboBox()
