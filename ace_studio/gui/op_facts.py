@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import Plan, resolve_plan
 from ace_studio.records.results import OpReport, TargetRun
 from ace_studio.session.document import Document
@@ -87,8 +87,3 @@ def _rows(graph: _Same) -> dict[str, int]:
 def row_of_ops(graph: GraphTable) -> Mapping[str, int]:
     """Op id -> row."""
     return _rows(_Same(graph))
-
-
-def is_computing(graph: GraphTable, row: int) -> bool:
-    """Whether the row computes something (is no input or output of the model)."""
-    return graph.kind[row] is OpKind.OP

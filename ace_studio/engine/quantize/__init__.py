@@ -1,1 +1,1 @@
-"""TODO."""
+"""Quantization inside torch: ranges, grids, casts, the rewritten graph, and how close its outputs stay."""
