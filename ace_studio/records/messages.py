@@ -11,6 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from ace_studio.records.errors import Problem
+from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
@@ -33,6 +34,7 @@ class Phase(StrEnum):
     EVALUATE = "Measuring accuracy"
     EXPORT = "Saving and verifying"
     REPORT = "Writing the report"
+    FIX = "Trying a fix"
 
 
 # --- requests: parent -> worker ---
@@ -69,6 +71,14 @@ class RunRequest(TraceRequest, frozen=True, kw_only=True):
     """Folder for ``result.json`` and the artifacts; made if missing."""
 
 
+class FixRequest(TraceRequest, frozen=True, kw_only=True):
+    """Try the fixes that fit one place where capture stops, each in a copy; nothing of the user's is changed."""
+
+    file: str = ""
+    line: int = 0
+    """The place, as a graph break or a problem names it; an empty file means every place that is found."""
+
+
 class DoctorRequest(Request, frozen=True, kw_only=True):
     """Say what this interpreter has: versions, devices, targets and why some are missing."""
 
@@ -81,7 +91,9 @@ class ShutdownRequest(Request, frozen=True, kw_only=True):
     """End the process."""
 
 
-AnyRequest = InspectRequest | TraceRequest | RunRequest | DoctorRequest | CancelRequest | ShutdownRequest
+AnyRequest = (
+    InspectRequest | TraceRequest | RunRequest | FixRequest | DoctorRequest | CancelRequest | ShutdownRequest
+)  # fmt: skip
 
 
 # --- facts that only messages carry ---
@@ -235,6 +247,12 @@ class ModelCaptured(Event, frozen=True, kw_only=True):
     """Path -> text of the user's files that ops point to, so that the window need not read them."""
 
 
+class FixTried(Event, frozen=True, kw_only=True):
+    """One fix was tried."""
+
+    fix: FixReport
+
+
 class BaselineMeasured(Event, frozen=True, kw_only=True):
     """Eager has been measured (again)."""
 
@@ -275,7 +293,7 @@ class WorkerLost(Event, frozen=True, kw_only=True):
 
 
 AnyEvent = (
-    WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | RungTried | ModelCaptured
+    WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | RungTried | ModelCaptured | FixTried
     | BaselineMeasured | TargetFinished | JobFinished | JobFailed | JobCancelled | WorkerLost
 )  # fmt: skip
 

@@ -51,6 +51,38 @@ class GraphBreak(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
     ops_left_eager: int = 0
     hint: str = ""
+    id: str = ""
+    """``op_id`` of the row of kind ``break`` that stands for it in the graph; empty if no row does."""
+    module: str = ""
+    """Dotted path of the module whose forward holds the line; empty at the root."""
+    details: str = ""
+    """What torch said, for those who ask."""
+
+
+class PieceKind(StrEnum):
+    """What one piece of a partial capture is."""
+
+    FRAME = "frame"
+    """What runs between two breaks, found by reading the code."""
+    MODULE = "module"
+    """One submodule, captured by itself because the code that calls it could not be read."""
+
+
+class PieceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One piece of a partial capture."""
+
+    name: str
+    """``p0``, ``p1``, ...: what the ids of its ops begin with."""
+    kind: PieceKind
+    module: str = ""
+    """Dotted path of the module that it is, or that its code belongs to; empty at the root."""
+    ops: int = 0
+    calls: int = 1
+    """How often the first example calls it."""
+    weight_bytes: int = 0
+    inputs: tuple[InputFinding, ...] = ()
+    error: Problem | None = None
+    """Why it stays eager; None if it is captured and proven."""
 
 
 class Warning(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +104,10 @@ class CaptureReport(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[Warning, ...] = ()
     inputs: tuple[InputFinding, ...] = ()
     cached: bool = False
+    pieces: tuple[PieceReport, ...] = ()
+    """Empty if the graph was captured whole."""
+    ops_left_eager: int = 0
+    """Ops that run between the pieces."""
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,78 @@
+"""Fixes for places where capture stops: what was tried, and what became of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from ace_studio.records.errors import Problem
+from ace_studio.records.recipe import CaptureControl
+
+
+class FixKind(StrEnum):
+    """What a fix does."""
+
+    NONSTRICT_TRACE = "nonstrict_trace"
+    """Control: run the function while tracing instead of reading its code."""
+    ALLOW_IN_GRAPH = "allow_in_graph"
+    """Control: keep the call as one op."""
+    FX_WRAP = "fx_wrap"
+    """Control: fx records the call instead of making it."""
+    LEAF = "leaf"
+    """Control: fx keeps modules of the class whole."""
+    DISABLE = "disable"
+    """Control: keep the function out of every graph."""
+    WHERE = "where"
+    """Patch: a branch by a value becomes ``torch.where``: both sides are computed, one is taken."""
+    COND = "cond"
+    """Patch: a branch by a value becomes ``torch.cond``: one side is computed."""
+    CONSTANT = "constant"
+    """Patch: a number that follows from a value becomes the constant that it is on every example."""
+
+
+class FixStatus(StrEnum):
+    """How a try ended."""
+
+    GREEN = "green"
+    """Better captured than before, and equal to eager on every input."""
+    NO_EFFECT = "no-effect"
+    """Traced, but the break is still there."""
+    FAILED = "failed"
+    """Could not be traced or run."""
+    WRONG = "wrong"
+    """Traced, but not equal to eager."""
+
+
+class CaptureOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How well a model was captured, to compare before and after."""
+
+    rung: str = ""
+    """Empty if nothing was captured."""
+    breaks: int = 0
+    ops: int = 0
+    ops_left_eager: int = 0
+
+
+class FixReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One fix that was tried in a copy; the user's files are as they were."""
+
+    kind: FixKind
+    title: str
+    """What it does, in words: ``mark get_magic_num as nonstrict_trace``."""
+    status: FixStatus
+    file: str
+    """The line that it is for."""
+    line: int
+    control: CaptureControl | None = None
+    """What goes into the recipe, for a control."""
+    patch: str = ""
+    """Unified diff against `file`, for a change of the source."""
+    before: CaptureOutcome = CaptureOutcome()
+    after: CaptureOutcome = CaptureOutcome()
+    inputs_compared: int = 0
+    """Inputs on which it was compared with eager."""
+    seconds: float = 0.0
+    note: str = ""
+    """What a person must know before taking it, such as a change of meaning at other values."""
+    problem: Problem | None = None
