@@ -38,6 +38,15 @@ class Reporter:
         self.check()
         self._emit(event)
 
+    def tell(self, event: Event) -> None:
+        """Send a finding on whether or not somebody asked to stop; any thread may call this."""
+        self._emit(event)
+
+    @property
+    def current_phase(self) -> Phase:
+        """The phase that was said last."""
+        return self._phase
+
     def phase(self, phase: Phase, detail: str = "") -> None:
         """Say that a phase begins."""
         self._phase = phase

@@ -62,6 +62,8 @@ class TraceRequest(Request, frozen=True, kw_only=True):
     """Hashes of files that the user said may run."""
     trust_all: bool = False
     """The command line's ``--trust``."""
+    rungs_done: tuple[RungOutcome, ...] = ()
+    """How rungs ended in an engine process that died under one of them. Those that failed are not tried again."""
 
 
 class RunRequest(TraceRequest, frozen=True, kw_only=True):
@@ -209,6 +211,8 @@ class Progress(Event, frozen=True, kw_only=True):
     phase: Phase
     detail: str = ""
     fraction: float | None = None
+    is_pulse: bool = False
+    """Said once a second while one step goes on: a log may leave most of them out."""
 
 
 class LogLine(Event, frozen=True, kw_only=True):
@@ -229,6 +233,14 @@ class EnvironmentFound(Event, frozen=True, kw_only=True):
     """Answer to DoctorRequest."""
 
     report: EnvironmentReport
+
+
+class RungStarted(Event, frozen=True, kw_only=True):
+    """A rung of the ladder is at work; if the process dies or hangs before its `RungTried`, the rung did it."""
+
+    name: str
+    limit_s: float | None = None
+    """Seconds from now after which it has hung; None while its graph is compared with eager, which has no limit."""
 
 
 class RungTried(Event, frozen=True, kw_only=True):
@@ -293,8 +305,8 @@ class WorkerLost(Event, frozen=True, kw_only=True):
 
 
 AnyEvent = (
-    WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | RungTried | ModelCaptured | FixTried
-    | BaselineMeasured | TargetFinished | JobFinished | JobFailed | JobCancelled | WorkerLost
+    WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | RungStarted | RungTried | ModelCaptured
+    | FixTried | BaselineMeasured | TargetFinished | JobFinished | JobFailed | JobCancelled | WorkerLost
 )  # fmt: skip
 
 JOB_ENDS = (FileInspected, EnvironmentFound, JobFinished, JobFailed, JobCancelled)

@@ -27,6 +27,8 @@ class RungStatus(StrEnum):
     """Captured, but not equal to eager, or not dynamic where it should be."""
     TIMEOUT = "timeout"
     """Took longer than its limit."""
+    CRASHED = "crashed"
+    """Ended the engine process; what came after it ran in a new one."""
     SKIPPED = "skipped"
     """Not tried: an earlier rung was accepted, or this one does not apply."""
 

@@ -21,6 +21,7 @@ _RUNG_WORDS: dict[RungStatus, str] = {
     RungStatus.FAILED: "could not capture it",
     RungStatus.WRONG: "captured, but not equal to eager",
     RungStatus.TIMEOUT: "took too long",
+    RungStatus.CRASHED: "ended the engine process",
     RungStatus.SKIPPED: "not needed",
 }
 
