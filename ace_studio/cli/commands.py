@@ -196,7 +196,8 @@ def _remember(result: Result, recipe: Recipe, folder: Path, *, out: Path, consol
     """Append the run to the history; a history that cannot be written is a remark, never a failed run."""
     title = f"{folder.name}/{recipe.model.source}"
     try:
-        History.open_default().add(result, recipe_toml=recipe_text(recipe), title=title, output=str(out.absolute()))
+        text, output = recipe_text(recipe), str(out.absolute())
+        History.open_default().add(result, recipe_toml=text, title=title, output=output, folder=str(folder.absolute()))
     except AceError as error:
         console.say(f"warning: {error.problem.as_text()}")
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.plan import Precision, rule_problem
-from ace_studio.records.recipe import CaptureChoice, Goal, MeasureChoice, Recipe
+from ace_studio.records.recipe import CaptureChoice, CaptureControl, Goal, MeasureChoice, Recipe
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session import choices
 from ace_studio.session.document import Document
@@ -67,6 +67,31 @@ class ChoiceVerbs:
         """Whether the goal chooses the precisions."""
         label = "precisions from the goal" if from_goal else "precisions by hand"
         self._choose(label, choices.change(self.document.recipe, "plan", from_goal=from_goal))
+
+    def set_rungs(self, names: Sequence[str]) -> None:
+        """The rungs of the capture ladder to try, in order."""
+        rungs = tuple(dict.fromkeys(names))
+        if not rungs:
+            what = "At least one rung has to stay"
+            self._report(Problem(code=ErrorCode.USAGE, what=what, remedy="Switch another one on first"))
+            return
+        self._choose("rungs of the ladder", choices.change(self.document.recipe, "capture", rungs=rungs))
+
+    def add_control(self, control: CaptureControl) -> None:
+        """One more control for the capture; another kind for the same function replaces it."""
+        capture = self.document.recipe.capture
+        if control not in capture.controls:
+            others = tuple(one for one in capture.controls if one.function != control.function)
+            changed = choices.change(self.document.recipe, "capture", controls=(*others, control))
+            self._choose(f"{control.treat_as} for {control.function}", changed)
+
+    def remove_control(self, index: int) -> None:
+        """Take a control of the capture out."""
+        controls = self.document.recipe.capture.controls
+        if 0 <= index < len(controls):
+            kept = tuple(one for at, one in enumerate(controls) if at != index)
+            changed = choices.change(self.document.recipe, "capture", controls=kept)
+            self._choose(f"no {controls[index].treat_as} for {controls[index].function}", changed)
 
     def set_rule(self, match: str, precision: Precision) -> None:
         """A rule such as ``module:layer1.*``; it goes to the end, where it wins."""

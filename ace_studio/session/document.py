@@ -11,10 +11,12 @@ from enum import StrEnum
 import msgspec
 
 from ace_studio.records.errors import Problem
+from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import EnvironmentReport, FileReport, Phase
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
+from ace_studio.session.history import RunSummary
 
 
 class Part(StrEnum):
@@ -38,6 +40,10 @@ class Part(StrEnum):
     """Lines that user code, torch or we printed."""
     PROBLEMS = "problems"
     """Problems that nobody dismissed yet."""
+    FIXES = "fixes"
+    """Fixes that were tried."""
+    HISTORY = "history"
+    """Past runs."""
     ENVIRONMENT = "environment"
     """The engine's interpreter: versions, devices, targets."""
     SETTINGS = "settings"
@@ -67,6 +73,7 @@ class Verb(StrEnum):
     ENVIRONMENT = "environment"
     TRACE = "trace"
     RUN = "run"
+    FIX = "fix"
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,8 +91,8 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_working(self) -> bool:
-        """Whether a trace or a run is going on (a quick inspection does not count)."""
-        return self.verb in {Verb.TRACE, Verb.RUN}
+        """Whether a trace, a run or a fix is going on (a quick inspection does not count)."""
+        return self.verb in {Verb.TRACE, Verb.RUN, Verb.FIX}
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +102,18 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Ops of the captured graph, in the order of selection."""
     run: int | None = None
     """Index into `Document.runs`."""
+    seam: int | None = None
+    """Index into `CaptureReport.graph_breaks`: the break that is looked at. Its rows in the graph are in `op_ids`."""
+    place: tuple[str, int] | None = None
+    """A line of the user's code that is looked at for itself: path and 1-based line."""
+
+
+class CaptureFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job has no (whole) graph."""
+
+    problems: tuple[Problem, ...]
+    """At least one; the first is the headline."""
+    job: str
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +146,13 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Outcomes of the current or last trace, as they came in."""
     captured_with: Recipe | None = None
     """The choices that `graph` was found with."""
+    graph_job: str = ""
+    """The job that found `graph`."""
+    failure: CaptureFailure | None = None
+    """Why the last trace or run ended without a whole graph; None if it did not. If its job is `graph_job`, `graph` is
+    what was captured before that; otherwise `graph` is from an earlier job."""
+    fixes: tuple[FixReport, ...] = ()
+    """Fixes that were tried, in the order in which they came."""
 
     baseline: Baseline | None = None
     runs: tuple[TargetRun, ...] = ()
@@ -145,6 +171,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     log: tuple[str, ...] = ()
     """Newest last, bounded."""
     environment: EnvironmentReport | None = None
+    history: tuple[RunSummary, ...] | None = None
+    """Past runs, newest first; None until somebody asks for them."""
     recent_files: tuple[str, ...] = ()
     """Newest first."""
 
@@ -186,7 +214,8 @@ PART_OF_FIELD: dict[str, Part] = {
     "recipe_path": Part.FILE, "folder": Part.FILE, "file": Part.FILE,
     "is_trusted": Part.TRUST, "needs_trust": Part.TRUST,
     "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH, "rungs": Part.GRAPH,
-    "captured_with": Part.GRAPH,
+    "captured_with": Part.GRAPH, "graph_job": Part.GRAPH, "failure": Part.GRAPH,
+    "fixes": Part.FIXES, "history": Part.HISTORY,
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
     "ran_with": Part.RUNS,
     "activity": Part.ACTIVITY, "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,

@@ -8,10 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.graph import OpKind
 from ace_studio.records.messages import (
     AnyEvent,
     BaselineMeasured,
     EnvironmentFound,
+    FixTried,
     JobFailed,
     JobFinished,
     ModelCaptured,
@@ -20,10 +23,11 @@ from ace_studio.records.messages import (
     TargetFinished,
 )
 from ace_studio.records.recipe import Recipe
-from ace_studio.session.document import Activity, Document, Selection
+from ace_studio.session.document import Activity, CaptureFailure, Document, Selection, Verb
 from ace_studio.session.recipe_paths import rebase_recipe
 
 PROBLEM_LIMIT = 50
+_NO_FAILURE = frozenset({ErrorCode.UNTRUSTED, ErrorCode.CANCELLED})
 
 
 def apply_finding(document: Document, event: AnyEvent, *, asked_with: Recipe) -> Document:
@@ -106,6 +110,8 @@ def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> D
         sources=event.sources,
         rungs=event.capture.rungs or document.rungs,
         captured_with=asked_with,
+        graph_job=event.job,
+        failure=None,
         selection=Selection(op_ids=still_there, run=document.selection.run),
     )
 
@@ -129,7 +135,7 @@ def _finished(document: Document, event: JobFinished, asked_with: Recipe) -> Doc
     problems = () if result.error is None else (result.error,)
     chosen = document.selection.run if document.selection.run is not None else result.chosen
     found = replace(
-        document,
+        with_failure(document, problems, job=event.job),
         result=result,
         runs=result.runs,
         run_numbers=tuple(range(len(result.runs))),
@@ -144,7 +150,29 @@ def _finished(document: Document, event: JobFinished, asked_with: Recipe) -> Doc
 
 def _failed(document: Document, event: JobFailed, asked_with: Recipe) -> Document:
     del asked_with
-    return with_problems(document, *event.problems)
+    return with_problems(with_failure(document, event.problems, job=event.job), *event.problems)
+
+
+def with_failure(document: Document, problems: tuple[Problem, ...], *, job: str) -> Document:
+    """The document with the reason why a trace or a run has no whole graph; unchanged if it has one."""
+    is_about_graph = document.activity.verb in {Verb.TRACE, Verb.RUN} and document.activity.job == job
+    if not problems or not is_about_graph or problems[0].code in _NO_FAILURE or _has_whole_graph(document, job):
+        return document
+    return replace(document, failure=CaptureFailure(problems=tuple(problems), job=job))
+
+
+def _has_whole_graph(document: Document, job: str) -> bool:
+    graph = document.graph
+    return graph is not None and document.graph_job == job and OpKind.OUTPUT in graph.kind
+
+
+def _fix(document: Document, event: FixTried, asked_with: Recipe) -> Document:
+    """A fix that is tried again replaces what was found before."""
+    del asked_with
+    fix = event.fix
+    key = (fix.file, fix.line, fix.kind, fix.title)
+    others = tuple(one for one in document.fixes if (one.file, one.line, one.kind, one.title) != key)
+    return replace(document, fixes=(*others, fix))
 
 
 def _environment(document: Document, event: EnvironmentFound, asked_with: Recipe) -> Document:
@@ -161,4 +189,5 @@ _REDUCERS: dict[type[AnyEvent], Callable[[Document, Any, Recipe], Document]] = {
     JobFinished: _finished,
     JobFailed: _failed,
     EnvironmentFound: _environment,
+    FixTried: _fix,
 }

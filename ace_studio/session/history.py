@@ -14,7 +14,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.results import Result, decode_result
 from ace_studio.session.folders import UserFolders
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS run (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -32,10 +32,13 @@ CREATE TABLE IF NOT EXISTS run (
     output TEXT NOT NULL,
     tags TEXT NOT NULL DEFAULT '[]',
     recipe_toml TEXT NOT NULL,
-    result_json BLOB NOT NULL
+    result_json BLOB NOT NULL,
+    folder TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX IF NOT EXISTS run_by_fingerprint ON run (fingerprint);
 """
+_MIGRATIONS: dict[int, str] = {1: "ALTER TABLE run ADD COLUMN folder TEXT NOT NULL DEFAULT ''"}
+"""Schema version -> what makes the next one of it."""
 _SUMMARY_COLUMNS = (
     "id, date, fingerprint, title, status, target, precision, latency_ms, speedup, metric, metric_drop, size_bytes, "
     "output, tags"
@@ -81,6 +84,8 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     summary: RunSummary
     recipe_toml: str
     result: Result
+    folder: str = ""
+    """What the recipe's paths are relative to; empty for runs that were kept before this was written down."""
 
 
 class History:
@@ -101,6 +106,7 @@ class History:
         recipe_toml: str,
         title: str,
         output: str = "",
+        folder: str = "",
         tags: Sequence[str] = (),
         date: datetime | None = None,
     ) -> int:
@@ -123,12 +129,13 @@ class History:
             _tags_text(tags),
             recipe_toml,
             msgspec.json.encode(result),
+            folder,
         )
         with self._open() as database:
             cursor = database.execute(
                 "INSERT INTO run (date, fingerprint, title, status, target, precision, latency_ms, speedup, metric, "
-                "metric_drop, size_bytes, output, tags, recipe_toml, result_json) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "metric_drop, size_bytes, output, tags, recipe_toml, result_json, folder) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
             return int(cursor.lastrowid or 0)
@@ -155,7 +162,7 @@ class History:
         """
         with self._open() as database:
             row = database.execute(
-                f"SELECT {_SUMMARY_COLUMNS}, recipe_toml, result_json FROM run WHERE id = ?", (run_id,)
+                f"SELECT {_SUMMARY_COLUMNS}, recipe_toml, folder, result_json FROM run WHERE id = ?", (run_id,)
             ).fetchone()
         if row is None:
             raise AceError.of(
@@ -173,12 +180,17 @@ class History:
                 why=str(error),
                 where=str(self._path),
             ) from error
-        return PastRun(summary=_summary(row[:-2]), recipe_toml=row[-2], result=result)
+        return PastRun(summary=_summary(row[:-3]), recipe_toml=row[-3], folder=row[-2], result=result)
 
     def set_tags(self, run_id: int, tags: Sequence[str]) -> None:
         """Replace the tags of a run. Raises: AceError(NOT_FOUND) if the database cannot be written."""
         with self._open() as database:
             database.execute("UPDATE run SET tags = ? WHERE id = ?", (_tags_text(tags), run_id))
+
+    def remove(self, run_ids: Sequence[int]) -> None:
+        """Forget runs; their folders stay. Raises: AceError(NOT_FOUND) if the database cannot be written."""
+        with self._open() as database:
+            database.executemany("DELETE FROM run WHERE id = ?", [(run_id,) for run_id in run_ids])
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -201,8 +213,11 @@ def _prepare(database: sqlite3.Connection) -> None:
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
         raise sqlite3.DatabaseError(f"it was written by a newer ACE Studio (schema {version})")
-    if version < SCHEMA_VERSION:
+    if version == 0:
         database.executescript(_SCHEMA)
+    for older in range(max(version, 1) if version else SCHEMA_VERSION, SCHEMA_VERSION):
+        database.execute(_MIGRATIONS[older])
+    if version < SCHEMA_VERSION:
         database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 

@@ -11,6 +11,7 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
     AnyRequest,
     DoctorRequest,
+    FixRequest,
     InspectRequest,
     RunRequest,
     TraceRequest,
@@ -26,6 +27,7 @@ VERBS: dict[type[AnyRequest], Verb] = {
     DoctorRequest: Verb.ENVIRONMENT,
     TraceRequest: Verb.TRACE,
     RunRequest: Verb.RUN,
+    FixRequest: Verb.FIX,
 }
 
 
@@ -92,6 +94,17 @@ class JobQueue:
             folder=document.folder,
             trusted_sha256=trusted,
             output=document.output,
+        )
+
+    def fix_request(self, document: Document, *, trusted: tuple[str, ...], file: str, line: int) -> FixRequest:
+        """The request to try the fixes for one place; an empty file asks for all places."""
+        return FixRequest(
+            job=self.new_job(FixRequest),
+            recipe=document.recipe,
+            folder=document.folder,
+            trusted_sha256=trusted,
+            file=file,
+            line=line,
         )
 
     def submit(self, request: AnyRequest) -> None:

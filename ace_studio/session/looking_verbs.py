@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
 from ace_studio.session.document import Document
+from ace_studio.session.seams import rows_of_seam, seam_of_ops
+
+SOURCE_LIMIT_BYTES = 2_000_000
+"""Larger files are no code that somebody reads."""
 
 
 class LookingVerbs:
@@ -26,8 +32,50 @@ class LookingVerbs:
         """Select ops, everywhere at once. Ids that the graph does not have are left out."""
         known = frozenset(self.document.graph.op_id if self.document.graph else ())
         chosen = tuple(op_id for op_id in dict.fromkeys(op_ids) if op_id in known)
-        if chosen != self.document.selection.op_ids:
-            self._change(selection=replace(self.document.selection, op_ids=chosen))
+        before = self.document.selection
+        if chosen != before.op_ids or before.seam is not None or before.place is not None:
+            capture = self.document.capture
+            seam = seam_of_ops(self.document.graph, capture.graph_breaks if capture else (), chosen)
+            wanted = replace(before, op_ids=chosen, seam=seam, place=None)
+            if wanted != before:
+                self._change(selection=wanted)
+
+    def select_seam(self, index: int | None) -> None:
+        """Select a break of the capture: its rows in the graph, and its line in the source. None selects none."""
+        document = self.document
+        breaks = document.capture.graph_breaks if document.capture else ()
+        if index is None or not 0 <= index < len(breaks):
+            self.select(())
+            return
+        graph = document.graph
+        rows = rows_of_seam(graph, breaks, index) if graph is not None else ()
+        op_ids = tuple(graph.op_id[row] for row in rows) if graph is not None else ()
+        one = breaks[index]
+        self._show(replace(document.selection, op_ids=op_ids, seam=index), one.file, one.line)
+
+    def select_place(self, file: str, line: int) -> None:
+        """Look at a line of the user's code. A file that the capture did not bring is read; nothing of it is run."""
+        self._show(replace(self.document.selection, op_ids=(), seam=None), file, line)
+
+    def _show(self, selection: Any, file: str, line: int) -> None:
+        document = self.document
+        changes: dict[str, Any] = {}
+        if file and file not in document.sources:
+            file = str(Path(document.folder) / file)
+        if file and file not in document.sources:
+            text = _read_source(Path(file))
+            if text is not None:
+                changes["sources"] = {**document.sources, file: text}
+        sources = changes.get("sources", document.sources)
+        wanted = replace(selection, place=(file, line) if file in sources and line > 0 else None)
+        if wanted != document.selection:
+            changes["selection"] = wanted
+        if changes:
+            self._change(**changes)
+
+    def dismiss_failure(self) -> None:
+        """Put the card away that says why there is no whole graph; the problem stays in the list."""
+        self._change(failure=None)
 
     def select_run(self, index: int | None) -> None:
         """Select a target run; None selects none."""
@@ -43,3 +91,11 @@ class LookingVerbs:
     def clear_log(self) -> None:
         """Empty the log."""
         self._change(log=())
+
+
+def _read_source(path: Path) -> str | None:
+    """The text of a file; None if it cannot be read as text."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if path.is_file() and path.stat().st_size <= SOURCE_LIMIT_BYTES:
+            return path.read_text(encoding="utf-8")
+    return None

@@ -20,6 +20,7 @@ from ace_studio.records.messages import (
     AnyRequest,
     DoctorRequest,
     FileInspected,
+    FixRequest,
     InspectRequest,
     JobFailed,
     JobFinished,
@@ -30,15 +31,17 @@ from ace_studio.records.messages import (
     WorkerReady,
 )
 from ace_studio.records.recipe import ModelChoice, Recipe
-from ace_studio.records.recipe_file import read_recipe, recipe_text, write_recipe
+from ace_studio.records.recipe_file import read_recipe, write_recipe
 from ace_studio.session.artifacts import export_run
 from ace_studio.session.autosave import Autosave, SavedChoices
 from ace_studio.session.choice_verbs import ChoiceVerbs
 from ace_studio.session.choices import prefill
 from ace_studio.session.document import Document, Part, changed_parts
-from ace_studio.session.findings import apply_finding, moved_to, with_problems, without_runs
+from ace_studio.session.findings import apply_finding, moved_to, with_failure, with_problems, without_runs
+from ace_studio.session.fix_verbs import FixVerbs
 from ace_studio.session.folders import UserFolders, new_run_folder
 from ace_studio.session.history import History
+from ace_studio.session.history_verbs import HistoryVerbs
 from ace_studio.session.job_queue import EngineLink, JobQueue, start_problem
 from ace_studio.session.looking_verbs import LookingVerbs
 from ace_studio.session.recipe_paths import rebase_recipe, require_file
@@ -51,7 +54,7 @@ __all__ = ["EngineLink", "Listener", "Session"]
 Listener = Callable[[Document, frozenset[Part]], None]
 
 
-class Session(ChoiceVerbs, LookingVerbs):
+class Session(ChoiceVerbs, LookingVerbs, FixVerbs, HistoryVerbs):
     """The user's work: choices with undo, findings, and the conversation with the engine.
 
     Every verb ends by telling the listeners the new document and the parts of it that changed. What goes wrong
@@ -187,14 +190,14 @@ class Session(ChoiceVerbs, LookingVerbs):
     def trace(self) -> None:
         """Load and capture the model."""
         if self._can_start():
-            self._change(rungs=())
+            self._change(rungs=(), failure=None)
             self._submit(self._queue.trace_request(self._document, trusted=self.trust.hashes))
 
     def run(self, output: str | Path | None = None) -> None:
         """Everything: capture, compress, lower, measure, evaluate, export into ``output`` (or a new folder)."""
         if self._can_start():
             folder = Path(output).expanduser().absolute() if output else self._new_folder()
-            self._document_to(without_runs(replace(self._document, rungs=()), output=str(folder)))
+            self._document_to(without_runs(replace(self._document, rungs=(), failure=None), output=str(folder)))
             self._submit(self._queue.run_request(self._document, trusted=self.trust.hashes))
 
     def cancel(self) -> None:
@@ -231,11 +234,13 @@ class Session(ChoiceVerbs, LookingVerbs):
             case WorkerLost():
                 if event.problem.code is not ErrorCode.CANCELLED:
                     self._report(event.problem)
+                    job = request.job if request is not None else ""
+                    self._document_to(with_failure(self._document, (event.problem,), job=job))
                 self._queue.lost(event)
             case _ if request is not None and event.job == request.job:
                 self._take_in(request, event)
             case JobFinished():
-                self._file(event, self._document.recipe)
+                self._file(event, self._document.recipe, folder=self._document.folder)
             case _:
                 pass  # an answer that nobody waits for any more
         self._show_activity()
@@ -252,7 +257,8 @@ class Session(ChoiceVerbs, LookingVerbs):
             case JobFailed() if is_wanted:
                 self._failed(request, event)
             case JobFinished():
-                self._file(event, recipe)
+                folder = request.folder if isinstance(request, TraceRequest) else self._document.folder
+                self._file(event, recipe, folder=folder)
             case _:
                 pass
         if isinstance(event, JOB_ENDS):
@@ -285,17 +291,12 @@ class Session(ChoiceVerbs, LookingVerbs):
         match request:
             case RunRequest(output=output):
                 return lambda: self.run(output)
+            case FixRequest(file=file, line=line):
+                return lambda: self.try_fixes(file, line)
             case TraceRequest():
                 return self.trace
             case _:
                 return None
-
-    def _file(self, event: JobFinished, recipe: Recipe) -> None:
-        """Put a finished run into the history."""
-        if event.result is not None:
-            with self._problems():
-                title = Path(recipe.model.source).name or event.job
-                self.history.add(event.result, recipe_toml=recipe_text(recipe), title=title, output=event.output)
 
     # --- inside ---
 
@@ -313,6 +314,7 @@ class Session(ChoiceVerbs, LookingVerbs):
                 activity=old.activity,
                 log=old.log,
                 environment=old.environment,
+                history=old.history,
                 recent_files=old.recent_files,
             )
         )
@@ -369,6 +371,9 @@ class Session(ChoiceVerbs, LookingVerbs):
 
     def _show_activity(self) -> None:
         self._change(activity=self._queue.activity(self._document.activity))
+
+    def _trusted(self) -> tuple[str, ...]:
+        return self.trust.hashes
 
     def _new_folder(self) -> Path:
         chosen = str(self.settings.get("runs_folder"))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.results import CaptureReport, GraphBreak, PieceKind, PieceReport
 
 
 def table_of(rows, *, edges=(), types=None, name="Net"):
@@ -100,3 +103,88 @@ def tables(draw, max_rows=40):
     kind = st.sampled_from(["Block", "ModuleList", ""])
     types = {path: draw(kind) for _, _, module in rows for path in [module] if path}
     return table_of(rows, edges=sorted(edges), types=types)
+
+
+REASONS = (
+    "a branch depends on a value of a tensor",
+    "the code calls print(), which cannot be part of a graph",
+    "a number is taken out of a tensor with .item()",
+)
+
+
+def _eager_problem(piece):
+    return Problem(
+        code=ErrorCode.WRONG_CAPTURE,
+        what=f"p{piece} does not match eager",
+        why="it draws random numbers",
+        remedy="it runs as it is",
+        where=f"/models/net.py:{5 + piece}",
+    )
+
+
+def partial_capture(pieces=4, *, ops=6, eager=(), lines=None, layers=0):
+    """A graph in pieces with a break between each two, and the report that goes with it.
+
+    Args:
+        pieces: How many.
+        ops: Ops in each piece.
+        eager: Indices of pieces that stayed eager.
+        lines: Line of each break; equal lines are one break met several times.
+        layers: So many alike modules inside every piece; 0 for two different ones.
+    """
+    table_rows, edges, pieces_of, last = [("x", "input", "")], [], [-1], 0
+    lines = lines or tuple(10 + 3 * at for at in range(pieces - 1))
+    for piece in range(pieces):
+        for at in range(ops):
+            name = ("linear", "relu", "layer_norm")[at % 3]
+            module = f"stage{piece}.{f'layers.{at * layers // ops}' if layers else 'ab'[at * 2 // ops]}"
+            table_rows.append((f"p{piece}_{name}_{at}", f"aten.{name}.default", module))
+            pieces_of.append(piece)
+            edges.append((last, len(table_rows) - 1))
+            last = len(table_rows) - 1
+        if piece < pieces - 1:
+            table_rows.append((f"break_{piece}", "graph break", f"stage{piece}"))
+            pieces_of.append(-1)
+            edges.append((last, len(table_rows) - 1))
+            last = len(table_rows) - 1
+    table_rows.append(("output", "output", ""))
+    pieces_of.append(-1)
+    edges.append((last, len(table_rows) - 1))
+    table = table_of(table_rows, edges=edges)
+    kinds = tuple(OpKind.BREAK if op == "graph break" else kind for op, kind in zip(table.op, table.kind, strict=True))
+    rows = [row for row, kind in enumerate(kinds) if kind is OpKind.BREAK]
+    line = list(table.line)
+    for at, row in enumerate(rows):
+        line[row] = lines[at]
+    table = replace(table, kind=kinds, piece=tuple(pieces_of), line=tuple(line))
+    first = dict(reversed(list(zip(lines, rows, strict=True))))
+    breaks = tuple(
+        GraphBreak(
+            file="/models/net.py",
+            line=where,
+            reason=REASONS[at % len(REASONS)],
+            code="if scores.max() > self.limit:",
+            count=lines.count(where),
+            ops_left_eager=2 + at,
+            hint="use torch.where, which computes both sides",
+            id=table.op_id[first[where]],
+            module=f"stage{at}",
+            details="torch._dynamo.exc.Unsupported: Data-dependent branching",
+        )
+        for at, where in enumerate(dict.fromkeys(lines))
+    )
+    reports = tuple(
+        PieceReport(
+            name=f"p{at}",
+            kind=PieceKind.FRAME if at % 3 else PieceKind.MODULE,
+            module=f"stage{at}",
+            ops=ops,
+            error=_eager_problem(at) if at in eager else None,
+        )
+        for at in range(pieces)
+    )  # fmt: skip
+    capture = CaptureReport(
+        rung="partial", ops=pieces * ops, seconds=2.0, graph_breaks=breaks, pieces=reports,
+        ops_left_eager=sum(one.ops_left_eager for one in breaks),
+    )  # fmt: skip
+    return table, capture

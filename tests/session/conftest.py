@@ -1,0 +1,48 @@
+"""A session with an engine that says what the test tells it to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ace_studio.session.folders import UserFolders
+from ace_studio.session.session import Session
+from tests.session.fake_engine_link import READY, FakeEngineLink, inspected
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 10.0  # no two gestures are close enough to be merged
+        return self.now_s
+
+
+@pytest.fixture
+def engine() -> FakeEngineLink:
+    return FakeEngineLink()
+
+
+@pytest.fixture
+def session(engine: FakeEngineLink, tmp_path: Path) -> Session:
+    return Session(engine, folders=UserFolders.inside(tmp_path / "user"), clock=Clock())
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    file = folder / "model.py"
+    file.write_text("def make_model(): ...\n")
+    return file
+
+
+@pytest.fixture
+def opened(session: Session, engine: FakeEngineLink, model: Path) -> Session:
+    """A session with an open, trusted model and a ready engine."""
+    session.apply(READY)
+    session.open_path(model)
+    session.apply(inspected(engine.job, "make_model", path=str(model)))
+    session.trust_file()
+    return session
