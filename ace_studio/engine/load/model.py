@@ -15,6 +15,7 @@ from ace_studio.engine.load.identify import identify
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.sniff import bad_file, file_sha256
 from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_state_dict
+from ace_studio.engine.load.torchvision_ops import make_importable, warn_if_standing_in
 from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.load.user_code import UserModules
 from ace_studio.engine.load.weights import load_weights
@@ -51,6 +52,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
             run; USER_CODE or NOT_INSTALLED if the user's code fails; UNSUPPORTED for kinds that cannot be captured.
     """
     forbid_unsafe_loading()
+    make_importable()
     reporter.phase(Phase.LOAD, recipe.model.source)
     sources = _find_sources(recipe, folder)
     library = CodeLibrary(sources.code, UserModules())
@@ -64,6 +66,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
     if sources.weights is not None:
         reporter.advance(None, sources.weights.name)
         load_weights(built.module, read_state_dict(sources.weights), sources.weights, reporter=reporter)
+    warn_if_standing_in(reporter)
     files = _all_files(sources, library)
     return LoadedModel(
         module=built.module,
