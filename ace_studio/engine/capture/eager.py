@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.capture.dataclass_results import register_dataclasses
 from ace_studio.engine.capture.places import find_place, is_user_file
+from ace_studio.engine.containers import register_containers
 from ace_studio.engine.flow import Example, put_in_eval_mode, tensor_leaves
 from ace_studio.engine.shapes.leaves import describe, forward_parameters
 from ace_studio.records.errors import AceError, ErrorCode
@@ -193,7 +193,7 @@ def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:
     """
     try:
         result = eager.output(example)
-        if register_dataclasses(result):
+        if register_containers(result):
             result = eager.output(example)
     except torch.OutOfMemoryError as error:
         raise AceError.of(

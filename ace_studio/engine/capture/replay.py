@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.guards import holds
 from ace_studio.engine.capture.places import is_user_file
+from ace_studio.engine.containers import map_opened
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.shapes.leaves import forward_signature
@@ -57,7 +58,7 @@ def dynamic_shapes(module: nn.Module, example: Example, inputs: tuple[InputDims,
             return None
         return dict.fromkeys(order[id(leaf)].dynamic_dims(), DYNAMIC)
 
-    marked: dict[str, Any] = pytree.tree_map(mark, dict(bound))
+    marked: dict[str, Any] = map_opened(dict(bound), mark)
     return marked
 
 

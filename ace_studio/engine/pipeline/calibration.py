@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 from ace_studio.engine.capture.eager import EagerRun, run_example
+from ace_studio.engine.example_reader import read_examples
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
-from ace_studio.engine.shapes.gather import list_of_examples
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.engine.shapes.forms import in_form_of
 
 WHERE = "[calibration] inputs"
 
@@ -21,28 +20,18 @@ def read_calibration(loaded: LoadedModel, captured: CapturedModel, *, samples: i
     """
     if loaded.calibration is None:
         return list(captured.examples[: len(captured.examples) - len(captured.unseen)])
-    try:
-        values = list(itertools.islice(iter(list_of_examples(loaded.calibration())), samples))
-    except AceError:  # it says the user's line already
-        raise
-    except Exception as error:
-        raise AceError.of(
-            ErrorCode.USER_CODE,
-            f"The calibration function raised {type(error).__name__}: {error}",
-            why="it is called without arguments and must return an iterable of examples",
-            remedy="Correct it; an example is a tuple (arguments), a dict (keyword arguments) or one tensor.",
-            where=WHERE,
-        ) from error
-    if not values:
-        raise AceError.of(
-            ErrorCode.NO_DATA,
-            "The calibration function gave no examples",
-            why="activation ranges cannot be found without data",
-            remedy="Return at least one example; 32 to 128 are usual.",
-            where=WHERE,
-        )
+    values = read_examples(
+        loaded.calibration,
+        role="calibration",
+        where=WHERE,
+        limit=samples,
+        remedy="Return at least one example, for activation ranges to be found on; 32 to 128 are usual.",
+    )
     device = captured.device
-    examples = [Example.of(value).map_tensors(lambda leaf: leaf.to(device)) for value in values]
+    examples = [
+        in_form_of(value, captured.example, captured.module).map_tensors(lambda leaf: leaf.to(device))
+        for value in values
+    ]
     _try_on_model(examples, captured)
     return examples
 

@@ -6,12 +6,22 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example
-from ace_studio.engine.shapes.leaves import Leaf, dtype_name, forward_parameters, named_leaves, structure
+from ace_studio.engine.shapes.leaves import (
+    Leaf,
+    dtype_name,
+    forward_parameters,
+    is_same_value,
+    named_leaves,
+    structure,
+)
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.tensors import DimChoice
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), Tensor, torch.dtype, torch.device)
 
 
 @dataclass(frozen=True)
@@ -99,8 +109,16 @@ def _difference(column: Sequence[Leaf]) -> Problem | None:
 def _pair_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, str] | None:
     one, other = first.tensor, leaf.tensor
     if one is None or other is None:
-        if one is other is None and _is_same_value(first.value, leaf.value):
+        if one is other is None and is_same_value(first.value, leaf.value):
             return None
+        if (first.value is None) != (leaf.value is None):
+            return _optional_difference(first, leaf, number)
+        if not isinstance(first.value, _PLAIN):
+            return (
+                f"Input '{first.name}' is {_article(type(first.value).__name__)}, and another one in every example",
+                "torch does not see into objects of this class, so a graph would hold the first one fixed",
+                "Pass what it holds as a dictionary, a tuple, a named tuple or a dataclass.",
+            )
         return (
             f"Input '{first.name}' is {_kind(first)} in example 1 and {_kind(leaf)} in example {number}",
             "a graph fixes everything that is not a tensor at the value it was traced with",
@@ -121,13 +139,19 @@ def _pair_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, st
     return None
 
 
-def _is_same_value(one: object, other: object) -> bool:
-    if type(one) is not type(other):
-        return False
-    try:
-        return bool(one == other)
-    except (ValueError, TypeError, RuntimeError):
-        return False  # an array, whose comparison is not one truth; a graph cannot hold it as a plain value
+def _optional_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, str]:
+    """One example gives the input, the other leaves it out (or says None, which is the same)."""
+    with_it, without = (1, number) if leaf.value is None else (number, 1)
+    why = f"without it '{first.name}' is None, forward may take another path then, and a graph holds one path"
+    remedy = (
+        "Give it in all examples (a mask that hides nothing is all ones) or in none. If you need both, make two "
+        "recipes that differ in it: they give two graphs."
+    )
+    return f"Input '{first.name}' is given by example {with_it} and not by example {without}", why, remedy
+
+
+def _article(word: str) -> str:
+    return f"an {word}" if word[:1].lower() in "aeiou" else f"a {word}"
 
 
 def _kind(leaf: Leaf) -> str:

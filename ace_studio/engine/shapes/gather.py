@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ace_studio.engine.example_reader import prepared, read_examples
 from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.shapes.forms import in_one_form
 from ace_studio.engine.shapes.leaves import Parameters, forward_parameters
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipe import Recipe
@@ -43,75 +44,35 @@ def gather_examples(
     """
     if recipe.inputs.rows:
         return _from_rows(loaded, recipe, folder, read_tensor)
+    return in_one_form(_given_examples(loaded), loaded.module)
+
+
+def _given_examples(loaded: LoadedModel) -> tuple[Example, ...]:
+    """The examples that the user's code gives."""
     if loaded.tracing is not None:
-        return _from_callable(loaded.tracing, "tracing", limit=MAX_EXAMPLES, where="[inputs] tracing")
+        return read_examples(
+            loaded.tracing,
+            role="tracing",
+            where="[inputs] tracing",
+            limit=MAX_EXAMPLES,
+            remedy="Return at least one example; two that differ in a size show which sizes may change.",
+        )
     if loaded.examples:
-        return _as_passed(tuple(loaded.examples))
+        return prepared(loaded.examples)
     if loaded.calibration is not None:
-        limit = CALIBRATION_EXAMPLES
-        return _from_callable(loaded.calibration, "calibration", limit=limit, where="[calibration] inputs")
+        return read_examples(
+            loaded.calibration,
+            role="calibration",
+            where="[calibration] inputs",
+            limit=CALIBRATION_EXAMPLES,
+            remedy="Return at least one example.",
+        )
     raise AceError.of(
         ErrorCode.NO_DATA,
         "There is nothing to run the model with",
         why="the recipe names no examples, and the entry returned none",
         remedy="Add rows to the shape table, or name a function that returns a list of examples as the tracing inputs.",
         where="[inputs]",
-    )
-
-
-# --- from the user's callables ---
-
-
-def _from_callable(
-    function: Callable[[], Iterable[object]], role: str, *, limit: int, where: str
-) -> tuple[Example, ...]:
-    name = getattr(function, "__name__", role)
-    try:
-        values = list(itertools.islice(iter(list_of_examples(function())), limit))
-    except AceError:
-        raise
-    except Exception as error:
-        raise AceError.of(
-            ErrorCode.USER_CODE,
-            f"The {role} function {name}() raised {type(error).__name__}: {str(error)[:300]}",
-            why="it is called without arguments and must return a list of examples",
-            remedy="Correct it; an example is a tuple (arguments), a dict (keyword arguments) or one tensor.",
-            where=where,
-        ) from error
-    if not values:
-        raise AceError.of(
-            ErrorCode.NO_DATA,
-            f"The {role} function {name}() returned no example",
-            remedy="Return a list with at least one example; two that differ in a size show which sizes may change.",
-            where=where,
-        )
-    return _as_passed(tuple(Example.of(value) for value in values))
-
-
-def list_of_examples(value: object) -> Iterable[object]:
-    """A tuple or a tensor is one example, not a list of them; every other iterable is the list."""
-    if isinstance(value, Tensor | Mapping):
-        return [value]
-    if isinstance(value, tuple) and value and all(isinstance(part, Tensor) for part in value):
-        return [value]
-    if isinstance(value, Iterable):
-        return value
-    raise AceError.of(
-        ErrorCode.BAD_INPUT,
-        f"The examples are no list but {type(value).__name__}",
-        remedy="Return a list of examples: tuples (arguments), dicts (keyword arguments) or tensors.",
-        where="[inputs]",
-    )
-
-
-def _as_passed(examples: tuple[Example, ...]) -> tuple[Example, ...]:
-    """The examples with keyword arguments in the order of the first one's, since order is no difference."""
-    order = list(examples[0].kwargs)
-    return tuple(
-        Example(args=one.args, kwargs={name: one.kwargs[name] for name in order})
-        if list(one.kwargs) != order and set(one.kwargs) == set(order)
-        else one
-        for one in examples
     )
 
 

@@ -80,6 +80,16 @@ def describe(example: Example, parameters: Parameters) -> str:
     return ", ".join(shown)
 
 
+def is_same_value(one: object, other: object) -> bool:
+    """Whether two values that are no tensors are the same to a graph, which holds them fixed."""
+    if type(one) is not type(other):
+        return False
+    try:
+        return bool(one == other)
+    except (ValueError, TypeError, RuntimeError):
+        return False  # an array, whose comparison is not one truth; a graph cannot hold it as a plain value
+
+
 def dtype_name(tensor: Tensor) -> str:
     """``float32``."""
     return str(tensor.dtype).removeprefix("torch.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,9 @@ from torch import Tensor
 from torch.export.graph_signature import ConstantArgument, OutputKind, TensorArgument
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.flow import CapturedModel, Example
+from ace_studio.engine.shapes.forms import in_form_of
+from ace_studio.engine.shapes.leaves import forward_parameters, is_same_value, named_leaves
 from ace_studio.records.errors import AceError, ErrorCode
 
 
@@ -20,8 +21,9 @@ class FlatCall:
 
     def __init__(self, captured: CapturedModel) -> None:
         self._example = captured.example
-        self._forward = captured.module.forward
-        _, self._in_spec = pytree.tree_flatten((captured.example.args, dict(captured.example.kwargs)))
+        self._module = captured.module
+        leaves, self._in_spec = pytree.tree_flatten((captured.example.args, dict(captured.example.kwargs)))
+        self._fixed = [Tensor if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         self._is_plain = not captured.example.kwargs and all(isinstance(one, Tensor) for one in captured.example.args)
         self._out_spec = captured.program.call_spec.out_spec
         self._leaves = [
@@ -32,7 +34,8 @@ class FlatCall:
     def flatten(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
         """The tensors of a call, in the order of `Example.tensors`.
 
-        Raises: AceError(BAD_INPUT) if the call is not nested like the example that was traced.
+        Raises: AceError(BAD_INPUT) if the call is not nested like the example that was traced, or gives another value
+            for what is no tensor: the graph holds the one that was traced.
         """
         if self._is_plain and not kwargs and len(args) == len(self._example.args):
             return list(args)
@@ -41,21 +44,30 @@ class FlatCall:
         )
         if spec != self._in_spec or len(kwargs) != len(self._example.kwargs):
             leaves = self._bind(args, kwargs)
+        self._check_fixed(leaves)
         return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+    def _check_fixed(self, leaves: Sequence[Any]) -> None:
+        for leaf, fixed in zip(leaves, self._fixed, strict=True):
+            if isinstance(leaf, Tensor):
+                if fixed is not Tensor:
+                    raise self._bad_call(f"it gives a tensor where {fixed!r:.60} was traced")
+            elif leaf is not fixed and not is_same_value(leaf, fixed):
+                raise self._bad_call(
+                    f"it gives {leaf!r:.60} where {fixed!r:.60} was traced, which the graph holds fixed"
+                )
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """The same call written in another way: by keyword what the example gave by position, or the reverse."""
-        try:
-            bound = inspect.signature(self._forward).bind(*args, **kwargs).arguments
-            ours = inspect.signature(self._forward).bind(*self._example.args, **self._example.kwargs).arguments
-        except (TypeError, ValueError) as error:
-            raise self._bad_call(str(error)) from error
-        if set(bound) != set(ours):
-            raise self._bad_call(f"it gives {', '.join(bound) or 'nothing'}; traced were {', '.join(ours)}")
-        leaves, spec = pytree.tree_flatten([bound[name] for name in ours])
-        if spec != pytree.tree_structure(list(ours.values())):
+        call = in_form_of(Example(args, dict(kwargs)), self._example, self._module)
+        leaves, spec = pytree.tree_flatten((call.args, dict(call.kwargs)))
+        if spec == self._in_spec:
+            return leaves
+        parameters = forward_parameters(self._module)
+        given, traced = ([leaf.name for leaf in named_leaves(one, parameters)] for one in (call, self._example))
+        if set(given) == set(traced):
             raise self._bad_call("its arguments are nested in another way")
-        return leaves
+        raise self._bad_call(f"it gives {', '.join(given) or 'nothing'}; traced were {', '.join(traced)}")
 
     def _bad_call(self, why: str) -> AceError:
         return AceError.of(

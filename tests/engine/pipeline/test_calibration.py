@@ -63,3 +63,17 @@ def test_bad_data_are_refused_in_words(captured, calibration, code, words):
 def test_one_tensor_is_one_example_and_not_a_list_of_its_rows(captured):
     (example,) = read(captured, lambda: torch.ones(3, 4))
     assert example.args[0].shape == (3, 4)
+
+
+class Weighted(nn.Module):
+    def forward(self, x, weight):
+        return x - weight
+
+
+def test_calibration_by_name_in_another_order_feeds_each_input_its_own_tensor():
+    loaded = LoadedModel(module=Weighted().eval(), source=Path(), sha256="")
+    examples = [Example((torch.ones(n, 4), torch.zeros(n, 4))) for n in (2, 3)]
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    made = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+    (example,) = read(made, lambda: [{"weight": torch.zeros(5, 4), "x": torch.ones(5, 4)}])
+    assert [float(one.mean()) for one in example.tensors()] == [1.0, 0.0]

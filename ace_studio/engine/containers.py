@@ -1,0 +1,142 @@
+"""Containers that torch takes for one plain value: they are registered, so that the tensors in them are found.
+
+torch sees into lists, tuples, dictionaries and named tuples by itself. What else models are called with, and return, is
+in the table below: dataclasses, classes of attrs, namespaces, and subclasses of dictionaries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import types
+from collections import UserDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils import _pytree as pytree
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One kind of container."""
+
+    fits: Callable[[Any], bool]
+    items: Callable[[Any], dict[Any, Any]]
+    """What it holds, by name, in order."""
+    make: Callable[[type, dict[Any, Any]], Any]
+    """One of the same class that holds other values."""
+    key: Callable[[Any], Any]
+    """How a step into it is written in a path: by attribute or by key."""
+
+
+def register_containers(value: object) -> bool:
+    """Register the class of every container in ``value`` that torch does not see into, nested ones included.
+
+    A class whose objects cannot be made anew from what they hold stays as it is.
+
+    Returns: Whether there was any to register.
+    """
+    is_new = False
+    for leaf in pytree.tree_leaves(value):
+        kind = next((one for one in _KINDS if one.fits(leaf)), None)
+        if kind is not None and type(leaf) not in pytree.SUPPORTED_NODES and _is_remade(leaf, kind):
+            _register(type(leaf), kind)
+            is_new = True
+    return is_new and (register_containers(value) or True)
+
+
+def map_opened(value: Any, change: Callable[[Any], Any]) -> Any:
+    """``value`` with ``change(leaf)`` for every leaf, and a list where a container is none of Python's own.
+
+    That is how torch wants to hear what is asked of the leaves of such a container.
+    """
+
+    def is_own(part: Any) -> bool:
+        return type(part) in pytree.SUPPORTED_NODES and type(part) not in pytree.BUILTIN_TYPES
+
+    def opened(part: Any) -> Any:
+        if not is_own(part):
+            return change(part)
+        return [map_opened(child, change) for child in pytree.SUPPORTED_NODES[type(part)].flatten_fn(part)[0]]
+
+    return pytree.tree_map(opened, value, is_leaf=is_own)
+
+
+def _is_remade(value: Any, kind: _Kind) -> bool:
+    """Whether taking the container apart and putting it together gives the same values again."""
+    with contextlib.suppress(Exception):  # the constructor of a user's class may raise anything
+        before = kind.items(value)
+        after = kind.items(kind.make(type(value), before))
+        return list(before) == list(after) and all(before[name] is after[name] for name in before)
+    return False
+
+
+def _register(cls: type, kind: _Kind) -> None:
+    def flatten(value: Any) -> tuple[list[Any], list[Any]]:
+        items = kind.items(value)
+        return list(items.values()), list(items)
+
+    def flatten_with_keys(value: Any) -> tuple[list[tuple[Any, Any]], list[Any]]:
+        items = kind.items(value)
+        return [(kind.key(name), item) for name, item in items.items()], list(items)
+
+    def unflatten(values: Any, names: list[Any]) -> Any:
+        return kind.make(cls, dict(zip(names, values, strict=True)))
+
+    pytree.register_pytree_node(
+        cls,
+        flatten,
+        unflatten,
+        serialized_type_name=f"{cls.__module__}.{cls.__qualname__}",
+        flatten_with_keys_fn=flatten_with_keys,
+    )
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {one.name: getattr(value, one.name) for one in dataclasses.fields(value) if hasattr(value, one.name)}
+
+
+def _attrs(value: Any) -> dict[str, Any]:
+    return {one.name: getattr(value, one.name) for one in value.__attrs_attrs__}
+
+
+def _without_init(cls: type, items: dict[str, Any]) -> Any:
+    """An object with these attributes. Its own ``__init__`` is left out: it may check or convert what it is given."""
+    made: Any = object.__new__(cls)
+    for name, item in items.items():
+        object.__setattr__(made, name, item)
+    return made
+
+
+def _from_dict(cls: Any, items: dict[Any, Any]) -> Any:
+    return cls(items)
+
+
+_KINDS = (
+    _Kind(
+        lambda value: dataclasses.is_dataclass(value) and not isinstance(value, type),
+        _fields,
+        _without_init,
+        pytree.GetAttrKey,
+    ),
+    _Kind(
+        lambda value: hasattr(type(value), "__attrs_attrs__"),
+        _attrs,
+        _without_init,
+        pytree.GetAttrKey,
+    ),
+    _Kind(
+        lambda value: isinstance(value, types.SimpleNamespace),
+        lambda value: dict(vars(value)),
+        lambda cls, items: cls(**items),
+        pytree.GetAttrKey,
+    ),
+    _Kind(
+        lambda value: isinstance(value, dict | UserDict) or (isinstance(value, Mapping) and bool(value)),
+        dict,
+        _from_dict,
+        pytree.MappingKey,
+    ),
+)
+"""In the order in which they are asked."""
