@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 import torch
@@ -350,6 +350,42 @@ def failure_kind(error: BaseException) -> str:
     return str(getattr(error, "gb_type", "") or "")
 
 
+@dataclass(frozen=True)
+class HeardBreak:
+    """A place where the compiler stopped reading, went on behind it, or gave up a whole frame."""
+
+    error: BaseException
+    frames: tuple[traceback.FrameSummary, ...]
+    """The user's stack at that place, outermost first."""
+    skips_frame: bool
+    """Whether the whole function runs eagerly because of it."""
+
+
+@contextmanager
+def graph_breaks_heard() -> Iterator[list[HeardBreak]]:
+    """Everything at which the compiler stops while the block runs, in order."""
+    from torch._dynamo import symbolic_convert  # noqa: PLC0415 - loading the compiler takes seconds
+
+    heard: list[HeardBreak] = []
+    owner: Any = symbolic_convert.InstructionTranslatorBase
+    before = getattr(owner, "log_graph_break", None)
+    if before is None:  # another release of torch says it elsewhere; pieces are found all the same
+        yield heard
+        return
+
+    def listen(self: Any, code_options: Any, reason: Any = "", exc: Any = None, **more: Any) -> Any:
+        stack = getattr(exc, "real_stack", None) or torch._guards.TracingContext.extract_stack()
+        skips = bool(getattr(exc, "skip_frame", False)) or "Skipping the" in str(reason)[:200]
+        heard.append(HeardBreak(exc, tuple(stack or ()), skips))
+        return before(self, code_options, reason, exc, **more)
+
+    owner.log_graph_break = listen
+    try:
+        yield heard
+    finally:
+        owner.log_graph_break = before
+
+
 # --- kernels ---
 
 
@@ -368,3 +404,56 @@ def half_precision_problem(dtype: torch.dtype) -> str:
         return ""
     needed = "avx512_bf16 or amx" if dtype is torch.bfloat16 else "avx512_fp16 or amx_fp16"
     return f"this processor has no {name} arithmetic ({needed}): every value would be converted back and forth"
+
+
+# --- looking on while a trace runs ---
+
+
+@dataclass(frozen=True)
+class StackLook:
+    """What a tracing thread is busy with at one moment."""
+
+    file: str = ""
+    line: int = 0
+    """Innermost line of the user's code; an empty file if none is on the stack."""
+    module: torch.nn.Module | None = None
+    """Innermost module whose forward is being run."""
+    module_path: str = ""
+    """The tracer's own name of the module, where the model is read and not run."""
+    is_in_size_arithmetic: bool = False
+    """Whether it works on symbolic sizes at the user's line, not on an op."""
+
+
+_SIZE_FILES = ("/sympy/", "/torch/utils/_sympy/", "/torch/fx/experimental/symbolic_shapes.py")
+_READER_FILE = "/torch/_dynamo/symbolic_convert.py"
+
+
+def look_at_stack(
+    frame: FrameType | None, *, is_user_file: Callable[[str], bool], outer: frozenset[int] = frozenset()
+) -> StackLook:
+    """Read another thread's stack, from the innermost frame to the first whose id is in ``outer``.
+
+    Costs about a microsecond per frame, and changes nothing.
+    """
+    file, line, module, path, is_size = "", 0, None, "", False
+    call_code = torch.nn.Module._call_impl.__code__
+    while frame is not None and id(frame) not in outer and not (file and (module or path)):
+        code, name = frame.f_code, frame.f_code.co_filename.replace("\\", "/")
+        if name.endswith(_READER_FILE):
+            reader = frame.f_locals.get("self")
+            path = path or _path_that_is_read(reader)
+            read = getattr(getattr(reader, "f_code", None), "co_filename", "")
+            if not file and read and is_user_file(read):
+                file, line = read, int(getattr(reader, "lineno", 0) or 0)
+        elif not file and is_user_file(code.co_filename):
+            file, line = code.co_filename, frame.f_lineno
+        elif code is call_code and module is None:
+            module = frame.f_locals.get("self")
+        is_size = is_size or (not file and any(part in name for part in _SIZE_FILES))
+        frame = frame.f_back
+    return StackLook(file, line, module, path, is_size)
+
+
+def _path_that_is_read(reader: object) -> str:
+    entries = list((getattr(reader, "nn_module_stack", None) or {}).values())
+    return str(entries[-1][0]) if entries else ""

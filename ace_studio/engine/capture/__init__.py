@@ -13,11 +13,17 @@ from ace_studio.engine.capture.ladder import Ladder
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.recipe import Recipe
-from ace_studio.records.results import CaptureReport
+from ace_studio.records.results import CaptureReport, RungOutcome
 
 
 def capture_model(
-    loaded: LoadedModel, examples: Sequence[Example], recipe: Recipe, *, device: torch.device, reporter: Reporter
+    loaded: LoadedModel,
+    examples: Sequence[Example],
+    recipe: Recipe,
+    *,
+    device: torch.device,
+    reporter: Reporter,
+    rungs_done: tuple[RungOutcome, ...] = (),
 ) -> tuple[CapturedModel, CaptureReport]:
     """Capture the whole graph, prove it, and say what was found.
 
@@ -27,13 +33,14 @@ def capture_model(
         recipe: ``[inputs.dims]`` and ``[capture]`` are read.
         device: Where the module is.
         reporter: Gets a `RungTried` per rung, and the warnings.
+        rungs_done: Outcomes of rungs in a process that ended under the last of them; they are not tried again.
 
     Raises: AceError(BAD_INPUT or USER_CODE) if the model does not run; AceError(RECIPE) for dimensions that do not
         exist; AceError(NOT_CAPTURED) with one problem per cause if no rung gave a graph that equals eager; Cancelled.
     """
     started = time.monotonic()
     with torch.no_grad():
-        ladder = Ladder(loaded.module, tuple(examples), recipe, reporter)
+        ladder = Ladder(loaded.module, tuple(examples), recipe, reporter, rungs_done)
         ladder.run_eager()
         accepted = ladder.climb()
     captured = CapturedModel(

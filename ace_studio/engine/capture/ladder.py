@@ -15,14 +15,15 @@ from ace_studio.engine.capture.controls import Controls
 from ace_studio.engine.capture.diagnose import diagnose, is_specific
 from ace_studio.engine.capture.eager import EagerRun, copied, has_bad_numbers, run_example
 from ace_studio.engine.capture.findings import GraphInputs
-from ace_studio.engine.capture.limit import RungInterruptedError, RungTimeoutError, interruptible
+from ace_studio.engine.capture.limit import RungInterruptedError, RungTimeoutError
 from ace_studio.engine.capture.output import captured_output
 from ace_studio.engine.capture.prove import Proof, Prover
 from ace_studio.engine.capture.rungs import RUNGS, Rung
 from ace_studio.engine.capture.verify import Mismatch, random_ops
+from ace_studio.engine.capture.watched import watched_rung
 from ace_studio.engine.flow import Example
 from ace_studio.engine.inspect import build_graph_table, user_place
-from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import compare_examples, named_leaves, tracing_example
 from ace_studio.engine.shapes.leaves import describe, forward_parameters
 from ace_studio.records.errors import AceError, ErrorCode, Problem
@@ -52,6 +53,8 @@ class Ladder:
     examples: tuple[Example, ...]
     recipe: Recipe
     reporter: Reporter
+    rungs_done: tuple[RungOutcome, ...] = ()
+    """Outcomes of an earlier process, which one of them ended."""
     outcomes: list[RungOutcome] = field(default_factory=list)
 
     # --- eager ---
@@ -125,9 +128,12 @@ class Ladder:
         Raises: AceError(NOT_CAPTURED) with the causes, the most telling first.
         """
         accepted: Accepted | None = None
+        given_up = {one.name: one for one in self.rungs_done if one.error is not None}
         for name in self.recipe.capture.rungs:
             rung = RUNGS.get(name)
-            if rung is None or rung.capture is None:
+            if name in given_up:
+                self.outcomes.append(given_up[name])
+            elif rung is None or rung.capture is None:
                 self._note(RungOutcome(name=name, status=RungStatus.SKIPPED, error=_not_yet(name)))
             elif accepted is not None and not self.recipe.capture.compare_rungs:
                 self._note(RungOutcome(name=name, status=RungStatus.SKIPPED))
@@ -198,7 +204,10 @@ class Ladder:
         limit_s = self.recipe.capture.time_limit_s
         own = copied(example)
         try:
-            with captured_output() as printed, interruptible(limit_s, should_stop=self._is_cancelled):
+            with (
+                captured_output() as printed,
+                watched_rung(rung.name, limit_s, module=self.module, reporter=self.reporter),
+            ):
                 return rung.capture(self.module, own, self.inputs, lambda: self.controls.applied(rung.name))
         except RungTimeoutError:
             return self._too_slow(rung, limit_s)
@@ -210,13 +219,6 @@ class Ladder:
             return diagnose(error, self.module, leaf_names=names, printed=printed.getvalue())
         finally:
             self.eager.state.restore()
-
-    def _is_cancelled(self) -> bool:
-        try:
-            self.reporter.check()
-        except Cancelled:
-            return True
-        return False
 
     def _too_slow(self, rung: Rung, limit_s: float) -> Problem:
         free = [f"{one.name}.{dim}" for one in self.inputs for dim in one.dynamic_dims()]

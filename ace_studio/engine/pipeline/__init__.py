@@ -36,7 +36,7 @@ from ace_studio.records.messages import (
 )
 from ace_studio.records.plan import Precision, idle_rules
 from ace_studio.records.recipe import Recipe
-from ace_studio.records.results import CaptureReport, Result
+from ace_studio.records.results import CaptureReport, Result, RungOutcome
 from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import ValueSource
 
@@ -60,7 +60,7 @@ def trace(request: TraceRequest, reporter: Reporter) -> None:
     """Load and capture, in the recipe's folder: user code may name files relative to it."""
     with contextlib.chdir(request.folder):
         loaded = load(request, reporter)
-        capture(loaded, request.recipe, Path(request.folder), reporter=reporter)
+        capture(loaded, request.recipe, Path(request.folder), reporter=reporter, rungs_done=request.rungs_done)
     reporter.emit(JobFinished(job=request.job))
 
 
@@ -76,7 +76,8 @@ def run(request: RunRequest, reporter: Reporter) -> None:
 def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Result:
     started, recipe = time.monotonic(), request.recipe
     loaded = load(request, reporter)
-    captured, report = capture(loaded, recipe, Path(request.folder), reporter=reporter)
+    folder = Path(request.folder)
+    captured, report = capture(loaded, recipe, folder, reporter=reporter, rungs_done=request.rungs_done)
     outcome = compress(loaded, captured, report, recipe=recipe, output=output, reporter=reporter)
     if _files_changed(loaded):
         reporter.warn("files-changed", "A file of the model changed while the job ran; the result may mix two versions")
@@ -108,9 +109,17 @@ def load(request: TraceRequest, reporter: Reporter) -> LoadedModel:
 
 
 def capture(
-    loaded: LoadedModel, recipe: Recipe, folder: Path, *, reporter: Reporter
+    loaded: LoadedModel,
+    recipe: Recipe,
+    folder: Path,
+    *,
+    reporter: Reporter,
+    rungs_done: tuple[RungOutcome, ...] = (),
 ) -> tuple[CapturedModel, CaptureReport]:
-    """Gather the examples, capture the graph on the chosen device, and tell about it."""
+    """Gather the examples, capture the graph on the chosen device, and tell about it.
+
+    ``rungs_done`` are outcomes of an engine process that ended under the last of them.
+    """
     device = choose_device(recipe.measure.device)
     loaded.module.to(device)
     with torch.no_grad():
@@ -118,7 +127,9 @@ def capture(
             example.map_tensors(lambda leaf: leaf.to(device))
             for example in gather_examples(loaded, recipe, folder, read_tensor=read_tensor)
         )
-        captured, report = capture_model(loaded, examples, recipe, device=device, reporter=reporter)
+        captured, report = capture_model(
+            loaded, examples, recipe, device=device, reporter=reporter, rungs_done=rungs_done
+        )
     reporter.emit(
         ModelCaptured(
             job=reporter.job,

@@ -1,0 +1,114 @@
+"""Saying what is slow while one rung runs: the line and the module that are being traced, once a second.
+
+A thread looks at the stack of the thread that traces. That costs it nothing, and the looking itself less than a
+millisecond a second. While native code holds Python's lock no thread of ours runs either; then the last words stay.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from torch import nn
+
+from ace_studio.engine.capture.places import is_user_file
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.torch_compat import StackLook, look_at_stack
+from ace_studio.records.messages import Phase, Progress
+
+QUIET_S = 2.0
+"""Most rungs are done by then; what ends soon needs no explanation."""
+PULSE_S = 1.0
+RECENT_LOOKS = 5
+
+_PATH_PART = re.compile(r"_modules\['([^']+)'\]|\.(?!_modules\b)(\w+)|\[(\d+)\]")
+_is_user_file = functools.lru_cache(maxsize=4096)(is_user_file)
+
+
+@contextmanager
+def heartbeat(rung: str, *, module: nn.Module, reporter: Reporter) -> Iterator[None]:
+    """Report once a second what the calling thread traces, while the block runs."""
+    beat = Heartbeat(rung, module=module, reporter=reporter, thread_id=threading.get_ident())
+    beat.start()
+    try:
+        yield
+    finally:
+        beat.end()
+
+
+class Heartbeat(threading.Thread):
+    """Looks at one thread's stack, and tells."""
+
+    def __init__(self, rung: str, *, module: nn.Module, reporter: Reporter, thread_id: int) -> None:
+        super().__init__(daemon=True, name="capture-heartbeat")
+        self._rung = rung
+        self._module = module
+        self._reporter = reporter
+        self._thread_id = thread_id
+        self._outer = frozenset(id(frame) for frame in _frames(thread_id))
+        """What called the block is not what it is busy with."""
+        self._started_s = time.monotonic()
+        self._looks: deque[StackLook] = deque(maxlen=RECENT_LOOKS)
+        self._paths: dict[int, str] = {}
+        self._is_over = threading.Event()
+
+    def run(self) -> None:
+        """Until the end."""
+        pause_s = QUIET_S
+        while not self._is_over.wait(pause_s):
+            pause_s = PULSE_S
+            self._looks.append(self.look())
+            pulse = Progress(job=self._reporter.job, phase=Phase.CAPTURE, detail=self.words(), is_pulse=True)
+            if not self._is_over.is_set():
+                self._reporter.tell(pulse)
+
+    def end(self) -> None:
+        """Say no more."""
+        self._is_over.set()
+
+    def look(self) -> StackLook:
+        """What the thread is busy with now."""
+        frame = sys._current_frames().get(self._thread_id)
+        return look_at_stack(frame, is_user_file=_is_user_file, outer=self._outer)
+
+    def words(self) -> str:
+        """``export: 12 s, tracing blocks.3.conv, model.py:41``."""
+        return ", ".join([f"{self._rung}: {time.monotonic() - self._started_s:.0f} s", *self._doing()])
+
+    def _doing(self) -> list[str]:
+        if not self._looks:
+            return []
+        last = self._looks[-1]
+        module = self._path_of(last.module) or _path_text(last.module_path)
+        is_size = sum(one.is_in_size_arithmetic for one in self._looks) * 2 > len(self._looks)
+        verb = "working out symbolic sizes" + (" in" if module else "") if is_size else "tracing" if module else ""
+        doing = f"{verb} {module}".strip()
+        return [part for part in (doing, f"{Path(last.file).name}:{last.line}" if last.file else "") if part]
+
+    def _path_of(self, module: nn.Module | None) -> str:
+        if module is None:
+            return ""
+        if id(module) not in self._paths:
+            self._paths = {id(child): path for path, child in self._module.named_modules()}
+            self._paths.setdefault(id(module), "")  # a tracer may run a module that it made, which has no name
+        return self._paths[id(module)]
+
+
+def _frames(thread_id: int) -> Iterator[FrameType]:
+    frame = sys._current_frames().get(thread_id)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _path_text(path: str) -> str:
+    """``blocks.1`` for ``L['self']._modules['blocks']._modules['1']``."""
+    return ".".join(next(filter(None, parts)) for parts in _PATH_PART.findall(path)).removeprefix("_export_root.")

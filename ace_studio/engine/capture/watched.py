@@ -1,0 +1,48 @@
+"""A rung at work: its time limit, what it is busy with, and what the parent process must know of it.
+
+Why rungs share one process: a process of its own for every rung would import torch, load the model and run it eagerly
+once per rung, which takes longer than most captures; a forked child would inherit the locks of OpenMP's threads in an
+unknown state, does not exist on Windows, and could hand a program back only through a file. So the ladder runs in the
+worker, and only a rung that goes wrong costs a process: it says when it starts and how long it may take
+(`RungStarted`). A slow rung is interrupted here, by `limit`. One that does not react, or takes the process with it,
+is noticed by the parent (`ace_studio.jobs.rescue`), which ends the process group and repeats the request in a new
+worker with that rung noted as given up. Without a parent (`ace_studio.compile`) only the limit inside holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+from ace_studio.engine.capture.heartbeat import heartbeat
+from ace_studio.engine.capture.limit import interruptible
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.records.messages import RungStarted
+
+
+@contextmanager
+def watched_rung(rung: str, limit_s: float, *, module: nn.Module, reporter: Reporter) -> Iterator[None]:
+    """Run the block, which traces, under the limit, and say meanwhile what it is busy with.
+
+    Raises: RungTimeoutError or RungInterruptedError out of the block.
+    """
+    reporter.emit(RungStarted(job=reporter.job, name=rung, limit_s=limit_s))
+    try:
+        with (
+            heartbeat(rung, module=module, reporter=reporter),
+            interruptible(limit_s, should_stop=lambda: _is_cancelled(reporter)),
+        ):
+            yield
+    finally:
+        # What follows runs the model and the graph, and takes as long as they do.
+        reporter.tell(RungStarted(job=reporter.job, name=rung, limit_s=None))
+
+
+def _is_cancelled(reporter: Reporter) -> bool:
+    try:
+        reporter.check()
+    except Cancelled:
+        return True
+    return False
