@@ -1,0 +1,337 @@
+"""Measures one row of the zoo, in a process of its own; what is found is written after every step.
+
+python -m tests.benchmarks.capture_row NAME --out FILE [--limit SECONDS] [--ours]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.capture.eager import EagerRun
+from ace_studio.engine.capture.limit import RungTimeoutError, interruptible
+from ace_studio.engine.capture.verify import difference
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.shapes import compare_examples, tracing_example
+from ace_studio.engine.torch_compat import forget_traces
+from ace_studio.records.errors import AceError
+from ace_studio.records.messages import Event, Phase, Progress
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.results import CaptureReport, RungOutcome
+from ace_studio.records.tensors import DimVerdict
+from tests.benchmarks.bare_tools import TOOLS, Question
+from tests.benchmarks.zoo import ROWS, Row
+
+LONG_ROUND_S = 15.0
+"""A first round that took longer is not repeated."""
+
+
+class ToolFound(msgspec.Struct, kw_only=True):
+    """What became of one tool on one row."""
+
+    captured: bool = False
+    proven: bool = False
+    """One graph that equals eager on every example and at the unseen sizes."""
+    seconds: float = 0.0
+    error: str = ""
+
+
+class LadderFound(msgspec.Struct, kw_only=True):
+    """What became of the ladder on one row."""
+
+    rung: str = ""
+    ops: int = 0
+    ops_left_eager: int = 0
+    pieces: int = 0
+    captured_pieces: int = 0
+    breaks: list[str] = []
+    dynamic: list[str] = []
+    """Dimensions with the verdict dynamic."""
+    is_exact: bool = False
+    """The verdict is dynamic where the examples differ, and nowhere else."""
+    unequal: str = ""
+    """How a result differs from eager on an example or at the unseen sizes; empty if none does."""
+    rungs: list[RungOutcome] = []
+    seconds: float = 0.0
+    trace_s: float = 0.0
+    """Part of the seconds until the first graph is there: the rest is the proof."""
+    warnings: list[str] = []
+    error: str = ""
+    where: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """One graph, proven, dynamic where asked."""
+        return bool(self.rung) and not self.pieces and not self.unequal and self.is_exact
+
+    @property
+    def is_partial(self) -> bool:
+        """Pieces, at least one of them captured, and equal results."""
+        return self.captured_pieces > 0 and not self.unequal
+
+
+class RowFound(msgspec.Struct, kw_only=True):
+    """Everything about one row."""
+
+    name: str
+    family: str
+    asked: list[str] = []
+    """Dimensions that the examples ask to be dynamic."""
+    error: str = ""
+    """Why the row could not be measured at all."""
+    bare: dict[str, ToolFound] = {}
+    ours: LadderFound | None = None
+    bare_s: list[float] = []
+    """Seconds of bare ``torch.export`` in every round."""
+    ours_s: list[float] = []
+    trace_s: list[float] = []
+    ratio: float | None = None
+    """Ours, proof and all, to bare, where both give a graph; the best round of each."""
+    trace_ratio: float | None = None
+    """The same for the trace alone."""
+    wall_s: float = 0.0
+
+
+class Measurement:
+    """One row with its eager results."""
+
+    def __init__(self, row: Row, *, limit_s: float) -> None:
+        self.row = row
+        self.limit_s = limit_s
+        self.module = row.module()
+        self.examples = tuple(Example.of(one) for one in row.examples())
+        self.unseen = Example.of(row.unseen_example())
+        self.eager = EagerRun.of(self.module)
+        self.expected = [self.eager.output(one) for one in (*self.examples, self.unseen)]
+        self.inputs = compare_examples(self.module, self.examples, choices={})
+        self.tracing, _ = tracing_example(self.examples, self.inputs)
+        self.asked = [f"{one.name}.{dim}" for one in self.inputs for dim in one.dynamic_dims()]
+
+    # --- the tools by hand ---
+
+    def try_tool(self, name: str) -> ToolFound:
+        """Capture with one tool, then call the result at every size."""
+        found = ToolFound()
+        forget_traces()
+        started = time.perf_counter()
+        try:
+            with torch.no_grad(), interruptible(self.limit_s, should_stop=lambda: False):
+                function = TOOLS[name](Question(self.module, self.tracing, self.inputs))
+                found.seconds = time.perf_counter() - started
+                found.captured = True
+                found.error = self.unequal(function)
+            found.proven = not found.error
+        except (Exception, RungTimeoutError) as error:  # noqa: BLE001 - tracers raise anything
+            found.seconds = found.seconds or time.perf_counter() - started
+            found.error = _short(error) or f"longer than {self.limit_s:g} s"
+        finally:
+            self.eager.state.restore()
+            forget_traces()
+        return found
+
+    def unequal(self, function: Callable[..., Any]) -> str:
+        """How the results of a function differ from eager; empty if they do not."""
+        run = EagerRun(_Called(function), self.eager.state)
+        for number, (example, expected) in enumerate(
+            zip((*self.examples, self.unseen), self.expected, strict=True), start=1
+        ):
+            label = "unseen" if number > len(self.examples) else f"example {number}"
+            try:
+                if text := difference(expected, run.output(example)):
+                    return f"{label}: {text}"
+            except Exception as error:  # noqa: BLE001 - a graph may refuse a size in any way
+                return f"{label}: {_short(error)}"
+        return ""
+
+    # --- the ladder ---
+
+    def climb(self) -> tuple[LadderFound, CapturedModel | None]:
+        """Capture as the product does, from the first eager call to the proof."""
+        forget_traces()
+        phases = _Phases()
+        reporter = Reporter(phases)
+        loaded = LoadedModel(module=self.module, source=Path(), sha256="zoo")
+        started = time.perf_counter()
+        try:
+            captured, report = capture_model(
+                loaded, self.examples, self._recipe(), device=torch.device("cpu"), reporter=reporter
+            )
+        except AceError as error:
+            first = error.problems[0]
+            return LadderFound(
+                seconds=time.perf_counter() - started,
+                error=f"{first.what}; {first.why}"[:400],
+                where=first.where,
+            ), None
+        finally:
+            forget_traces()
+        found = self._ladder_found(report, time.perf_counter() - started)
+        found.trace_s = phases.trace_s()
+        return found, captured
+
+    def _recipe(self) -> Recipe:
+        capture: dict[str, Any] = {"time_limit_s": self.limit_s}
+        if self.row.rungs:
+            capture["rungs"] = list(self.row.rungs)
+        return msgspec.convert({"model": {"source": "zoo.py"}, "capture": capture}, Recipe)
+
+    def _ladder_found(self, report: CaptureReport, seconds: float) -> LadderFound:
+        dynamic = [
+            f"{one.name}.{dim.index}" for one in report.inputs for dim in one.dims if dim.verdict is DimVerdict.DYNAMIC
+        ]
+        return LadderFound(
+            rung=report.rung,
+            ops=report.ops,
+            ops_left_eager=report.ops_left_eager,
+            pieces=len(report.pieces),
+            captured_pieces=sum(piece.error is None for piece in report.pieces),
+            breaks=[f"{Path(one.file).name}:{one.line} {one.reason}" for one in report.graph_breaks],
+            dynamic=dynamic,
+            is_exact=sorted(dynamic) == sorted(self.asked),
+            rungs=[_without_details(one) for one in report.rungs],
+            seconds=seconds,
+            warnings=[f"{one.code}: {one.what}" for one in report.warnings],
+        )
+
+
+class _Phases:
+    """Listens when every phase begins."""
+
+    def __init__(self) -> None:
+        self._begun: list[tuple[Phase, float]] = []
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Progress):
+            self._begun.append((event.phase, time.perf_counter()))
+
+    def trace_s(self) -> float:
+        """Seconds from the last start of a trace to the proof of its graph; 0 if there was none."""
+        proof = next((at for phase, at in self._begun if phase is Phase.VERIFY), 0.0)
+        starts = [at for phase, at in self._begun if phase is Phase.CAPTURE and at < proof]
+        return proof - starts[-1] if starts else 0.0
+
+
+class _Called(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self._function = [function]  # in a list, so that a module is no child
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function[0](*args, **kwargs)
+
+
+def _without_details(outcome: RungOutcome) -> RungOutcome:
+    if outcome.error is None:
+        return outcome
+    return msgspec.structs.replace(outcome, error=msgspec.structs.replace(outcome.error, details=""))
+
+
+def _short(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:240]}" if text else ""
+
+
+def run_captured(captured: CapturedModel) -> Callable[..., Any]:
+    """The capture as a function: one program, or the runner of its pieces."""
+    module: nn.Module = captured.program.module()
+    return module
+
+
+def warm_up() -> None:
+    """Import and fill what every first capture of a process pays for."""
+    row = ROWS["mlp"]
+    small = Measurement(row, limit_s=60.0)
+    for name in TOOLS:
+        small.try_tool(name)
+    small.climb()
+
+
+def measure(row: Row, *, limit_s: float, only_ours: bool, note: Callable[[RowFound], None]) -> None:
+    """Fill in one row; ``note`` is called after every step."""
+    found = RowFound(name=row.name, family=row.family)
+    started = time.perf_counter()
+
+    def step() -> None:
+        found.wall_s = time.perf_counter() - started
+        note(found)
+
+    warm_up()
+    one = Measurement(row, limit_s=limit_s)
+    found.asked = one.asked
+    step()
+    _time_both(one, found, step, only_ours=only_ours)
+    for name in TOOLS:
+        if not only_ours and name != "export":
+            found.bare[name] = one.try_tool(name)
+            step()
+
+
+def _time_both(one: Measurement, found: RowFound, step: Callable[[], None], *, only_ours: bool) -> None:
+    """The ladder and bare export in turns: A B, then B A if that was quick."""
+    for turn in ("AB", "BA"):
+        for which in turn:
+            if which == "A" and not only_ours:
+                found.bare["export"] = one.try_tool("export")
+                found.bare_s.append(found.bare["export"].seconds)
+            elif which == "B":
+                ladder, captured = one.climb()
+                found.ours_s.append(ladder.seconds)
+                found.trace_s.append(ladder.trace_s)
+                if captured is not None:
+                    with torch.no_grad():
+                        ladder.unequal = one.unequal(run_captured(captured))
+                found.ours = ladder
+            step()
+        if only_ours or sum(found.bare_s) + sum(found.ours_s) > LONG_ROUND_S:
+            break
+    if found.ours is not None and found.ours.is_whole and found.bare and found.bare["export"].captured:
+        found.ratio = min(found.ours_s) / min(found.bare_s)
+        found.trace_ratio = min(found.trace_s) / min(found.bare_s)
+        step()
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("name", choices=list(ROWS))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--limit", type=float, default=120.0)
+    parser.add_argument("--ours", action="store_true", help="leave the bare tools out")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    row = ROWS[options.name]
+
+    def note(found: RowFound) -> None:
+        options.out.write_bytes(msgspec.json.encode(found))
+
+    try:
+        measure(row, limit_s=options.limit, only_ours=options.ours, note=note)
+    except Exception:
+        text = traceback.format_exc()
+        found = RowFound(name=row.name, family=row.family, error=text[-1500:])
+        if options.out.exists():
+            known = msgspec.json.decode(options.out.read_bytes(), type=RowFound)
+            known.error = found.error
+            found = known
+        note(found)
+        raise
+
+
+if __name__ == "__main__":
+    main()
+
+
+__all__ = ["LadderFound", "RowFound", "ToolFound", "measure", "statistics"]
