@@ -17,7 +17,7 @@ from ace_studio.engine.flow import Example, put_in_eval_mode
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.callables import CodeLibrary, Reference, describe_value
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
-from ace_studio.engine.load.tensors import find_state_dict, read_state_dict
+from ace_studio.engine.load.tensors import WRAPPINGS, find_state_dicts, read_state_dicts
 from ace_studio.engine.load.weights import load_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
@@ -67,7 +67,7 @@ def build_from_weights(job: BuildJob) -> Built:
             remedy="name the function that makes the module: entry = 'model.py:make_model'",
             where=str(job.path),
         )
-    weights = read_state_dict(job.path)
+    weights = read_state_dicts(job.path)
     built = build_from_entry(job)
     load_weights(built.module, weights, job.path, reporter=job.reporter)
     return built
@@ -78,10 +78,11 @@ def build_from_pickle(job: BuildJob) -> Built:
     if read_head(job.path).startswith(ZIP_MAGIC):
         open_archive(job.path).check_content()
     content = _unpickle(job)
-    if isinstance(content, nn.Module):
-        return _interpret(content, job, f"Loading {job.path.name}")
-    weights = find_state_dict(content)
-    if weights is not None and job.entry is not None:
+    module = _find_module(content)
+    if module is not None:
+        return _interpret(module, job, f"Loading {job.path.name}")
+    weights = find_state_dicts(content)
+    if weights and job.entry is not None:
         built = build_from_entry(job)
         load_weights(built.module, weights, job.path, reporter=job.reporter)
         return built
@@ -90,7 +91,7 @@ def build_from_pickle(job: BuildJob) -> Built:
         job.path,
         "holds no module",
         why=f"it holds {describe_value(content)}",
-        remedy=remedy if weights is not None else "save the module itself, or its state_dict()",
+        remedy=remedy if weights else "save the module itself, or its state_dict()",
     )
 
 
@@ -197,6 +198,14 @@ def _not_a_module(value: Any, doing: str) -> AceError:
 
 
 # --- whole-module pickles ---
+
+
+def _find_module(content: Any) -> nn.Module | None:
+    """The module that was saved, itself or under a usual key of a checkpoint; its running average comes last."""
+    if isinstance(content, nn.Module):
+        return content
+    values = [content.get(key) for key in WRAPPINGS] if isinstance(content, Mapping) else []
+    return next((value for value in values if isinstance(value, nn.Module)), None)
 
 
 def _unpickle_header(file: Any, **options: Any) -> Any:

@@ -14,7 +14,7 @@ from ace_studio.engine.load.callables import CodeFile, CodeLibrary, Reference, c
 from ace_studio.engine.load.identify import identify
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.sniff import bad_file, file_sha256
-from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_state_dict
+from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_state_dict, read_state_dicts
 from ace_studio.engine.load.torchvision_ops import make_importable, warn_if_standing_in
 from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.load.user_code import UserModules
@@ -32,6 +32,8 @@ class _Sources:
     source: Path
     loader: Loader
     weights: Path | None
+    weights_key: str
+    """Which of several state dicts, or below which prefix of the names; empty for what fits best."""
     entry: Reference | None
     roles: dict[str, Reference]
     """``tracing``, ``calibration``, ``evaluate`` -> the callable, for those that the recipe names."""
@@ -65,7 +67,8 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
     forbid_unsafe_loading()  # the user's code may have set it
     if sources.weights is not None:
         reporter.advance(None, sources.weights.name)
-        load_weights(built.module, read_state_dict(sources.weights), sources.weights, reporter=reporter)
+        states = read_state_dicts(sources.weights, key=sources.weights_key)
+        load_weights(built.module, states, sources.weights, reporter=reporter)
     warn_if_standing_in(reporter)
     files = _all_files(sources, library)
     return LoadedModel(
@@ -98,7 +101,7 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
         )
     source = (folder / recipe.model.source).resolve()
     loader = LOADERS[identify(source)]
-    weights = (folder / recipe.model.weights).resolve() if recipe.model.weights else None
+    weights, weights_key = _weights_file(recipe.model.weights, folder)
     if weights is not None:
         _check_weights(weights)
         if loader.name in ("safetensors", "state-dict"):
@@ -127,7 +130,16 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
     if is_python and entry is None:
         taken = [named.name for named in roles.values() if named.path == source]
         entry = Reference(source, choose_entry(code[source], taken=taken), "entry")
-    return _Sources(source, loader, weights, entry, roles, code)
+    return _Sources(source, loader, weights, weights_key, entry, roles, code)
+
+
+def _weights_file(text: str, folder: Path) -> tuple[Path | None, str]:
+    """``FILE`` or ``FILE:KEY`` -> the file and the key."""
+    path = (folder / text).resolve()
+    if not text or path.exists() or ":" not in path.name:
+        return (path if text else None), ""
+    name, _, key = path.name.rpartition(":")
+    return path.with_name(name), key
 
 
 def _check_weights(path: Path) -> None:

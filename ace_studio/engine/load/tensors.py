@@ -31,6 +31,7 @@ from ace_studio.engine.load.sniff import (
     reject_stand_ins,
     unknown_file,
 )
+from ace_studio.engine.load.state_match import StateDict
 from ace_studio.records.errors import AceError, ErrorCode
 
 _FREE_EXPANSION_BYTES = 64_000_000
@@ -73,37 +74,81 @@ def read_checkpoint(path: Path) -> Any:
 
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
-    """The named tensors of a weights file, taken out of the wrapping that training scripts put around them.
+    """The named tensors of a weights file: the first of `read_state_dicts`.
 
     Raises: AceError(BAD_FILE) as `read_checkpoint`, or if there is no mapping from names to tensors in it.
     """
-    found = find_state_dict(read_checkpoint(path))
-    if found is None:
+    return dict(read_state_dicts(path)[0].tensors)
+
+
+def read_state_dicts(path: Path, *, key: str = "") -> tuple[StateDict, ...]:
+    """Every table of names and tensors in a weights file, out of the wrapping that training scripts put around them.
+
+    Args:
+        path: The file.
+        key: Take only what lies below this key (``model_ema``, or dotted), or what begins with it as a prefix.
+
+    Raises: AceError(BAD_FILE) as `read_checkpoint`, or if there is none; AceError(NOT_FOUND) if the key is not there.
+    """
+    content = read_checkpoint(path)
+    found = find_state_dicts(content)
+    if not found:
         raise bad_file(
             path,
             "holds no state dict",
             why="there is no table of names and tensors in it",
             remedy="save it with torch.save(model.state_dict(), path)",
         )
-    return found
+    return _below(path, found, key) if key else found
 
 
-_WRAPPINGS = ("state_dict", "model_state_dict", "model", "module", "net", "network", "weights", "params", "ema")
+def _below(path: Path, found: tuple[StateDict, ...], key: str) -> tuple[StateDict, ...]:
+    named = tuple(state for state in found if state.place == key or state.place.startswith(f"{key}."))
+    if named:
+        return named
+    prefix = key.rstrip(".") + "."
+    for state in found:
+        below = {name: tensor for name, tensor in state.tensors.items() if name.startswith(prefix)}
+        if below:
+            return (StateDict(below, state.place),)
+    heads = {name.partition(".")[0] for state in found for name in state.tensors}
+    known = [*(state.place for state in found if state.place), *sorted(heads)]
+    raise AceError.of(
+        ErrorCode.NOT_FOUND,
+        f"{path.name} has no weights under '{key}'",
+        why="it has " + ", ".join(known[:12]) + (" ..." if len(known) > 12 else ""),
+        remedy=f"name one of them: '{path.name}:{known[0]}'",
+        where=str(path),
+    )
+
+
+WRAPPINGS = (
+    "state_dict", "model_state_dict", "model", "module", "net", "network", "weights", "params", "params_ema",
+    "generator", "ema", "model_ema", "ema_state_dict", "state_dict_ema", "ema_model", "model_ema_state_dict", "shadow",
+)  # fmt: skip
 """Keys under which training scripts keep the weights, the most telling first."""
+_NOT_WEIGHTS = ("optimizer", "optim", "lr_scheduler", "scheduler", "scaler", "callbacks", "loops")
 
 
-def find_state_dict(value: object, *, depth: int = 3) -> dict[str, Tensor] | None:
+def find_state_dict(value: object) -> dict[str, Tensor] | None:
     """The table of names and tensors in a checkpoint, itself or below the usual keys; None if there is none."""
+    found = find_state_dicts(value)
+    return dict(found[0].tensors) if found else None
+
+
+def find_state_dicts(value: object, *, depth: int = 3, place: str = "") -> tuple[StateDict, ...]:
+    """Every such table, those below the usual keys first, then those below others, then tensors beside other things."""
     if not isinstance(value, Mapping) or not value or depth == 0:
-        return None
+        return ()
     is_table = all(isinstance(name, str) for name in value)
     if is_table and all(isinstance(item, Tensor) for item in value.values()):
-        return dict(value)
-    for key in _WRAPPINGS:
-        if (found := find_state_dict(value.get(key), depth=depth - 1)) is not None:
-            return found
+        return (StateDict(dict(value), place),)
+    others = [key for key in value if isinstance(key, str) and key not in WRAPPINGS and key not in _NOT_WEIGHTS]
+    found: list[StateDict] = []
+    for key in (*WRAPPINGS, *others):
+        found += find_state_dicts(value.get(key), depth=depth - 1, place=f"{place}.{key}" if place else key)
     tensors = {name: item for name, item in value.items() if isinstance(item, Tensor)}
-    return tensors if is_table and tensors else None
+    return (*found, StateDict(tensors, place)) if is_table and tensors else tuple(found)
 
 
 def read_tensor(path: Path, *, name: str = "") -> Tensor:

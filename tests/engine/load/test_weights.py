@@ -6,9 +6,11 @@ import pytest
 import torch
 from torch import nn
 
+from ace_studio.engine.load.tensors import find_state_dicts, read_state_dicts
 from ace_studio.engine.load.weights import compare_states, load_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
+from tests.engine.load.samples import Plain, load, write_net
 
 
 def net() -> nn.Module:
@@ -93,3 +95,94 @@ def test_half_precision_weights_go_into_a_float_module(tmp_path):
     module = net()
     put(module, {name: tensor.half() for name, tensor in net().state_dict().items()}, tmp_path)
     assert module[0].weight.dtype is torch.float32
+
+
+def changed(weights, by=1.0):
+    return {name: tensor + by if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
+
+
+def with_prefix(prefix, weights):
+    return {prefix + name: tensor for name, tensor in weights.items()}
+
+
+def warned(reporter):
+    return {warning.code: warning.what for warning in reporter.warnings}
+
+
+def test_what_wrappers_put_into_the_middle_of_names_is_taken_out(tmp_path):
+    trained, module = net().state_dict(), nn.ModuleDict({"encoder": net()})
+    put(module, with_prefix("encoder._orig_mod.module.", trained), tmp_path)
+    assert is_equal(module["encoder"], trained)
+
+
+def test_a_factory_that_wraps_takes_weights_saved_without_the_wrapper(tmp_path):
+    trained, module = net().state_dict(), nn.ModuleDict({"head": nn.DataParallel(net())})
+    put(module, with_prefix("head.", trained), tmp_path)
+    assert is_equal(module["head"].module, trained)
+
+
+def test_what_a_training_script_keeps_beside_the_model_is_left_out_and_named(tmp_path):
+    trained, module, reporter = net().state_dict(), net(), Reporter()
+    put(module, {**with_prefix("model.", trained), "criterion.weight": torch.ones(3)}, tmp_path, reporter)
+    assert is_equal(module, trained)
+    assert "criterion.weight" in warned(reporter)["weights-left-out"]
+
+
+def test_a_small_model_does_not_fit_into_a_part_of_a_larger_one(tmp_path):
+    larger = nn.Sequential(*(nn.Linear(2, 2) for _ in range(4))).state_dict()
+    with pytest.raises(AceError) as caught:
+        put(nn.Linear(2, 2), larger, tmp_path)
+    assert "6 unknown to the model" in caught.value.problem.why
+
+
+def test_the_weights_themselves_come_before_their_running_average(tmp_path):
+    trained, module, reporter = net().state_dict(), net(), Reporter()
+    checkpoint = {"model_ema": changed(trained), "epoch": 3, "model": {"module": trained}}
+    put(module, find_state_dicts(checkpoint), tmp_path, reporter)
+    assert is_equal(module, trained)
+    assert "model_ema" in warned(reporter)["weights-choice"]
+    put(module, {**with_prefix("ema_model.", changed(trained)), **with_prefix("model.", trained)}, tmp_path)
+    assert is_equal(module, trained)
+
+
+def test_of_several_state_dicts_the_one_that_fits_counts(tmp_path):
+    trained, module = net().state_dict(), net()
+    checkpoint = {"model": nn.Linear(9, 9).state_dict(), "detector": with_prefix("module.", trained)}
+    put(module, find_state_dicts(checkpoint), tmp_path)
+    assert is_equal(module, trained)
+
+
+def test_the_key_of_a_state_dict_can_be_named(tmp_path):
+    trained = net().state_dict()
+    torch.save({"model": trained, "model_ema": changed(trained)}, tmp_path / "w.pt")
+    (state,) = read_state_dicts(tmp_path / "w.pt", key="model_ema")
+    assert torch.equal(state.tensors["0.bias"], trained["0.bias"] + 1)
+    torch.save(with_prefix("teacher.", trained), tmp_path / "w.pt")
+    assert set(read_state_dicts(tmp_path / "w.pt", key="teacher")[0].tensors) == set(with_prefix("teacher.", trained))
+    with pytest.raises(AceError, match="no weights under 'ema'") as caught:
+        read_state_dicts(tmp_path / "w.pt", key="ema")
+    assert "teacher" in caught.value.problem.why
+
+
+def test_a_recipe_names_the_key_after_the_file(tmp_path):
+    write_net(tmp_path)
+    trained = nn.ModuleDict({"linear": nn.Linear(2, 3)}).state_dict()
+    torch.save({"model": trained, "model_ema": changed(trained)}, tmp_path / "w.pt")
+    loaded = load(tmp_path, "net.py", entry="make_model", weights="w.pt:model_ema")
+    assert torch.equal(loaded.module.linear.bias, trained["linear.bias"] + 1)
+
+
+def test_the_difference_says_how_much_fits_and_which_name_is_nearest(tmp_path):
+    weights = net().state_dict()
+    weights["0.wight"] = weights.pop("0.weight")
+    with pytest.raises(AceError) as caught:
+        put(net(), weights, tmp_path)
+    problem = caught.value.problem
+    assert problem.why.startswith("6 of 7 match; 1 missing")
+    assert "0.weight may be 0.wight" in problem.why
+    assert "missing: 0.weight (nearest: 0.wight)" in problem.details
+
+
+def test_a_module_in_a_trusted_checkpoint_is_found_under_its_key(tmp_path):
+    torch.save({"epoch": 1, "ema": None, "model": Plain()}, tmp_path / "c.pt")
+    assert type(load(tmp_path, "c.pt").module) is Plain

@@ -1,0 +1,212 @@
+"""Finding the names of a module among the names of a file: wrappers, prefixes, and several state dicts in one file."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn.parameter import is_lazy
+
+_MOST_SHOWN = 6
+_MOST_PREFIXES = 24
+_DEEPEST_PREFIX = 4
+_LARGEST_TO_COMPARE = 3_000
+"""Nearest names are looked for among no more than this many; the search is quadratic."""
+_WRAPPERS = frozenset(
+    {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module", "_module"}
+)
+"""Parts of names that DataParallel, torch.compile, FSDP and their like put in, at any depth."""
+_HOMES = frozenset(
+    {"model", "net", "network", "backbone", "encoder", "student", "teacher", "generator", "module", "ema", "model_ema"}
+    | {"ema_model", "online_model", "averaged_model", "state_dict", "params", "base_model", "core"}
+)
+"""Parts of a training script that keep the model beside other things. Below other names, half the file must fit."""
+_AVERAGES = ("ema", "averaged", "swa")
+"""Words for running averages of weights; where both fit, the weights themselves are taken."""
+_COUNTER = "num_batches_tracked"
+"""Batch norms count batches since torch 0.4.1; older files lack the counters, and nothing needs them."""
+
+
+@dataclass(frozen=True)
+class StateDict:
+    """A table of names and tensors, and where it lay in its file."""
+
+    tensors: Mapping[str, Tensor]
+    place: str = ""
+    """Keys on the way to it, ``model_ema`` for example; empty if the file is the table itself."""
+
+
+@dataclass
+class StateDifference:
+    """How the names and shapes of a file differ from those of a module."""
+
+    missing: list[str] = field(default_factory=list)
+    """Names that the module has and the file lacks."""
+    unexpected: list[str] = field(default_factory=list)
+    """Names that the file has and the module lacks."""
+    reshaped: list[str] = field(default_factory=list)
+    """``name: [file's shape] in the file, [module's shape] in the model``."""
+    matched: int = 0
+    """How many names have the same shape on both sides."""
+    nearest: dict[str, str] = field(default_factory=dict)
+    """Missing name -> the unexpected name of the same shape that is written most like it."""
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.unexpected or self.reshaped)
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one line, each kind with its count and first names."""
+        parts = (
+            (self.missing, "missing in the file"),
+            (self.unexpected, "unknown to the model"),
+            (self.reshaped, "of another shape"),
+        )
+        said = [f"{len(names)} {words} ({shown(names)})" for names, words in parts if names]
+        wanted = self.matched + len(self.missing) + len(self.reshaped)
+        near = [f"{name} may be {other}" for name, other in self.nearest.items()]
+        return "; ".join([f"{self.matched} of {wanted} match", *said, *([shown(near, most=2)] if near else [])])
+
+    @property
+    def listing(self) -> str:
+        """Every name, one per line."""
+        missing = [f"{name} (nearest: {self.nearest[name]})" if name in self.nearest else name for name in self.missing]
+        groups = (("missing", missing), ("unexpected", self.unexpected), ("shape", self.reshaped))
+        return "\n".join(f"{title}: {name}" for title, names in groups for name in names)
+
+
+@dataclass(frozen=True)
+class Match:
+    """One way to read a state dict as the weights of a module."""
+
+    state: StateDict
+    tensors: Mapping[str, Tensor]
+    """Under the names of the module, those without a place included."""
+    prefix: str = ""
+    """What was taken off the names of the file."""
+    left_out: tuple[str, ...] = ()
+    """Names of the file outside of the prefix: parts of a training script, another copy of the weights."""
+    difference: StateDifference = field(default_factory=StateDifference)
+
+    @property
+    def rank(self) -> tuple[bool, int, bool, int]:
+        """Larger is better: complete, with most tensors in place, no running average, with least left out."""
+        words = f"{self.state.place}.{self.prefix}".lower()
+        is_average = any(word in words for word in _AVERAGES)
+        return (not self.difference, self.difference.matched, not is_average, -len(self.left_out))
+
+    def state_shape(self, name: str) -> torch.Size | None:
+        """Shape of a tensor by its name here or in the file."""
+        tensor = self.tensors.get(name, self.state.tensors.get(name))
+        return None if tensor is None else tensor.shape
+
+    @property
+    def words(self) -> str:
+        """Where in the file it was found: ``model_ema, below 'module.'``."""
+        below = f"below '{self.prefix}'" if self.prefix else ""
+        return ", ".join(word for word in (self.state.place, below) if word)
+
+
+def best_matches(states: Sequence[StateDict], wanted: Mapping[str, Tensor]) -> list[Match]:
+    """Every way to read the file, the best one first; of equal ones, the one found first.
+
+    Tried are the names as they are, without the parts that wrappers put in, below each prefix of the file, and with
+    the prefix that all names of the module share put on.
+    """
+    found: dict[tuple[str, str], Match] = {}
+    for state in states:
+        for match in _readings(state, wanted):
+            key = (state.place, match.prefix)
+            if key not in found or match.rank > found[key].rank:
+                found[key] = match
+            if not match.difference and not match.left_out:
+                break
+    return sorted(found.values(), key=lambda match: match.rank, reverse=True)
+
+
+def compare_states(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> StateDifference:
+    """What keeps the weights from fitting; falsy if nothing does. Lazy parameters fit any shape."""
+    difference = StateDifference(
+        missing=[name for name in wanted if name not in weights],
+        unexpected=[name for name in weights if name not in wanted],
+    )
+    for name, tensor in weights.items():
+        place = wanted.get(name)
+        if not isinstance(place, Tensor):
+            continue
+        if is_lazy(place) or tensor.shape == place.shape:
+            difference.matched += 1
+        else:
+            difference.reshaped.append(f"{name}: {list(tensor.shape)} in the file, {list(place.shape)} in the model")
+    return difference
+
+
+def with_nearest(match: Match, wanted: Mapping[str, Tensor]) -> StateDifference:
+    """The difference, with the names that a missing one may have in the file; they have the same shape."""
+    difference = match.difference
+    unexpected = difference.unexpected[:_LARGEST_TO_COMPARE]
+    nearest = {}
+    for name in difference.missing[:_MOST_SHOWN]:
+        alike = [other for other in unexpected if match.state_shape(other) == wanted[name].shape]
+        if close := difflib.get_close_matches(name, alike, n=1, cutoff=0.5):
+            nearest[name] = close[0]
+    return StateDifference(difference.missing, difference.unexpected, difference.reshaped, difference.matched, nearest)
+
+
+def shown(names: Sequence[str], *, most: int = _MOST_SHOWN) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+# --- ways to read the names ---
+
+
+def _readings(state: StateDict, wanted: Mapping[str, Tensor]) -> Iterator[Match]:
+    yield _match(state, {name: name for name in state.tensors}, wanted)
+    places = {_unwrapped(name): name for name in wanted}
+    for prefix in ("", *_prefixes(state.tensors)):
+        below = {name: _unwrapped(name.removeprefix(prefix)) for name in state.tensors if name.startswith(prefix)}
+        if len(set(below.values())) == len(below):
+            yield _match(state, {name: places.get(short, short) for name, short in below.items()}, wanted, prefix)
+    for prefix in _shared_prefixes(wanted):
+        yield _match(state, {name: prefix + name for name in state.tensors}, wanted)
+
+
+def _match(state: StateDict, names: Mapping[str, str], wanted: Mapping[str, Tensor], prefix: str = "") -> Match:
+    """The match under new names. Counters that the file lacks are the module's own."""
+    counters = {name: tensor for name, tensor in wanted.items() if name.endswith(_COUNTER)}
+    tensors = {**counters, **{new: state.tensors[old] for old, new in names.items()}}
+    left_out = tuple(name for name in state.tensors if name not in names)
+    difference = compare_states(tensors, wanted)
+    if len(left_out) > len(names) and prefix.partition(".")[0] not in _HOMES:
+        difference.unexpected += left_out  # a small model fits into many a large file
+    return Match(state, tensors, prefix, left_out, difference)
+
+
+def _unwrapped(name: str) -> str:
+    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+
+
+def _prefixes(names: Iterable[str]) -> list[str]:
+    """``a.``, ``a.b.``, ...: those with most names below them first."""
+    counts: Counter[str] = Counter()
+    for name in names:
+        parts = name.split(".")[:-1]
+        counts.update(".".join(parts[: depth + 1]) + "." for depth in range(min(len(parts), _DEEPEST_PREFIX)))
+    return [prefix for prefix, _ in counts.most_common(_MOST_PREFIXES)]
+
+
+def _shared_prefixes(names: Iterable[str]) -> Iterator[str]:
+    """``a.``, ``a.b.``, ... as far as every name begins so."""
+    listed = list(names)
+    prefix = ""
+    while listed:
+        head, dot, _ = listed[0][len(prefix) :].partition(".")
+        prefix += head + dot
+        if not dot or not all(name.startswith(prefix) for name in listed):
+            return
+        yield prefix
