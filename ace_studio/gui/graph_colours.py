@@ -18,6 +18,9 @@ _HIGH_CONTRAST = replace(
     text_dim="#e0e0e0",
     edge="#d0d0d0",
     accent="#ffe14d",
+    seam="#ffd166",
+    piece="#ffffff",
+    eager="#ff9d96",
     panel="#000000",
     panel_border="#b0b0b0",
 )

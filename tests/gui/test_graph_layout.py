@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ace_studio.gui.graph_layout import Arrangement, PieceKind, build_hierarchy
 from ace_studio.gui.graph_layout.layered import BlockProblem, Edge, lay_out
 from ace_studio.gui.graph_layout.sizes import detail_of, short_dtype, short_op
-from tests.gui.graph_tables import large_table, layered_table, table_of, tables
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.graph import OpKind
+from tests.gui.graph_tables import large_table, layered_table, partial_capture, table_of, tables
 
+PROBLEM = Problem(code=ErrorCode.WRONG_CAPTURE, what="it does not match eager")
 relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -316,3 +320,43 @@ def test_operators_are_shortened_for_their_boxes(op, short):
 def test_shapes_and_types_are_shortened_for_their_boxes():
     assert short_dtype("bfloat16") == "bf16"
     assert detail_of(layered_table(1), 2) == "1×8×4×4 · f32"
+
+
+# --- a capture in pieces ---
+
+
+def test_pieces_are_blocks_of_their_own_with_the_breaks_between_them():
+    table, capture = partial_capture(3)
+    tree = build_hierarchy(table, pieces=capture.pieces)
+    names = [
+        tree.names[node - tree.root] if node >= tree.root else table.op_id[node] for node in tree.children(tree.root)
+    ]
+    assert names == ["x", "p0 · stage0", "break_0", "p1 · stage1", "break_1", "p2 · stage2", "output"]
+    assert [piece for piece in tree.pieces if piece >= 0] == [0, 1, 2]
+    assert [tree.ops_inside[tree.root + at] for at, piece in enumerate(tree.pieces) if piece >= 0] == [6, 6, 6]
+
+
+def test_identical_layers_inside_a_piece_are_folded_and_pieces_with_breaks_between_are_not():
+    table, capture = partial_capture(4, ops=12, layers=4)
+    tree = build_hierarchy(table, pieces=capture.pieces)
+    assert tree.repeats.count(4) == 4
+    assert sum(piece >= 0 for piece in tree.pieces) == 4
+    assert not tree.repeats[0]
+
+
+def test_a_piece_that_stays_eager_is_not_folded_with_captured_ones():
+    table, capture = partial_capture(6)
+    # Without breaks between them, as when every submodule is captured alone.
+    rows = [row for row, kind in enumerate(table.kind) if kind is not OpKind.BREAK]
+    place = {row: at for at, row in enumerate(rows)}
+    columns = ("op_id", "kind", "op", "shape", "dtype", "device", "file", "line", "flops", "weight_bytes",
+               "output_bytes", "piece")  # fmt: skip
+    kept = {name: tuple(getattr(table, name)[row] for row in rows) for name in columns}
+    links = [pair for pair in zip(table.edge_source, table.edge_target, strict=True) if set(pair) <= set(place)]
+    whole = replace(
+        table, **kept, module=tuple("same" for _ in rows),
+        edge_source=tuple(place[source] for source, _ in links), edge_target=tuple(place[to] for _, to in links),
+    )  # fmt: skip
+    assert build_hierarchy(whole, pieces=capture.pieces).repeats.count(6) == 1
+    broken = tuple(replace(one, error=PROBLEM) if at == 3 else one for at, one in enumerate(capture.pieces))
+    assert build_hierarchy(whole, pieces=broken).repeats.count(3) == 1

@@ -6,6 +6,7 @@ nodes at once: about 10 ms for 50,000 rows, so nothing has to be patched when a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from ace_studio.gui.graph_layout.layered import BlockLayout, BlockProblem, Edge,
 from ace_studio.gui.graph_layout.lifting import Links, lift_edges
 from ace_studio.gui.graph_layout.sizes import FRAME_BOTTOM, FRAME_SIDE, TITLE_HEIGHT, node_sizes
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.results import PieceReport
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,10 +63,10 @@ class Scene:
 class Arrangement:
     """The state of one graph's picture: open blocks and their layouts."""
 
-    def __init__(self, table: GraphTable, tree: Hierarchy | None = None) -> None:
+    def __init__(self, table: GraphTable, tree: Hierarchy | None = None, *, pieces: Sequence[PieceReport] = ()) -> None:
         """Start with every block but the root closed."""
         self.table = table
-        self.tree = tree or build_hierarchy(table)
+        self.tree = tree or build_hierarchy(table, pieces=pieces)
         source = np.array(table.edge_source, dtype=np.int64)
         target = np.array(table.edge_target, dtype=np.int64)
         self._lifted = lift_edges(self.tree, source, target)

@@ -3,10 +3,13 @@
 Nodes are numbered: rows of the table keep their index, the root is ``row_count`` and the other blocks follow it.
 Three things make the tree fit for looking at: a module with one op is that op, a module whose only content is
 another module is merged with it, and a run of identical sibling layers becomes one block marked xN.
+
+A graph in pieces has a block per piece under the root, with the modules inside; breaks lie between them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.results import PieceReport
 
 Ints = npt.NDArray[np.int64]
 
@@ -22,6 +26,9 @@ MAX_DEPTH = 48
 
 CONTAINERS = frozenset({"", "ModuleList", "ModuleDict"})
 """Classes without a forward of their own."""
+
+NAME_GAP = " · "
+"""Between the name of a piece and that of the module it is."""
 
 MIN_STACK = 3
 """So many identical neighbours are shown as one block."""
@@ -56,6 +63,8 @@ class Hierarchy:
     """[blocks] class name; empty if unknown."""
     repeats: tuple[int, ...]
     """[blocks] how many identical layers a block stands for; 0 for an ordinary one."""
+    pieces: tuple[int, ...]
+    """[blocks] index of the piece that a block is; -1 for modules."""
     row_names: tuple[str, ...]
     """[rows] name of the module a row stands for alone, such as ``conv1``; empty otherwise."""
 
@@ -110,31 +119,34 @@ class _Tree:
     paths: list[str] = field(default_factory=lambda: [""])
     types: list[str] = field(default_factory=lambda: [""])
     repeats: list[int] = field(default_factory=lambda: [0])
+    pieces: list[int] = field(default_factory=lambda: [-1])
     children: list[list[int]] = field(default_factory=lambda: [[]])
 
-    def add(self, *, name: str, path: str, module_type: str, repeats: int = 0) -> int:
+    def add(self, *, name: str, path: str, module_type: str, repeats: int = 0, piece: int = -1) -> int:
         self.names.append(name)
         self.paths.append(path)
         self.types.append(module_type)
         self.repeats.append(repeats)
+        self.pieces.append(piece)
         self.children.append([])
         return len(self.names) - 1
 
 
-def build_hierarchy(table: GraphTable, *, fold_identical: bool = True) -> Hierarchy:
+def build_hierarchy(table: GraphTable, *, fold_identical: bool = True, pieces: Sequence[PieceReport] = ()) -> Hierarchy:
     """The tree of blocks of a table.
 
     Args:
         table: The captured graph.
         fold_identical: Whether runs of identical layers become one block.
+        pieces: Names and fates of the pieces, if the graph is in pieces.
     """
-    tree = _plant(table)
+    tree = _plant(table, pieces)
     _dissolve_scattered(tree)
     row_names = [""] * len(table)
     order = _preorder(tree)
     for block in reversed(order):
         _tidy_children(tree, block, row_names)
-    signatures = _Signatures(table, tree)
+    signatures = _Signatures(table, tree, eager=frozenset(at for at, one in enumerate(pieces) if one.error))
     for block in reversed(_preorder(tree)):
         if fold_identical:
             _fold_runs(tree, block, signatures)
@@ -142,29 +154,36 @@ def build_hierarchy(table: GraphTable, *, fold_identical: bool = True) -> Hierar
     return _columns(table, tree, signatures, tuple(row_names))
 
 
-def _plant(table: GraphTable) -> _Tree:
-    """Blocks for every prefix of every module path, each with its rows and blocks in order of first row."""
+def _plant(table: GraphTable, pieces: Sequence[PieceReport]) -> _Tree:
+    """Blocks for every piece and every prefix of every module path, each with its content in order of first row."""
     tree = _Tree()
     tree.types[0] = tree.names[0] = table.name
     types = dict(zip(table.module_paths, table.module_types, strict=False))
-    by_path: dict[str, int] = {"": 0}
+    by_path: dict[tuple[int, str], int] = {(-1, ""): 0}
 
-    def block_of(path: str) -> int:
-        block = by_path.get(path)
+    def block_of(piece: int, path: str) -> int:
+        block = by_path.get((piece, path))
         if block is not None:
             return block
         parts = path.split(".")
-        if len(parts) > MAX_DEPTH:
-            block = block_of(".".join(parts[:MAX_DEPTH]))
+        if not path:
+            name = pieces[piece].name if piece < len(pieces) else f"p{piece}"
+            block = tree.add(name=name, path=name, module_type="", piece=piece)
+            tree.children[0].append(-1 - block)
+        elif len(parts) > MAX_DEPTH:
+            block = block_of(piece, ".".join(parts[:MAX_DEPTH]))
         else:
-            parent = block_of(".".join(parts[:-1]))
+            parent = block_of(piece, ".".join(parts[:-1]))
             block = tree.add(name=parts[-1], path=path, module_type=types.get(path, ""))
             tree.children[parent].append(-1 - block)
-        by_path[path] = block
+        by_path[piece, path] = block
         return block
 
     for row, path in enumerate(table.module):
-        tree.children[block_of(path)].append(row)
+        piece = table.piece[row] if table.piece else -1
+        # What belongs to no piece of a graph in pieces lies between them.
+        is_between = bool(table.piece) and piece < 0
+        tree.children[block_of(piece, "" if is_between else path)].append(row)
     return tree
 
 
@@ -187,7 +206,7 @@ def _dissolve_scattered(tree: _Tree) -> None:
     for block in reversed(_preorder(tree)):
         for at in range(len(tree.children[block]) - 1, -1, -1):
             child = tree.children[block][at]
-            if child >= 0 or tree.types[-1 - child] not in CONTAINERS:
+            if child >= 0 or tree.types[-1 - child] not in CONTAINERS or tree.pieces[-1 - child] >= 0:
                 continue
             first, last, count = spans[-1 - child]
             if count != last - first + 1:
@@ -209,6 +228,9 @@ def _tidy_children(tree: _Tree, block: int, row_names: list[str]) -> None:
         if child >= 0:
             continue
         inner = tree.children[-1 - child]
+        if tree.pieces[-1 - child] >= 0:
+            _name_after_content(tree, -1 - child)
+            continue
         if len(inner) != 1:
             continue
         name = tree.names[-1 - child]
@@ -219,11 +241,22 @@ def _tidy_children(tree: _Tree, block: int, row_names: list[str]) -> None:
             tree.names[-1 - only] = f"{name}.{tree.names[-1 - only]}"
 
 
+def _name_after_content(tree: _Tree, piece: int) -> None:
+    """A piece whose only content is a module takes its content and says its name; it stays a block of its own."""
+    inner = tree.children[piece]
+    if len(inner) == 1 and inner[0] < 0:
+        only = -1 - inner[0]
+        tree.names[piece] = f"{tree.names[piece]}{NAME_GAP}{tree.names[only]}"
+        tree.types[piece] = tree.types[only]
+        tree.children[piece] = tree.children[only]
+
+
 class _Signatures:
     """Small numbers that are equal for nodes that look the same inside."""
 
-    def __init__(self, table: GraphTable, tree: _Tree) -> None:
+    def __init__(self, table: GraphTable, tree: _Tree, *, eager: frozenset[int]) -> None:
         self._tree = tree
+        self._eager = eager
         self._numbers: dict[object, int] = {}
         self._blocks: dict[int, int] = {}
         rows = zip(table.op, table.shape, table.dtype, strict=True)
@@ -236,7 +269,9 @@ class _Signatures:
         known = self._blocks.get(block)
         if known is None:
             inside = tuple(self.of(child) for child in self._tree.children[block])
-            key = (self._tree.types[block], self._tree.repeats[block], inside)
+            piece = self._tree.pieces[block]
+            kind = (piece >= 0, piece in self._eager)
+            key = (self._tree.types[block], self._tree.repeats[block], kind, inside)
             known = self._blocks[block] = self._numbers.setdefault(key, len(self._numbers))
         return known
 
@@ -267,7 +302,7 @@ def _fold_runs(tree: _Tree, block: int, signatures: _Signatures) -> None:
 
 def _stack(tree: _Tree, run: list[int]) -> int:
     """A new block around a run of identical blocks."""
-    first, last = tree.names[-1 - run[0]], tree.names[-1 - run[-1]]
+    first, last = (tree.names[-1 - run[at]].partition(NAME_GAP)[0] for at in (0, -1))
     stem = tree.paths[-1 - run[0]].removesuffix(first)
     stack = tree.add(
         name=f"{first}-{last}",
@@ -317,6 +352,7 @@ def _columns(table: GraphTable, tree: _Tree, signatures: _Signatures, row_names:
         paths=tuple(tree.paths[block] for block in order),
         types=tuple(tree.types[block] for block in order),
         repeats=tuple(tree.repeats[block] for block in order),
+        pieces=tuple(tree.pieces[block] for block in order),
         row_names=row_names,
     )
 

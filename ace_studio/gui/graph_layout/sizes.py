@@ -11,6 +11,8 @@ from ace_studio.records.graph import GraphTable, OpKind
 OP_HEIGHT = 46.0
 PORT_HEIGHT = 38.0
 BLOCK_HEIGHT = 74.0
+SEAM_WIDTH, SEAM_HEIGHT = 400.0, 44.0
+"""Of the box of a break: room for its reason."""
 STACK_LEAF = 5.0
 """How far each card of a folded run of layers peeps out behind the one before."""
 
@@ -64,6 +66,9 @@ def node_sizes(table: GraphTable, tree: Hierarchy) -> tuple[npt.NDArray[np.float
     heights = np.empty(tree.node_count)
     known: dict[tuple[int, int], float] = {}
     for row in range(len(table)):
+        if table.kind[row] is OpKind.BREAK:
+            widths[row], heights[row] = SEAM_WIDTH, SEAM_HEIGHT
+            continue
         title, name = title_of(table, row), tree.row_names[row]
         first = len(title) * CHARACTER + (len(name) * SMALL_CHARACTER + 10 if name else 0)
         key = (int(first), len(detail_of(table, row)))

@@ -10,6 +10,7 @@ from ace_studio.gui.graph_layout.hierarchy import Ints
 from ace_studio.gui.graph_layout.sizes import STACK_LEAF
 from ace_studio.gui.graph_view.colours import blend, luminance, text_on
 from ace_studio.gui.graph_view.primitives import draw_rects
+from ace_studio.gui.graph_view.seams import draw_seam, hatch, piece_pen
 from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, IMAGE_BELOW, ROUND_FROM, TEXT_FROM, Stage
 
 MAX_ROUND = 900
@@ -28,16 +29,28 @@ def draw_boxes(stage: Stage) -> None:
     if stage.op_height < IMAGE_BELOW and stage.culls:
         _draw_image(stage, rects, style, fills=fills)
     else:
-        _fill(stage, (boxes, rects), style, fills=fills)
+        is_seam = _are_seams(stage, boxes)
+        plain, at = (boxes[~is_seam], rects[~is_seam]), style[~is_seam]
+        _fill(stage, plain, at, fills=fills)
         if stage.op_height >= TEXT_FROM:
-            _write(stage, (boxes, rects), style, fills=fills)
+            _write(stage, plain, at, fills=fills)
+        for box, rect in zip(boxes[is_seam].tolist(), rects[is_seam], strict=True):
+            draw_seam(stage, box, rect)
     _outline_marked(stage, boxes, rects)
+
+
+def _are_seams(stage: Stage, boxes: Ints) -> np.ndarray:
+    """Which boxes are breaks."""
+    rows = boxes < stage.picture.tree.root
+    found = np.zeros(len(boxes), dtype=bool)
+    found[rows] = stage.picture.partial.is_break[boxes[rows]]
+    return found
 
 
 def _styles(stage: Stage, boxes: Ints) -> tuple[list[str], np.ndarray]:
     """The fills in use, and the fill of each box: categories, then the block's, then each of these dimmed."""
     picture, colours = stage.picture, stage.colours
-    plain = [*picture.colouring.colours, colours.block]
+    plain = [*picture.colouring.colours, colours.seam, colours.block]
     ground = colours.frames[0] if len(picture.scene.frames) else colours.background
     fills = plain + [blend(fill, ground, share=DIM) for fill in plain]
     style = np.full(len(boxes), len(plain) - 1)
@@ -47,6 +60,7 @@ def _styles(stage: Stage, boxes: Ints) -> tuple[list[str], np.ndarray]:
     if stage.op_height < TEXT_FROM:
         mix = picture.mix[boxes[~rows] - picture.tree.root]
         style[~rows] = np.where(mix.any(axis=1), mix.argmax(axis=1) if mix.size else 0, len(plain) - 1)
+    style[_are_seams(stage, boxes)] = len(plain) - 2
     style[picture.dimmed(boxes)] += len(plain)
     return fills, style
 
@@ -91,6 +105,20 @@ def _fill(stage: Stage, drawn: tuple[Ints, np.ndarray], style: np.ndarray, *, fi
                 painter.drawRoundedRect(QRectF(*rects[at]), radius, radius)
         else:
             draw_rects(painter, rects[same])
+    if stage.picture.partial:
+        _outline_pieces(stage, boxes, rects, radius if rounded else 0.0)
+
+
+def _outline_pieces(stage: Stage, boxes: Ints, rects: np.ndarray, radius: float) -> None:
+    """Closed pieces have a stronger edge; those that stay eager are hatched."""
+    for at in np.flatnonzero(boxes >= stage.picture.tree.root):
+        pen = piece_pen(stage, int(boxes[at]))
+        if pen is not None:
+            if int(boxes[at]) in stage.picture.partial.eager_blocks:
+                hatch(stage, QRectF(*rects[at]), radius)
+            stage.painter.setPen(pen)
+            stage.painter.setBrush(Qt.BrushStyle.NoBrush)
+            stage.painter.drawRoundedRect(QRectF(*rects[at]), radius, radius)
 
 
 def _border(stage: Stage, fill: str) -> QPen:

@@ -29,6 +29,12 @@ class GraphColours:
     """Selection, and the edges at it."""
     match: str
     """What a search found."""
+    seam: str
+    """Breaks: the line between two pieces, and its number."""
+    piece: str
+    """Edge of a piece."""
+    eager: str
+    """Hatching of a piece that stays eager."""
     panel: str
     """Fill of the map, the legend and the search field."""
     panel_border: str
@@ -49,6 +55,9 @@ DARK = GraphColours(
     edge="#667085",
     accent="#5cb3ff",
     match="#ffc53d",
+    seam="#f2a33c",
+    piece="#8fa3c4",
+    eager="#ff8f87",
     panel="#1f232b",
     panel_border="#3c4352",
     families=(
@@ -77,6 +86,9 @@ LIGHT = GraphColours(
     edge="#8a96a8",
     accent="#0b6bcb",
     match="#d97a00",
+    seam="#b85c00",
+    piece="#5f7492",
+    eager="#b3261e",
     panel="#ffffff",
     panel_border="#c3ccd9",
     families=(
@@ -216,6 +228,7 @@ def family_colouring(table: GraphTable, colours: GraphColours) -> Colouring:
     value_of = {
         op_id: families[op] if kind is OpKind.OP else _BORDER
         for op_id, op, kind in zip(table.op_id, table.op, table.kind, strict=True)
+        if kind is not OpKind.BREAK
     }
     return Colouring(
         label="kind of op",

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QIcon, QPainter, QPen, QPixmap
-from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QIcon, QPainter, QPen, QPixmap, QPolygonF
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.graph_view.colours import Colouring, GraphColours, text_on
+from ace_studio.gui.graph_view.partial import Partial
 
 SWATCH = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegendNote:
+    """A look that does not depend on the colouring: a break, a piece, a piece that stays eager."""
+
+    shape: str
+    """``diamond``, ``frame`` or ``hatch``."""
+    colour: str
+    text: str
+
+
+def legend_notes(partial: Partial, colours: GraphColours) -> tuple[LegendNote, ...]:
+    """What the legend says about a graph in pieces; nothing for a whole one."""
+    breaks, pieces, eager = len(partial.seams), len(partial.piece_of_block), len(partial.eager_blocks)
+    notes = (
+        (breaks, LegendNote(shape="diamond", colour=colours.seam, text=f"break: Python runs here  {breaks}")),
+        (pieces - eager, LegendNote(shape="frame", colour=colours.piece, text=f"captured piece  {pieces - eager}")),
+        (eager, LegendNote(shape="hatch", colour=colours.eager, text=f"piece that stays eager  {eager}")),
+    )
+    return tuple(note for count, note in notes if count)
 
 
 class Legend(QWidget):
@@ -34,6 +59,7 @@ class Legend(QWidget):
         self._box.setSpacing(1)
         self._box.addWidget(self._title)
         self._entries: dict[int, QToolButton] = {}
+        self._notes: list[QWidget] = []
         self.setAccessibleName("Legend")
         self.hide()
 
@@ -47,18 +73,31 @@ class Legend(QWidget):
         """The switches by category index."""
         return dict(self._entries)
 
-    def show_colouring(self, colouring: Colouring, category: np.ndarray, *, colours: GraphColours) -> None:
+    @property
+    def has_content(self) -> bool:
+        """Whether there is anything to explain."""
+        return bool(self._entries or self._notes)
+
+    def show_colouring(
+        self,
+        colouring: Colouring,
+        category: np.ndarray,
+        *,
+        colours: GraphColours,
+        notes: Sequence[LegendNote] = (),
+    ) -> None:
         """Make an entry for every category that some op has.
 
         Args:
             colouring: What the colours mean.
             category: [rows] category of each row, -1 for none.
             colours: Of the theme.
+            notes: What is there besides.
         """
-        for button in self._entries.values():
-            self._box.removeWidget(button)
-            button.hide()
-            button.deleteLater()
+        for old in (*self._entries.values(), *self._notes):
+            self._box.removeWidget(old)
+            old.hide()
+            old.deleteLater()
         self._entries.clear()
         self._colours = colours
         self._name = colouring.label[:1].upper() + colouring.label[1:]
@@ -70,15 +109,31 @@ class Legend(QWidget):
         for at in np.flatnonzero(counts):
             self._entries[int(at)] = button = self._entry(colouring, int(at), count=int(counts[at]))
             self._box.addWidget(button)
-        self.setVisible(bool(self._entries))
+        self._notes = [self._note(note) for note in notes]
+        for line in self._notes:
+            self._box.addWidget(line)
+        self.setVisible(self.has_content)
         self._fold()
+
+    def _note(self, note: LegendNote) -> QWidget:
+        line = QWidget(self)
+        picture, words = QLabel(line), QLabel(note.text, line)
+        picture.setPixmap(_note_icon(note, self.devicePixelRatioF()))
+        if self._colours is not None:
+            words.setStyleSheet(f"color: {self._colours.text}; background: transparent")
+        layout = QHBoxLayout(line)
+        layout.setContentsMargins(3, 1, 5, 1)
+        layout.setSpacing(4)
+        layout.addWidget(picture)
+        layout.addWidget(words, 1)
+        return line
 
     def _fold(self) -> None:
         """Show the entries or only the title."""
         is_open = self._title.isChecked()
         self._title.setText(f"{self._name}  {'▾' if is_open else '▸'}")
-        for button in self._entries.values():
-            button.setVisible(is_open)
+        for entry in (*self._entries.values(), *self._notes):
+            entry.setVisible(is_open)
         self._box.activate()
         self.resize(self.sizeHint())
         self.resized.emit()
@@ -143,3 +198,27 @@ class Legend(QWidget):
         painter.setBrush(plate)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 7, 7)
         painter.end()
+
+
+def _note_icon(note: LegendNote, ratio: float) -> QPixmap:
+    pixmap = QPixmap(QSize(SWATCH, SWATCH) * ratio)
+    pixmap.setDevicePixelRatio(ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    colour = QColor(note.colour)
+    middle, square = SWATCH / 2, QRectF(1.5, 2.5, SWATCH - 3, SWATCH - 5)
+    if note.shape == "diamond":
+        painter.setPen(QPen(colour, 1.2, Qt.PenStyle.DashLine))
+        painter.drawLine(QPointF(0, middle), QPointF(SWATCH, middle))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour)
+        corners = ((middle, 2), (SWATCH - 2, middle), (middle, SWATCH - 2), (2, middle))
+        painter.drawPolygon(QPolygonF([QPointF(*corner) for corner in corners]))
+    else:
+        is_eager = note.shape == "hatch"
+        painter.setPen(QPen(colour, 1.4, Qt.PenStyle.DotLine if is_eager else Qt.PenStyle.SolidLine))
+        painter.setBrush(QBrush(colour, Qt.BrushStyle.BDiagPattern) if is_eager else Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(square, 2, 2)
+    painter.end()
+    return pixmap

@@ -89,6 +89,10 @@ class Minimap(QWidget):
         for kind in np.unique(category[scene.boxes]):
             painter.setBrush(QColor(picture.colouring.colours[kind] if kind >= 0 else colours.block_border))
             draw_rects(painter, rects(scene.boxes[category[scene.boxes] == kind]))
+        painter.setBrush(QColor(colours.seam))
+        for _, left, right, middle in picture.seam_spans.tolist():
+            start, y = camera.to_screen(left, middle)
+            painter.drawRect(QRectF(start, y - 0.8, (right - left) * camera.scale, 1.6))
         painter.end()
         return pixmap
 

@@ -8,6 +8,7 @@ from ace_studio.gui.graph_view.boxes import draw_boxes
 from ace_studio.gui.graph_view.colours import GraphColours
 from ace_studio.gui.graph_view.frames import draw_frame_names, draw_frames
 from ace_studio.gui.graph_view.lines import draw_lines
+from ace_studio.gui.graph_view.seams import draw_seam_lines
 from ace_studio.gui.graph_view.stage import LINES_FROM, Stage
 from ace_studio.gui.graph_view.texts import TextCache
 
@@ -18,6 +19,7 @@ EMPTY_HINT = "Open a model and trace it; its graph appears here."
 def paint_scene(stage: Stage) -> None:
     """Draw everything of one frame, back to front."""
     stage.texts.begin_frame()
+    draw_seam_lines(stage)
     draw_frames(stage)
     if stage.op_height >= LINES_FROM:
         draw_lines(stage)

@@ -10,7 +10,9 @@ import numpy.typing as npt
 from ace_studio.gui.graph_layout import Arrangement, Hierarchy, Scene
 from ace_studio.gui.graph_layout.sizes import detail_of, title_of
 from ace_studio.gui.graph_view.colours import Colouring
+from ace_studio.gui.graph_view.partial import Partial
 from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.results import CaptureReport
 
 Mask = npt.NDArray[np.bool_]
 
@@ -25,14 +27,16 @@ def _bounds_of(pieces: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32]
 class Picture:
     """One graph as it is shown now."""
 
-    def __init__(self, table: GraphTable, colouring: Colouring) -> None:
-        """Open as many blocks as stay readable."""
+    def __init__(self, table: GraphTable, colouring: Colouring, capture: CaptureReport | None = None) -> None:
+        """Open as many blocks as stay readable. The report names the breaks and the pieces, if there are any."""
         self.table = table
-        self.arrangement = Arrangement(table)
+        self.arrangement = Arrangement(table, pieces=capture.pieces if capture is not None else ())
         self.arrangement.open_readably()
         self.tree: Hierarchy = self.arrangement.tree
+        self.partial = Partial(table, self.tree, capture)
         self.scene: Scene = self.arrangement.scene()
         self.piece_bounds = _bounds_of(self.scene.pieces)
+        self.seam_spans = self.partial.spans(self.scene)
         self.selected: Mask = np.zeros(len(table), dtype=bool)
         self.matched: Mask = np.zeros(len(table), dtype=bool)
         self.version = 0
@@ -107,6 +111,7 @@ class Picture:
         """Make the scene anew after blocks were opened or closed."""
         self.scene = self.arrangement.scene()
         self.piece_bounds = _bounds_of(self.scene.pieces)
+        self.seam_spans = self.partial.spans(self.scene)
         self.version += 1
 
     def titles(self, node: int) -> tuple[str, str]:
@@ -117,10 +122,14 @@ class Picture:
         return known
 
     def _make_titles(self, node: int) -> tuple[str, str]:
+        if node in self.partial.seams:
+            seam = self.partial.seams[node]
+            return f"break {seam.number}" if seam.number else "break", seam.about.reason
         if node < self.tree.root:
             return title_of(self.table, node), detail_of(self.table, node)
         at = node - self.tree.root
-        return self.tree.names[at] or "model", self.tree.types[at]
+        kind = "stays eager" if node in self.partial.eager_blocks else self.tree.types[at]
+        return self.tree.names[at] or "model", kind
 
     def node_at(self, x: float, y: float) -> int:
         """The box under a point, else the innermost open block, else -1."""

@@ -8,6 +8,7 @@ columns must contain.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from ace_studio.gui.graph_layout.sizes import short_dtype
 from ace_studio.records.graph import GraphTable
@@ -18,8 +19,8 @@ COLUMNS = ("name", "op", "module", "shape", "dtype", "device")
 class SearchIndex:
     """The columns of one graph in lower case; made once per graph, on the first search."""
 
-    def __init__(self, table: GraphTable) -> None:
-        """Index a graph."""
+    def __init__(self, table: GraphTable, more: Mapping[int, str] | None = None) -> None:
+        """Index a graph. ``more`` are words of single rows that no column holds, such as the reason of a break."""
         both = {name: f"{name} {short_dtype(name)}".lower() for name in set(table.dtype)}
         self._columns: dict[str, list[str]] = {
             "name": [text.lower() for text in table.op_id],
@@ -30,6 +31,8 @@ class SearchIndex:
             "device": [text.lower() for text in table.device],
         }
         self._all = ["\t".join(texts) for texts in zip(*self._columns.values(), strict=True)]
+        for row, words in (more or {}).items():
+            self._all[row] += f"\t{words.lower()}"
 
     def find(self, query: str) -> list[int]:
         """Rows that match, in order; none for an empty query.

@@ -22,11 +22,29 @@ def count_text(count: float, unit: str) -> str:
 
 def tooltip_of(picture: Picture, node: int) -> str:
     """Rich text; every name from the model is escaped."""
-    title, rows = _op_facts(picture, node) if node < picture.tree.root else _block_facts(picture, node)
+    if node in picture.partial.seams:
+        title, rows = _seam_facts(picture, node)
+    elif node < picture.tree.root:
+        title, rows = _op_facts(picture, node)
+    else:
+        title, rows = _block_facts(picture, node)
     cells = "".join(
         f"<tr><td style='padding-right:10px'>{name}</td><td>{escape(value)}</td></tr>" for name, value in rows if value
     )
     return f"<b>{escape(title)}</b><table>{cells}</table>"
+
+
+def _seam_facts(picture: Picture, row: int) -> tuple[str, list[tuple[str, str]]]:
+    seam = picture.partial.seams[row]
+    about = seam.about
+    return f"Break {seam.number or ''}: {about.reason}", [
+        ("line", seam.place),
+        ("code", about.code.strip()),
+        ("module", about.module),
+        ("met", f"{about.count} times" if about.count > 1 else ""),
+        ("costs", f"{about.ops_left_eager} ops run eagerly" if about.ops_left_eager else ""),
+        ("hint", about.hint),
+    ]
 
 
 def _op_facts(picture: Picture, row: int) -> tuple[str, list[tuple[str, str]]]:
@@ -53,8 +71,12 @@ def _block_facts(picture: Picture, block: int) -> tuple[str, list[tuple[str, str
     tree, at = picture.tree, block - picture.tree.root
     rows = picture.rows_inside(block)
     repeats = tree.repeats[at]
+    piece = picture.partial.piece(block)
+    error = piece.error if piece is not None else None
     return tree.paths[at] or picture.table.name, [
         ("class", tree.types[at]),
+        ("piece", f"{piece.name}, called {piece.calls} time{'' if piece.calls == 1 else 's'}" if piece else ""),
+        ("stays eager", " ".join(part for part in (error.what, error.why) if part) if error else ""),
         ("identical", f"{repeats} layers" if repeats else ""),
         ("ops", f"{int(tree.ops_inside[block]):,}"),
         ("computes", _total(picture.table, rows.tolist(), "flops", "FLOP")),

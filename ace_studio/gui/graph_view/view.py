@@ -16,7 +16,7 @@ from ace_studio.gui.graph_view.canvas import GraphCanvas
 from ace_studio.gui.graph_view.colours import DARK, Colouring, GraphColours, family_colouring
 from ace_studio.gui.graph_view.export import export_picture
 from ace_studio.gui.graph_view.keys import frame_selected
-from ace_studio.gui.graph_view.legend import Legend
+from ace_studio.gui.graph_view.legend import Legend, legend_notes
 from ace_studio.gui.graph_view.menu import fill_menu
 from ace_studio.gui.graph_view.minimap import Minimap
 from ace_studio.gui.graph_view.paths import shortest_path
@@ -25,6 +25,7 @@ from ace_studio.gui.graph_view.search import SearchIndex
 from ace_studio.gui.graph_view.search_bar import SearchBar
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.results import CaptureReport
 
 OVERLAY_GAP = 12
 MIN_MAP_WIDTH = 520
@@ -117,12 +118,15 @@ class GraphView(QWidget):
         """What is shown; None without a graph."""
         return self.canvas.picture
 
-    def show_graph(self, table: GraphTable | None) -> None:
-        """Show a graph, or the text that there is none. The colouring stays."""
+    def show_graph(self, table: GraphTable | None, capture: CaptureReport | None = None) -> None:
+        """Show a graph, or the text that there is none. The colouring stays.
+
+        The report of the capture names breaks and pieces, if the graph was not captured whole.
+        """
         self._index, self._matches, self._match = None, [], -1
         picture = None
         if table is not None and len(table):
-            picture = Picture(table, self._colouring or family_colouring(table, self.canvas.colours))
+            picture = Picture(table, self._colouring or family_colouring(table, self.canvas.colours), capture)
         self.canvas.show_picture(picture)
         for widget in (self.search_bar, *self._buttons):
             widget.setEnabled(picture is not None)
@@ -167,13 +171,15 @@ class GraphView(QWidget):
         if self.picture is None:
             self.legend.hide()
         else:
-            self.legend.show_colouring(self.picture.colouring, self.picture.category, colours=self.canvas.colours)
+            picture, colours = self.picture, self.canvas.colours
+            notes = legend_notes(picture.partial, colours)
+            self.legend.show_colouring(picture.colouring, picture.category, colours=colours, notes=notes)
 
     def _place_overlays(self) -> None:
         canvas = self.canvas
         room = canvas.picture is not None and canvas.width() >= MIN_MAP_WIDTH
         self._show_map()
-        self.legend.setVisible(room and bool(self.legend.entries) and canvas.height() > self.legend.height() + 60)
+        self.legend.setVisible(room and self.legend.has_content and canvas.height() > self.legend.height() + 60)
         bottom = canvas.height() - OVERLAY_GAP
         legend_right = self.legend.width() + 2 * OVERLAY_GAP if self.legend.isVisible() else 0
         canvas.reserved_left = float(legend_right)
@@ -317,7 +323,8 @@ class GraphView(QWidget):
         if picture is None:
             return ()
         if self._index is None and query.strip():
-            self._index = SearchIndex(picture.table)
+            words = {row: f"break {seam.about.reason} {seam.place}" for row, seam in picture.partial.seams.items()}
+            self._index = SearchIndex(picture.table, words)
         problem = ""
         try:
             self._matches = self._index.find(query) if self._index is not None else []

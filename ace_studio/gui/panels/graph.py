@@ -155,7 +155,7 @@ class GraphPanel(Panel):
         if document.graph is not self._shown:
             self._shown = document.graph
             self._coloured = ()
-            self.view.show_graph(document.graph)
+            self.view.show_graph(document.graph, document.capture)
         self._recolour(document)
         if self.view.selected_ops != document.selection.op_ids:
             self.view.set_selection(document.selection.op_ids)

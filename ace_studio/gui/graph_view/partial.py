@@ -1,0 +1,102 @@
+"""What a picture knows of a capture in pieces: its breaks, its pieces, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+import numpy.typing as npt
+
+from ace_studio.gui.graph_layout import Hierarchy, Scene
+from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.results import CaptureReport, GraphBreak, PieceReport
+from ace_studio.session.seams import seam_numbers
+
+SPAN_MARGIN = 10.0
+"""How far the line of a break reaches beyond the pieces beside it, in the scene."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seam:
+    """One row that is a break."""
+
+    number: int
+    """From 1, as in the list of breaks; 0 for a row that the list does not name."""
+    about: GraphBreak
+
+    @property
+    def place(self) -> str:
+        """File name and line."""
+        return f"{PurePath(self.about.file).name}:{self.about.line}" if self.about.line else ""
+
+    @property
+    def facts(self) -> str:
+        """Where, how often, and what it costs, on one line."""
+        ops = self.about.ops_left_eager
+        parts = [
+            self.place,
+            f"×{self.about.count}" if self.about.count > 1 else "",
+            f"{ops} op{'' if ops == 1 else 's'} stay eager" if ops else "",
+        ]
+        return "  ·  ".join(part for part in parts if part)
+
+
+class Partial:
+    """Breaks and pieces of one graph; empty for a graph that was captured whole."""
+
+    def __init__(self, table: GraphTable, tree: Hierarchy, capture: CaptureReport | None) -> None:
+        """Match rows with the report."""
+        breaks: Sequence[GraphBreak] = capture.graph_breaks if capture is not None else ()
+        self.pieces: Sequence[PieceReport] = capture.pieces if capture is not None else ()
+        self.is_break = np.array([kind is OpKind.BREAK for kind in table.kind], dtype=bool)
+        numbers = seam_numbers(table, breaks) if self.is_break.any() else {}
+        self.seams: dict[int, Seam] = {}
+        for row in np.flatnonzero(self.is_break).tolist():
+            at = numbers.get(row)
+            about = breaks[at] if at is not None else _unlisted(table, row)
+            self.seams[row] = Seam(number=0 if at is None else at + 1, about=about)
+        self.piece_of_block = {tree.root + at: piece for at, piece in enumerate(tree.pieces) if piece >= 0}
+        known = {block: piece for block, piece in self.piece_of_block.items() if piece < len(self.pieces)}
+        self.eager_blocks = frozenset(block for block, piece in known.items() if self.pieces[piece].error)
+        self._neighbours = self._find_neighbours(table, tree)
+
+    def __bool__(self) -> bool:
+        return bool(self.seams or self.piece_of_block)
+
+    def piece(self, block: int) -> PieceReport | None:
+        """What the report says of the piece that a block is."""
+        at = self.piece_of_block.get(block, -1)
+        return self.pieces[at] if 0 <= at < len(self.pieces) else None
+
+    def _find_neighbours(self, table: GraphTable, tree: Hierarchy) -> dict[int, tuple[int, ...]]:
+        """Row of a break -> the nodes of its own level that it is linked with."""
+        found: dict[int, set[int]] = {row: set() for row in self.seams}
+        source, target = np.array(table.edge_source, dtype=np.int64), np.array(table.edge_target, dtype=np.int64)
+        for here, there in ((source, target), (target, source)):
+            at = self.is_break[here] if len(here) else np.zeros(0, dtype=bool)
+            for row, other in zip(here[at].tolist(), there[at].tolist(), strict=True):
+                found[row].add(int(tree.ancestors[other, min(int(tree.depth[row]), tree.ancestors.shape[1] - 1)]))
+        return {row: tuple(sorted(nodes)) for row, nodes in found.items()}
+
+    def spans(self, scene: Scene) -> npt.NDArray[np.float64]:
+        """[breaks, 4] row, left end, right end and height in the scene of the line of each visible break."""
+        lines = []
+        for row, beside in self._neighbours.items():
+            if not scene.visible[row]:
+                continue
+            left, right = float(scene.x[row]), float(scene.x[row] + scene.width[row])
+            middle = (left + right) / 2
+            for node in beside:
+                low, high = float(scene.x[node]), float(scene.x[node] + scene.width[node])
+                # The next piece may be in another column of the picture.
+                if scene.visible[node] and low <= middle <= high:
+                    left, right = min(left, low), max(right, high)
+            lines.append((row, left - SPAN_MARGIN, right + SPAN_MARGIN, scene.y[row] + scene.height[row] / 2))
+        return np.array(lines, dtype=np.float64).reshape(-1, 4)
+
+
+def _unlisted(table: GraphTable, row: int) -> GraphBreak:
+    file = table.files[table.file[row]] if 0 <= table.file[row] < len(table.files) else ""
+    return GraphBreak(file=file, line=table.line[row], reason="The graph stops here", id=table.op_id[row])

@@ -1,0 +1,130 @@
+"""Breaks as numbered seams across the picture; pieces as frames of their own, hatched if they stay eager."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
+
+from ace_studio.gui.graph_view.colours import blend, text_on
+from ace_studio.gui.graph_view.partial import Seam
+from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, ROUND_FROM, TEXT_FROM, Stage
+
+HATCH_SHARE = 0.34
+DASHES = [5.0, 3.5]
+
+
+def draw_seam_lines(stage: Stage) -> None:
+    """A dashed line as wide as the pieces that each break separates. It is drawn at any distance."""
+    spans = stage.picture.seam_spans
+    if not len(spans):
+        return
+    camera, painter = stage.camera, stage.painter
+    pen = QPen(QColor(stage.colours.seam), min(2.4, max(1.2, 2.2 * camera.scale)))
+    pen.setDashPattern(DASHES)
+    painter.setPen(pen)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    for _, left, right, middle in spans.tolist():
+        y = round(middle * camera.scale + camera.dy) + 0.5
+        if not stage.culls or -4 <= y <= stage.height + 4:
+            painter.drawLine(QLineF(left * camera.scale + camera.dx, y, right * camera.scale + camera.dx, y))
+
+
+def draw_seam(stage: Stage, row: int, rect: np.ndarray) -> None:
+    """The box of a break: its number in a diamond, the reason, and below it the place and the cost."""
+    seam = stage.picture.partial.seams[row]
+    painter, colours, scale = stage.painter, stage.colours, stage.camera.scale
+    left, top, width, height = rect
+    fill = blend(colours.seam, colours.background, share=0.2)
+    pen = QPen(QColor(colours.seam), 1.0 if stage.op_height < ROUND_FROM else 1.6)
+    pen.setDashPattern(DASHES)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(pen)
+    painter.setBrush(QColor(fill))
+    notch = min(height / 2, 14 * scale)
+    # Pointed at both ends, as no op is: the shape alone says that it is none.
+    painter.drawPolygon(
+        QPolygonF(
+            [
+                QPointF(left, top + height / 2),
+                QPointF(left + notch, top),
+                QPointF(left + width - notch, top),
+                QPointF(left + width, top + height / 2),
+                QPointF(left + width - notch, top + height),
+                QPointF(left + notch, top + height),
+            ]
+        )
+    )
+    if stage.op_height < TEXT_FROM:
+        return
+    used = _number(stage, seam, (left + notch, top + height / 2))
+    start = left + notch + used + 10 * scale
+    _words(stage, seam, (start, top, left + width - notch - start, height), fill=fill)
+
+
+def _number(stage: Stage, seam: Seam, place: tuple[float, float]) -> float:
+    """A filled diamond with the number; returns its width."""
+    painter, colours, scale = stage.painter, stage.colours, stage.camera.scale
+    left, middle = place
+    half = max(7.0, 15.0 * scale)
+    if seam.number == 0:
+        return 0.0
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(colours.seam))
+    centre = left + half
+    painter.drawPolygon(
+        QPolygonF(
+            [
+                QPointF(centre, middle - half), QPointF(centre + half, middle),
+                QPointF(centre, middle + half), QPointF(centre - half, middle),
+            ]
+        )
+    )  # fmt: skip
+    text = str(seam.number)
+    pixels = max(7, round(half * (0.86 if len(text) < 3 else 0.62)))
+    length = stage.texts.font(pixels, bold=True)[1].horizontalAdvance(text)
+    ink = QColor(text_on(colours.seam))
+    stage.texts.draw(
+        painter, text, (centre - length / 2, middle, length + 6), pixels=pixels, colour=ink, bold=True
+    )  # fmt: skip
+    return 2 * half
+
+
+def _words(stage: Stage, seam: Seam, box: tuple[float, float, float, float], *, fill: str) -> None:
+    left, top, room, height = box
+    scale = stage.camera.scale
+    ink = QColor(stage.colours.text)
+    if stage.op_height < FULL_TEXT_FROM or not seam.facts:
+        pixels = max(7, round(min(14.0 * scale * 1.25, height * 0.55)))
+        stage.texts.draw(
+            stage.painter, seam.about.reason, (left, top + height / 2, room), pixels=pixels, colour=ink, bold=True
+        )
+        return
+    pixels = round(13.0 * scale)
+    stage.texts.draw(
+        stage.painter, seam.about.reason, (left, top + height * 0.33, room), pixels=pixels, colour=ink, bold=True
+    )
+    soft = QColor(blend(stage.colours.text, fill, share=0.78))
+    small = max(7, round(10.5 * scale))
+    stage.texts.draw(stage.painter, seam.facts, (left, top + height * 0.71, room), pixels=small, colour=soft)
+
+
+def hatch(stage: Stage, rect: QRectF, radius: float) -> None:
+    """Slanted lines over a piece that stays eager."""
+    colour = QColor(stage.colours.eager)
+    colour.setAlphaF(HATCH_SHARE)
+    stage.painter.setPen(Qt.PenStyle.NoPen)
+    stage.painter.setBrush(QBrush(colour, Qt.BrushStyle.BDiagPattern))
+    stage.painter.drawRoundedRect(rect, radius, radius)
+
+
+def piece_pen(stage: Stage, block: int) -> QPen | None:
+    """The outline of a piece: stronger than that of a module, dotted if it stays eager; None for a module."""
+    partial = stage.picture.partial
+    if block not in partial.piece_of_block:
+        return None
+    is_eager = block in partial.eager_blocks
+    pen = QPen(QColor(stage.colours.eager if is_eager else stage.colours.piece), 1.6)
+    if is_eager:
+        pen.setStyle(Qt.PenStyle.DotLine)
+    return pen
