@@ -15,6 +15,7 @@ from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
+from ace_studio.records.tensors import TensorSpec
 
 PROTOCOL_VERSION = 1
 
@@ -35,6 +36,7 @@ class Phase(StrEnum):
     EXPORT = "Saving and verifying"
     REPORT = "Writing the report"
     FIX = "Trying a fix"
+    CATCH = "Running the script"
 
 
 # --- requests: parent -> worker ---
@@ -81,6 +83,22 @@ class FixRequest(TraceRequest, frozen=True, kw_only=True):
     """The place, as a graph break or a problem names it; an empty file means every place that is found."""
 
 
+class CatchRequest(Request, frozen=True, kw_only=True):
+    """Run a script of the user's and keep what a module in it is called with."""
+
+    script: str
+    output: str
+    """Folder for ``inputs.json`` and ``inputs.safetensors``; made if missing."""
+    module: str = ""
+    """A class, or a dotted path inside the outermost module that is called; empty for the outermost ones."""
+    calls: int = 8
+    """How many calls to keep at most."""
+    arguments: tuple[str, ...] = ()
+    """What the script finds in ``sys.argv`` behind its own name."""
+    trusted_sha256: tuple[str, ...] = ()
+    trust_all: bool = False
+
+
 class DoctorRequest(Request, frozen=True, kw_only=True):
     """Say what this interpreter has: versions, devices, targets and why some are missing."""
 
@@ -94,7 +112,8 @@ class ShutdownRequest(Request, frozen=True, kw_only=True):
 
 
 AnyRequest = (
-    InspectRequest | TraceRequest | RunRequest | FixRequest | DoctorRequest | CancelRequest | ShutdownRequest
+    InspectRequest | TraceRequest | RunRequest | FixRequest | CatchRequest | DoctorRequest | CancelRequest
+    | ShutdownRequest
 )  # fmt: skip
 
 
@@ -186,6 +205,18 @@ class EnvironmentReport(msgspec.Struct, frozen=True, kw_only=True):
     """Known traps of this environment, each with its remedy."""
 
 
+class ModuleCalls(msgspec.Struct, frozen=True, kw_only=True):
+    """A module that a script called."""
+
+    path: str
+    """Dotted path inside of the outermost module; empty for that itself."""
+    kind: str
+    """Its class."""
+    calls: int
+    inputs: tuple[str, ...] = ()
+    """The first few different forms of its calls, in words: ``x float32 1x3x32x32``."""
+
+
 # --- events: worker -> parent ---
 
 
@@ -265,6 +296,28 @@ class FixTried(Event, frozen=True, kw_only=True):
     fix: FixReport
 
 
+class InputsCaught(Event, frozen=True, kw_only=True):
+    """Answer to CatchRequest."""
+
+    path: str
+    """The ``inputs.json`` that was written, which a recipe can name; empty if no call was kept."""
+    module: str = ""
+    """Class of the module that was chosen."""
+    seen: int = 0
+    """Calls of it."""
+    kept: int = 0
+    bytes: int = 0
+    """Of the tensors that were kept."""
+    modules: tuple[ModuleCalls, ...] = ()
+    """All that were called, the outermost first, to choose from."""
+    rows: tuple[dict[str, TensorSpec], ...] = ()
+    """What was kept, as rows of the shape table that name the file's tensors; a row's paths are absolute."""
+    problem: Problem | None = None
+    """What ended the script before its end; what was caught until then is kept."""
+    notes: tuple[str, ...] = ()
+    """What was left out, and why."""
+
+
 class BaselineMeasured(Event, frozen=True, kw_only=True):
     """Eager has been measured (again)."""
 
@@ -306,10 +359,11 @@ class WorkerLost(Event, frozen=True, kw_only=True):
 
 AnyEvent = (
     WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | RungStarted | RungTried | ModelCaptured
-    | FixTried | BaselineMeasured | TargetFinished | JobFinished | JobFailed | JobCancelled | WorkerLost
+    | FixTried | InputsCaught | BaselineMeasured | TargetFinished | JobFinished | JobFailed | JobCancelled
+    | WorkerLost
 )  # fmt: skip
 
-JOB_ENDS = (FileInspected, EnvironmentFound, JobFinished, JobFailed, JobCancelled)
+JOB_ENDS = (FileInspected, EnvironmentFound, InputsCaught, JobFinished, JobFailed, JobCancelled)
 """Exactly one of these ends every job of a living worker; WorkerLost ends all jobs of a dead one."""
 
 _encoder = msgspec.msgpack.Encoder()

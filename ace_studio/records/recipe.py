@@ -44,6 +44,8 @@ class InputsChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     tracing: str = ""
     """Callable -> list of examples (tuple = args, dict = kwargs, tensor = the one argument)."""
+    caught: str = ""
+    """``inputs.json`` that ``ace-studio catch`` wrote, or its folder."""
     rows: tuple[dict[str, TensorSpec], ...] = ()
     dims: dict[str, DimChoice] = {}
     """``"x.0"`` -> choice."""
@@ -82,6 +84,8 @@ class CalibrationChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     inputs: str = ""
     """Callable -> iterable of examples. Empty: the tracing examples serve."""
+    caught: str = ""
+    """``inputs.json`` that ``ace-studio catch`` wrote, or its folder, instead of a callable."""
     samples: int = 64
     """How many examples to use at most."""
 

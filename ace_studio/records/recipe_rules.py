@@ -178,16 +178,32 @@ def meaning_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     if not isinstance(inputs, dict):
         return
     rows = inputs.get("rows", [])
-    if rows and inputs.get("tracing"):
+    yield from _source_of_examples_faults(inputs)
+    calibration = document.get("calibration", {})
+    if isinstance(calibration, dict) and calibration.get("inputs") and calibration.get("caught"):
         yield Fault(
-            ("inputs", "rows"),
-            "[inputs] has both a tracing function and rows",
-            why="only one of them can say what to trace with",
-            remedy="remove 'tracing' or the rows",
+            ("calibration", "caught"),
+            "[calibration] has both a function and caught inputs",
+            why="only one of them can say what to calibrate with",
+            remedy="remove 'inputs' or 'caught'",
         )
     named = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)] if isinstance(rows, list) else []
     yield from _row_faults(named)
     yield from _dim_faults(inputs.get("dims", {}), [row for _, row in named])
+
+
+_SOURCES_OF_EXAMPLES = {"tracing": "a tracing function", "caught": "caught inputs", "rows": "rows"}
+
+
+def _source_of_examples_faults(inputs: Mapping[str, Any]) -> Iterator[Fault]:
+    given = [key for key in _SOURCES_OF_EXAMPLES if inputs.get(key)]
+    if len(given) > 1:
+        yield Fault(
+            ("inputs", given[-1]),
+            "[inputs] has both " + " and ".join(_SOURCES_OF_EXAMPLES[key] for key in given),
+            why="only one of them can say what to trace with",
+            remedy="keep one of " + ", ".join(f"'{key}'" for key in given),
+        )
 
 
 def _source_faults(model: object) -> Iterator[Fault]:

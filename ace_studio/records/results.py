@@ -95,6 +95,39 @@ class Warning(msgspec.Struct, frozen=True, kw_only=True):
     where: str = ""
 
 
+class SupportStatus(StrEnum):
+    """How a target takes one op."""
+
+    NATIVE = "native"
+    """As it is, or under another name."""
+    DECOMPOSED = "decomposed"
+    """Written as several other ops, all of which the target has."""
+    FALLBACK = "fallback"
+    """The target calls PyTorch's own kernel for it."""
+    UNSUPPORTED = "unsupported"
+    """Not at all: the target cannot build a graph that holds the op."""
+
+
+class OpSupport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a target takes one op of the captured graph; known before anything is built."""
+
+    id: str
+    op: str
+    status: SupportStatus
+    instead: str = ""
+    """What happens instead, in one sentence; empty if the op is native."""
+
+
+class TargetSupport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a target takes the captured graph."""
+
+    target: str
+    counts: dict[str, int]
+    """`SupportStatus` -> number of ops."""
+    ops: tuple[OpSupport, ...] = ()
+    """Those that are not native."""
+
+
 class CaptureReport(msgspec.Struct, frozen=True, kw_only=True):
     """How the model was captured."""
 
@@ -110,6 +143,8 @@ class CaptureReport(msgspec.Struct, frozen=True, kw_only=True):
     """Empty if the graph was captured whole."""
     ops_left_eager: int = 0
     """Ops that run between the pieces."""
+    support: tuple[TargetSupport, ...] = ()
+    """One per target that is available and that the recipe names."""
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,6 +62,9 @@ def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
         entry=moved_callable(model.entry),
         weights=moved(model.weights),
     )
-    recipe = change(recipe, "inputs", tracing=moved_callable(inputs.tracing), rows=rows)
-    recipe = change(recipe, "calibration", inputs=moved_callable(recipe.calibration.inputs))
+    recipe = change(recipe, "inputs", tracing=moved_callable(inputs.tracing), rows=rows, caught=moved(inputs.caught))
+    calibration = recipe.calibration
+    recipe = change(
+        recipe, "calibration", inputs=moved_callable(calibration.inputs), caught=moved(calibration.caught)
+    )
     return change(recipe, "evaluate", function=moved_callable(recipe.evaluate.function))
