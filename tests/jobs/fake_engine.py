@@ -15,7 +15,17 @@ from pathlib import Path
 
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.messages import FileInspected, FileReport, InspectRequest, JobFinished, Phase, TraceRequest
+from ace_studio.records.messages import (
+    FileInspected,
+    FileReport,
+    InspectRequest,
+    JobFinished,
+    Phase,
+    RungStarted,
+    RungTried,
+    TraceRequest,
+)
+from ace_studio.records.results import RungOutcome, RungStatus
 
 FOREVER_S = 600.0
 CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
@@ -161,10 +171,26 @@ def doctor(request: object, reporter: Reporter) -> None:
 
 
 def trace(request: TraceRequest, reporter: Reporter) -> None:
-    """The entry names the misbehaviour."""
+    """The entry names the misbehaviour; or the rungs do, each its own."""
     reporter.phase(Phase.CAPTURE, request.recipe.model.source)
+    if request.recipe.model.entry == "climb":
+        _climb(request, reporter)
+        return
     globals()[request.recipe.model.entry or "echo"]("", reporter)
     reporter.emit(JobFinished())
 
 
 run = trace
+
+
+def _climb(request: TraceRequest, reporter: Reporter) -> None:
+    """A ladder of misbehaviours."""
+    done = {one.name for one in request.rungs_done}
+    for name in request.recipe.capture.rungs:
+        if name in done:
+            continue
+        reporter.emit(RungStarted(name=name, limit_s=request.recipe.capture.time_limit_s))
+        function, _, argument = name.partition(" ")
+        globals()[function](argument, reporter)
+        reporter.emit(RungTried(outcome=RungOutcome(name=name, status=RungStatus.OK)))
+    reporter.emit(JobFinished())

@@ -1,0 +1,311 @@
+"""One life of a worker process, seen from the parent: started, talked to, listened to, and ended for certain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+import psutil
+
+from ace_studio.jobs.autopsy import Death, cannot_start, cause_of_death
+from ace_studio.jobs.channel import Channel, ChannelLost
+from ace_studio.jobs.launch import Launched, LaunchOptions, launch
+from ace_studio.jobs.log_pump import TAIL_LINES, LogPump
+from ace_studio.jobs.processes import kill_group, kill_marked, oom_kills
+from ace_studio.jobs.rescue import RungWatch
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import (
+    JOB_ENDS,
+    PROTOCOL_VERSION,
+    AnyEvent,
+    AnyRequest,
+    CancelRequest,
+    LogLine,
+    ShutdownRequest,
+    WorkerReady,
+    decode_event,
+    encode_message,
+)
+
+TERM_GRACE_S = 0.3
+"""Seconds between SIGTERM and SIGKILL."""
+LAST_WORDS_S = 2.0
+"""Seconds that a hung process has to print where it hangs."""
+DRAIN_S = 0.3
+"""Seconds that may pass after a death until what it left in channel and pipes was read."""
+CANCELLED_BY_FORCE = Problem(
+    code=ErrorCode.CANCELLED,
+    what="The job was stopped by ending the engine process",
+    why="It did not stop by itself when asked",
+)
+KILLED = Problem(code=ErrorCode.CANCELLED, what="The engine process was ended", why="Somebody asked for that")
+
+
+class WorkerLife:
+    """One life of a worker process. Its threads end with it, and it says that it has ended once."""
+
+    def __init__(
+        self,
+        options: LaunchOptions,
+        put: Callable[[AnyEvent], None],
+        *,
+        ended: Callable[[WorkerLife, Problem, int | None], None],
+        rung_grace_s: float,
+    ) -> None:
+        self._options = options
+        self._put = put
+        self._on_end = ended
+        self._lock = threading.Lock()
+        self._launched: Launched | None = None
+        self._channel: Channel | None = None
+        self._outbox: list[bytes] = []
+        self._requests: list[AnyRequest] = []
+        self._stopping: set[str] = set()
+        self._cause: Problem | None = None
+        self.is_quiet = False
+        self._must_die = False
+        self._was_ready = False
+        self._tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self.watch = RungWatch(grace_s=rung_grace_s, overrun=self._end_hung)
+        self.ended = threading.Event()
+        # This thread starts the process and lives as long as it does: the kernel ties a child to its thread.
+        threading.Thread(target=self._live, name="ace-worker", daemon=True).start()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, once it has been started."""
+        return self._launched.process.pid if self._launched else None
+
+    @property
+    def is_alive(self) -> bool:
+        """False only once its end has been told."""
+        with self._lock:
+            return not self.ended.is_set()
+
+    # --- what the owner asks ---
+
+    def enlist(self, request: AnyRequest) -> None:
+        """Note a job before its request is sent."""
+        with self._lock:
+            if not isinstance(request, CancelRequest | ShutdownRequest):
+                self._requests.append(request)
+
+    def send(self, request: AnyRequest) -> None:
+        """Send a request; before WorkerReady it waits."""
+        payload = encode_message(request)
+        with self._lock:
+            if not self._was_ready:
+                self._outbox.append(payload)
+                return
+        self._transmit(payload)
+
+    def will_stop(self, job: str) -> bool:
+        """Note that a job shall stop; whether there is such a job."""
+        with self._lock:
+            self._stopping.add(job)
+            return self._has(job)
+
+    def _has(self, job: str) -> bool:
+        return any(request.job == job for request in self._requests)
+
+    def cancel(self, job: str, grace_s: float) -> None:
+        """Ask a job to stop, and end the process if it is still there after ``grace_s``."""
+        self.send(CancelRequest(job=job))
+        timer = threading.Timer(grace_s, self._cancel_by_force, (job,))
+        timer.daemon = True
+        timer.start()
+
+    def blame(self, cause: Problem) -> None:
+        """Say why it is going to die, unless that is known already."""
+        with self._lock:
+            if not self.ended.is_set():
+                self._cause = self._cause or cause
+
+    def kill(self, cause: Problem) -> None:
+        """End the process and all it started, now."""
+        self.blame(cause)
+        with self._lock:
+            if self.ended.is_set():
+                return
+            self._must_die = True
+            launched = self._launched
+        if launched is not None:
+            _end_all(launched)
+
+    def end_quietly(self) -> None:
+        """End it and wait until it has ended."""
+        self.kill(KILLED)
+        self.ended.wait(2.0)
+
+    def close(self, timeout_s: float) -> None:
+        """Ask it to end, if it has no work, and make it end."""
+        if self._was_ready and not self._requests:
+            self.send(ShutdownRequest(job=""))
+            self.ended.wait(timeout_s)
+        self.kill(KILLED)
+        self.ended.wait(2.0)
+
+    def finish(self) -> tuple[list[AnyRequest], bool]:
+        """It has ended: the jobs that it leaves, and whether they may go on elsewhere, since nobody wanted its end."""
+        with self._lock:
+            requests, self._requests = self._requests, []
+            self.ended.set()
+            wanted = self._cause is not None and self._cause.code is ErrorCode.CANCELLED
+            is_stopping = bool(requests) and requests[0].job in self._stopping
+            return requests, not (self.is_quiet or wanted or is_stopping)
+
+    def _cancel_by_force(self, job: str) -> None:
+        with self._lock:
+            is_stubborn = self._has(job)
+        if is_stubborn:
+            self.kill(CANCELLED_BY_FORCE)
+
+    def _end_hung(self) -> None:
+        """End a process that does not react; its interpreter says where it hangs as it goes."""
+        launched = self._launched
+        if launched is None:
+            return
+        if os.name == "posix":
+            with suppress(OSError):
+                launched.process.send_signal(signal.SIGABRT)
+            with suppress(subprocess.TimeoutExpired):
+                launched.process.wait(LAST_WORDS_S)
+        _end_all(launched)
+
+    # --- the life of the process ---
+
+    def _live(self) -> None:
+        oom_kills_before = oom_kills()
+        try:
+            launched = launch(self._options)
+        except OSError as error:
+            self._on_end(self, cannot_start(self._options.interpreter, error), None)
+            return
+        with self._lock:
+            self._launched = launched
+            must_die = self._must_die
+        if must_die:
+            _end_all(launched)
+        pumps = self._start_pumps(launched.process)
+        reader = threading.Thread(target=self._read, args=(launched,), name="ace-events", daemon=True)
+        reader.start()
+        exit_code = launched.process.wait()
+        # What the worker left behind holds our channel and pipes open, and must not outlive it in any case.
+        kill_group(launched.process.pid)
+        kill_marked(launched.mark)
+        launched.cut_lifeline()
+        self._drain(reader, pumps)
+        for stream in (launched.process.stdout, launched.process.stderr):
+            if stream is not None:
+                stream.close()
+        death = Death(
+            exit_code=exit_code,
+            was_ready=self._was_ready,
+            was_oom_kill=oom_kills() > oom_kills_before,
+            interpreter=self._options.interpreter,
+            tail=tuple(self._tail),
+        )
+        self._on_end(self, self._cause or cause_of_death(death), exit_code)
+
+    def _start_pumps(self, process: subprocess.Popen[bytes]) -> list[LogPump]:
+        pumps = []
+        for stream, name in ((process.stdout, "stdout"), (process.stderr, "stderr")):
+            if stream is not None:
+                pump = LogPump(stream.fileno(), stream=name, emit=self._log, tail=self._tail)
+                pump.start()
+                pumps.append(pump)
+        return pumps
+
+    def _drain(self, reader: threading.Thread, pumps: list[LogPump]) -> None:
+        deadline_s = time.monotonic() + DRAIN_S
+        reader.join(DRAIN_S)
+        if self._channel is not None:
+            self._channel.close()
+        reader.join(DRAIN_S)
+        for pump in pumps:
+            pump.join(max(0.05, deadline_s - time.monotonic()))
+
+    def _read(self, launched: Launched) -> None:
+        """Take events off the channel until it ends, in a thread of its own."""
+        try:
+            channel = launched.connect()
+            self._channel = channel
+            while True:
+                self._received(decode_event(channel.receive()))
+        except ChannelLost:
+            why = "It closed its end of the channel: code that it ran closed descriptors that are not its own"
+        except (msgspec.DecodeError, _WrongProtocol) as error:
+            why = f"It does not speak our protocol: {error}"
+        with suppress(subprocess.TimeoutExpired):
+            # The usual case: the process has ended, and its exit code says why.
+            launched.process.wait(DRAIN_S if self._was_ready else 10 * DRAIN_S)
+            return
+        self.kill(Problem(code=ErrorCode.CRASH, what="The engine process stopped talking, and was ended", why=why))
+
+    def _received(self, event: AnyEvent) -> None:
+        if isinstance(event, WorkerReady):
+            if event.protocol != PROTOCOL_VERSION:
+                raise _WrongProtocol(f"version {event.protocol}, but this is version {PROTOCOL_VERSION}")
+            self._flush()
+        elif isinstance(event, JOB_ENDS):
+            with self._lock:
+                self._requests = [request for request in self._requests if request.job != event.job]
+            self.watch.forget()
+        else:
+            self.watch.heard(event)
+        if not self.is_quiet:
+            self._put(event)
+
+    def _flush(self) -> None:
+        with self._lock:
+            waiting, self._outbox = self._outbox, []
+            for payload in waiting:
+                self._transmit(payload)
+            self._was_ready = True
+
+    def _transmit(self, payload: bytes) -> None:
+        channel = self._channel
+        if channel is not None:
+            # A dead worker is the business of the thread that waits for its end.
+            with suppress(ChannelLost):
+                channel.send(payload)
+
+    def _log(self, text: str, stream: str) -> None:
+        if not self.is_quiet:
+            job = next((request.job for request in self._requests[:1]), "")
+            self._put(LogLine(job=job, text=text, stream=stream))
+
+
+class _WrongProtocol(Exception):  # noqa: N818 - private, and says what it is
+    """The worker is of another version."""
+
+
+def _end_all(launched: Launched) -> None:
+    """End the process and all it started: first politely, for whom that is enough, then for certain."""
+    process = launched.process
+    descendants = _descendants(process.pid)
+    with suppress(OSError):
+        process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(TERM_GRACE_S)
+    with suppress(OSError):
+        process.kill()
+    kill_group(process.pid)
+    for descendant in descendants:
+        with suppress(psutil.Error):
+            descendant.kill()
+
+
+def _descendants(pid: int) -> list[psutil.Process]:
+    """The family of a process, while it still lives and can be asked (the only way on Windows)."""
+    try:
+        return list(psutil.Process(pid).children(recursive=True))
+    except psutil.Error:
+        return []

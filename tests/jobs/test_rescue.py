@@ -1,0 +1,181 @@
+"""Rungs that hang in native code or take the process with them, and the job that goes on without them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.jobs.executors import WorkerExecutor
+from ace_studio.jobs.rescue import RungWatch, user_line
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import (
+    AnyEvent,
+    FixRequest,
+    InspectRequest,
+    JobFinished,
+    RungStarted,
+    RungTried,
+    RunRequest,
+    TraceRequest,
+    WorkerLost,
+    WorkerReady,
+)
+from ace_studio.records.recipe import CaptureChoice, ModelChoice, Recipe
+from ace_studio.records.results import RungOutcome, RungStatus
+
+HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
+DIED = Problem(code=ErrorCode.CRASH, what="The engine process crashed (SIGSEGV)", why="the test says so")
+posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+@pytest.fixture
+def client() -> Iterator[WorkerClient]:
+    with WorkerClient(handlers=HANDLERS, rung_grace_s=0.3) as made:
+        yield made
+
+
+def climb(*rungs: str, kind: type[TraceRequest] = TraceRequest, limit_s: float = 30.0, **more: object) -> TraceRequest:
+    recipe = Recipe(model=ModelChoice(entry="climb"), capture=CaptureChoice(rungs=rungs, time_limit_s=limit_s))
+    return kind(job="job", recipe=recipe, folder="/", **more)  # type: ignore[arg-type]
+
+
+def events_of(client: WorkerClient, request: TraceRequest) -> list[AnyEvent]:
+    return list(WorkerExecutor(client).run(request))
+
+
+def tried(events: list[AnyEvent]) -> dict[str, RungOutcome]:
+    return {event.outcome.name: event.outcome for event in events if isinstance(event, RungTried)}
+
+
+@posix
+def test_a_rung_that_hangs_with_the_interpreter_lock_is_ended_and_the_next_runs_in_a_new_process(
+    client: WorkerClient,
+) -> None:
+    first = client.pid
+    begin_s = time.monotonic()
+    events = events_of(client, climb("echo before", "hold_lock", "echo after", limit_s=0.3))
+    assert time.monotonic() - begin_s < 15
+    found = tried(events)
+    assert [found[name].status for name in ("echo before", "hold_lock", "echo after")] == ["ok", "timeout", "ok"]
+    problem = found["hold_lock"].error
+    assert problem is not None and problem.code is ErrorCode.TIMEOUT
+    assert "fake_engine.py" in problem.where  # the dying interpreter said where it hung
+    assert isinstance(events[-1], JobFinished)
+    assert client.pid != first and not psutil.pid_exists(first or 0)
+
+
+@posix
+@pytest.mark.parametrize(("rung", "words"), [("crash", "SIGSEGV"), ("leave 7", "exit code 7")])
+def test_a_rung_that_ends_the_process_is_noted_as_crashed_and_the_next_wins(
+    client: WorkerClient, rung: str, words: str
+) -> None:
+    events = events_of(client, climb(rung, "echo after"))
+    found = tried(events)
+    assert found[rung].status is RungStatus.CRASHED
+    problem = found[rung].error
+    assert problem is not None and words in problem.what and problem.remedy
+    assert found["echo after"].status is RungStatus.OK
+    assert isinstance(events[-1], JobFinished)
+    assert sum(isinstance(event, WorkerReady) for event in events) >= 1
+
+
+@posix
+def test_several_rungs_may_die_one_after_the_other_in_a_run_as_well(client: WorkerClient) -> None:
+    events = events_of(client, climb("leave 1", "leave 2", "echo after", kind=RunRequest, output="/nowhere"))
+    assert [one.status for one in tried(events).values()] == ["crashed", "crashed", "ok"]
+    assert isinstance(events[-1], JobFinished)
+
+
+def test_what_waits_behind_the_job_that_died_is_served_too(client: WorkerClient) -> None:
+    client.send(climb("leave 1", "echo x"))
+    client.send(InspectRequest(job="next", path="echo served"))
+    ends: list[str] = []
+    while len(ends) < 2:
+        event = client.next_event(20)
+        assert event is not None and not isinstance(event, WorkerLost), event
+        if type(event).__name__ in ("JobFinished", "FileInspected"):
+            ends.append(event.job)
+    assert ends == ["job", "next"]
+
+
+def test_a_crash_outside_a_rung_is_a_loss_as_ever(client: WorkerClient) -> None:
+    request = TraceRequest(job="job", recipe=Recipe(model=ModelChoice(entry="crash")), folder="/")
+    assert isinstance(events_of(client, request)[-1], WorkerLost)
+
+
+def test_a_rung_that_was_cancelled_and_had_to_be_killed_is_not_tried_again(client: WorkerClient) -> None:
+    client.send(climb("stubborn", "echo after"))
+    while not isinstance(client.next_event(20), RungStarted):
+        pass
+    client.cancel("job", grace_s=0.3)
+    events = []
+    while not events or not isinstance(events[-1], WorkerLost):
+        events.append(client.next_event(20))
+    assert not any(isinstance(event, RungTried) for event in events)
+    assert events[-1].problem.code is ErrorCode.CANCELLED
+    assert not client.is_running
+
+
+def test_closing_the_client_while_a_rung_runs_starts_nothing_new(client: WorkerClient) -> None:
+    client.send(climb("sleep", "echo after"))
+    while not isinstance(client.next_event(20), RungStarted):
+        pass
+    pid = client.pid
+    client.close()
+    assert client.pid == pid and not client.is_running
+
+
+# --- the bookkeeping, without a process ---
+
+
+def watch(overrun: Callable[[], None] = lambda: None, grace_s: float = 0.0) -> RungWatch:
+    return RungWatch(grace_s=grace_s, overrun=overrun)
+
+
+def test_the_repeated_request_knows_how_every_rung_ended() -> None:
+    following = watch()
+    earlier = RungOutcome(name="export", status=RungStatus.CRASHED)
+    failed = RungOutcome(name="export-strict", status=RungStatus.FAILED)
+    following.heard(RungTried(outcome=failed))
+    following.heard(RungStarted(name="dynamo"))
+    rescue = following.rescue(climb("export", rungs_done=(earlier,)), DIED)
+    assert rescue is not None
+    assert [one.name for one in rescue.request.rungs_done] == ["export", "export-strict", "dynamo"]
+    assert rescue.outcome.status is RungStatus.CRASHED
+
+
+def test_between_two_rungs_nothing_is_rescued_and_a_fix_is_not_repeated() -> None:
+    following = watch()
+    following.heard(RungStarted(name="export", limit_s=60))
+    assert following.rescue(climb("export", kind=FixRequest), DIED) is None
+    following.heard(RungTried(outcome=RungOutcome(name="export", status=RungStatus.FAILED)))
+    assert following.rescue(climb("export"), DIED) is None
+    following.forget()
+
+
+def test_a_rung_that_reports_in_time_is_never_called_hung() -> None:
+    calls: list[str] = []
+    following = watch(lambda: calls.append("hung"), grace_s=0.1)
+    for limit_s in (0.05, None):
+        following.heard(RungStarted(name="export", limit_s=limit_s))
+    time.sleep(0.3)
+    assert not calls
+
+
+def test_the_place_of_a_crash_is_the_users_innermost_line() -> None:
+    details = """File "/earlier/print.py", line 1, in unrelated
+Fatal Python error: Segmentation fault
+
+Current thread 0x1 (most recent call first):
+  File "/env/lib/python3.11/site-packages/torch/nn/modules/module.py", line 9 in _call_impl
+  File "/env/lib/python3.11/ctypes/__init__.py", line 5 in string_at
+  File "/home/me/model.py", line 41 in forward
+  File "/env/lib/python3.11/site-packages/ace_studio/engine/x.py", line 3 in capture"""
+    assert user_line(details) == "/home/me/model.py:41"
+    assert user_line("it printed nothing of the kind") == ""
