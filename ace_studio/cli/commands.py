@@ -33,6 +33,8 @@ app = typer.Typer(
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout; logs go to stderr.")]
 TrustFlag = Annotated[bool, typer.Option("--trust", help="Run the code of the files that the recipe names.")]
+BatchOnlyFlag = Annotated[bool, typer.Option("--batch-only", help="Let only the batch stay free; hold other sizes.")]
+NoCacheFlag = Annotated[bool, typer.Option("--no-cache", help="Capture anew, whatever was captured before.")]
 InputOption = Annotated[
     list[str] | None,
     typer.Option("--input", help="An example tensor, such as x=1x3x32x32 or ids=1x16:int64; repeat it for more."),
@@ -82,6 +84,8 @@ def trace(
     entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
     inputs: InputOption = None,
     compare_rungs: Annotated[bool, typer.Option("--compare-rungs", help="Try every way to capture.")] = False,
+    batch_only: BatchOnlyFlag = False,
+    no_cache: NoCacheFlag = False,
     trust: TrustFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -91,8 +95,7 @@ def trace(
         recipe, folder = _recipe_for(path, entry=entry, inputs=inputs or [])
     except AceError as error:
         return fail(error.problems, console)
-    if compare_rungs:
-        recipe = msgspec.structs.replace(recipe, capture=msgspec.structs.replace(recipe.capture, compare_rungs=True))
+    recipe = _with_capture(recipe, compare_rungs=compare_rungs, batch_only=batch_only, no_cache=no_cache)
     request = TraceRequest(job="trace", recipe=recipe, folder=str(folder), trust_all=trust)
     answer = follow(request, console)
     if answer.problems or answer.captured is None:
@@ -109,6 +112,8 @@ def trace(
 def run(
     path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml).")],
     out: Annotated[Path, typer.Option("--out", help="Folder for the result and the artifacts.")],
+    batch_only: BatchOnlyFlag = False,
+    no_cache: NoCacheFlag = False,
     trust: TrustFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -118,6 +123,7 @@ def run(
         recipe, folder = _recipe_for(path, entry="", inputs=[])
     except AceError as error:
         return fail(error.problems, console, out=out)
+    recipe = _with_capture(recipe, batch_only=batch_only, no_cache=no_cache)
     return _run_recipe(recipe, folder, out=out, trust=trust, console=console)
 
 
@@ -254,6 +260,19 @@ def _recipe_for(path: Path, *, entry: str, inputs: list[str]) -> tuple[Recipe, P
         rows = _rows_of(inputs)
         recipe = msgspec.structs.replace(recipe, inputs=InputsChoice(rows=rows, dims=recipe.inputs.dims))
     return recipe, path.absolute().parent
+
+
+def _with_capture(
+    recipe: Recipe, *, compare_rungs: bool = False, batch_only: bool = False, no_cache: bool = False
+) -> Recipe:
+    """The recipe with what the options say of the capture; an option that is absent leaves it as it is."""
+    asked = {
+        "compare_rungs": compare_rungs or None,
+        "batch_only": batch_only or None,
+        "cache": False if no_cache else None,
+    }
+    changes = {name: value for name, value in asked.items() if value is not None}
+    return msgspec.structs.replace(recipe, capture=msgspec.structs.replace(recipe.capture, **changes))
 
 
 def _rows_of(words: list[str]) -> tuple[dict[str, TensorSpec], ...]:

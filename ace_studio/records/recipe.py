@@ -77,6 +77,10 @@ class CaptureChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that one rung may take."""
     compare_rungs: bool = False
     """Try the remaining rungs too when one was accepted, only to show what becomes of them."""
+    batch_only: bool = False
+    """Let only the batch (the first free dimension 0) stay free, and hold every other size as in the first example."""
+    cache: bool = True
+    """Take a capture that was made before of the very same model, inputs and options, and keep this one."""
 
 
 class CalibrationChoice(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,3 +30,22 @@ def test_all_rungs_are_compared_only_when_asked_for(tmp_path, requests, options)
     recipe.write_text('format = 1\n[model]\nsource = "model.py"\nentry = "make"\n', encoding="utf-8")
     assert run_command(["trace", str(recipe), *options]) == 3
     assert requests[0].recipe.capture.compare_rungs is bool(options)
+
+
+@pytest.mark.parametrize(("options", "batch_only", "cache"), [([], True, True), (["--no-cache"], True, False)])
+def test_an_option_says_more_than_the_recipe_and_one_that_is_absent_changes_nothing(
+    tmp_path, requests, options, batch_only, cache
+):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        'format = 1\n[model]\nsource = "model.py"\nentry = "make"\n[capture]\nbatch_only = true\n', encoding="utf-8"
+    )
+    assert run_command(["trace", str(recipe), *options]) == 3
+    assert (requests[0].recipe.capture.batch_only, requests[0].recipe.capture.cache) == (batch_only, cache)
+
+
+def test_batch_only_can_be_asked_for_on_the_command_line(tmp_path, requests):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('format = 1\n[model]\nsource = "model.py"\n', encoding="utf-8")
+    assert run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--batch-only"]) == 3
+    assert requests[0].recipe.capture.batch_only

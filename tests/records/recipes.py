@@ -35,7 +35,7 @@ def _specs() -> st.SearchStrategy[TensorSpec]:
         TensorSpec,
         shape=st.lists(st.integers(0, 10_000), min_size=1, max_size=4).map(tuple),
         dtype=st.sampled_from(["float32", "int64", "bool", "bfloat16"]),
-        values=st.one_of(st.sampled_from(["random", "zeros", "range"]), _names.map(lambda name: f"{name}.npy")),
+        values=st.one_of(st.sampled_from(["random", "zeros", "ones", "range"]), _names.map(lambda name: f"{name}.npy")),
     )
 
 
@@ -72,6 +72,8 @@ def recipes() -> st.SearchStrategy[Recipe]:
             rungs=st.lists(st.sampled_from(ALL_RUNGS), min_size=1, unique=True).map(tuple),
             controls=st.lists(_controls, max_size=3).map(tuple),
             time_limit_s=_positive,
+            batch_only=st.booleans(),
+            cache=st.booleans(),
         ),
         calibration=st.builds(CalibrationChoice, inputs=_references, samples=st.integers(1, 10**6)),
         evaluate=st.builds(EvaluateChoice, function=_references, higher_is_better=st.booleans()),

@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import torch
 
+from ace_studio.engine.capture.batch_only import batch_only
 from ace_studio.engine.capture.ladder import Ladder
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.capture.partial import PartialCapture, PartialJob, capture_partially
+from ace_studio.engine.flow import CapturedModel, PartialModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import Problem
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.results import CaptureReport, RungOutcome
 
@@ -24,8 +28,8 @@ def capture_model(
     device: torch.device,
     reporter: Reporter,
     rungs_done: tuple[RungOutcome, ...] = (),
-) -> tuple[CapturedModel, CaptureReport]:
-    """Capture the whole graph, prove it, and say what was found.
+) -> tuple[CapturedModel | PartialModel, CaptureReport]:
+    """Capture the whole graph, or pieces of it, prove that it equals eager, and say what was found.
 
     Args:
         loaded: The model; it is put into eval mode. Module and examples must be on ``device`` already.
@@ -39,36 +43,72 @@ def capture_model(
         exist; AceError(NOT_CAPTURED) with one problem per cause if no rung gave a graph that equals eager; Cancelled.
     """
     started = time.monotonic()
+    asked, held = recipe, None
+    if recipe.capture.batch_only and examples:
+        held = batch_only(loaded.module, examples, recipe)
+        examples, recipe = held.examples, held.recipe
+        if held.held:
+            names = ", ".join(held.held)
+            reporter.warn("batch-only", f"{names}: held as in the first example; other examples were cut or repeated")
     with torch.no_grad():
-        ladder = Ladder(loaded.module, tuple(examples), recipe, reporter, rungs_done)
+        ladder = Ladder(loaded.module, tuple(examples), recipe, reporter, rungs_done, capture_pieces=_pieces_of)
         ladder.run_eager()
         accepted = ladder.climb()
-    captured = CapturedModel(
-        program=accepted.program,
-        table=accepted.table,
-        inputs=accepted.findings,
-        example=ladder.tracing,
-        examples=(*ladder.examples, *accepted.unseen),
-        unseen=accepted.unseen,
-        module=loaded.module,
-        device=device,
-        fingerprint=capture_fingerprint(loaded, recipe, device),
-    )
+    findings = accepted.findings if held is None else held.explained(accepted.findings)
+    common: dict[str, Any] = {
+        "table": accepted.table,
+        "inputs": findings,
+        "example": ladder.tracing,
+        "examples": (*ladder.examples, *accepted.unseen),
+        "unseen": accepted.unseen,
+        "module": loaded.module,
+        "device": device,
+        "fingerprint": capture_fingerprint(loaded, asked, device),
+    }
+    captured: CapturedModel | PartialModel
+    if isinstance(accepted, PartialCapture):
+        captured = PartialModel(**common, pieces=accepted.pieces, controls=accepted.controls)
+    else:
+        captured = CapturedModel(**common, program=accepted.program)
     report = CaptureReport(
         rung=accepted.rung,
         ops=accepted.table.op_count,
         seconds=time.monotonic() - started,
         rungs=tuple(ladder.outcomes),
         warnings=tuple(reporter.warnings),
-        inputs=accepted.findings,
+        inputs=findings,
     )
+    if isinstance(accepted, PartialCapture):
+        report = msgspec.structs.replace(
+            report,
+            graph_breaks=accepted.breaks,
+            pieces=accepted.reports,
+            ops_left_eager=accepted.ops_left_eager,
+        )
     return captured, report
+
+
+def _pieces_of(ladder: Ladder) -> PartialCapture | Problem:
+    return capture_partially(
+        PartialJob(
+            module=ladder.module,
+            eager=ladder.eager,
+            examples=ladder.examples,
+            expected=ladder.expected,
+            tracing=ladder.tracing,
+            inputs=ladder.inputs,
+            recipe=ladder.recipe,
+            controls=ladder.controls,
+            reporter=ladder.reporter,
+        )
+    )
 
 
 def capture_fingerprint(loaded: LoadedModel, recipe: Recipe, device: torch.device) -> str:
     """SHA-256 of everything that the captured graph depends on: model, inputs, rungs, torch, device."""
     digest = hashlib.sha256((loaded.sha256 or _module_hash(loaded.module)).encode())
-    capture = msgspec.structs.replace(recipe.capture, compare_rungs=False)  # changes what is told, not the graph
+    # These change what is told, and how fast, not the graph.
+    capture = msgspec.structs.replace(recipe.capture, compare_rungs=False, cache=True)
     for part in (recipe.model, recipe.inputs, capture):
         digest.update(msgspec.json.encode(part, order="deterministic"))
     digest.update(f"{torch.__version__} {device.type}".encode())

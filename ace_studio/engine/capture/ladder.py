@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
 from torch import nn
 from torch.export import ExportedProgram
 
+from ace_studio.engine.capture.batch_only import offered
 from ace_studio.engine.capture.controls import Controls
 from ace_studio.engine.capture.diagnose import diagnose, is_specific
 from ace_studio.engine.capture.eager import EagerRun, copied, has_bad_numbers, run_example
@@ -33,10 +35,13 @@ from ace_studio.records.recipe import Recipe
 from ace_studio.records.results import RungOutcome, RungStatus
 from ace_studio.records.tensors import DimVerdict, InputFinding
 
+if TYPE_CHECKING:
+    from ace_studio.engine.capture.partial import PartialCapture
+
 
 @dataclass
 class Accepted:
-    """The rung that was taken."""
+    """The rung of whole graphs that was taken."""
 
     rung: str
     program: ExportedProgram
@@ -55,6 +60,8 @@ class Ladder:
     reporter: Reporter
     rungs_done: tuple[RungOutcome, ...] = ()
     """Outcomes of an earlier process, which one of them ended."""
+    capture_pieces: Callable[[Ladder], PartialCapture | Problem] | None = None
+    """The rung that takes a model to pieces; None in the ladder of a piece."""
     outcomes: list[RungOutcome] = field(default_factory=list)
 
     # --- eager ---
@@ -122,23 +129,20 @@ class Ladder:
 
     # --- the rungs ---
 
-    def climb(self) -> Accepted:
+    def climb(self) -> Accepted | PartialCapture:
         """Try the recipe's rungs in order and return the first that holds; the others are tried if it asks to compare.
 
         Raises: AceError(NOT_CAPTURED) with the causes, the most telling first.
         """
-        accepted: Accepted | None = None
+        accepted: Accepted | PartialCapture | None = None
         given_up = {one.name: one for one in self.rungs_done if one.error is not None}
         for name in self.recipe.capture.rungs:
-            rung = RUNGS.get(name)
             if name in given_up:
-                self.outcomes.append(given_up[name])
-            elif rung is None or rung.capture is None:
-                self._note(RungOutcome(name=name, status=RungStatus.SKIPPED, error=_not_yet(name)))
+                self.outcomes.append(self._given_up(given_up[name]))
             elif accepted is not None and not self.recipe.capture.compare_rungs:
                 self._note(RungOutcome(name=name, status=RungStatus.SKIPPED))
             else:
-                found = self._try(rung)
+                found = self._try_pieces(name) if RUNGS[name].capture is None else self.try_rung(RUNGS[name])
                 accepted = accepted or found
         if accepted is None:
             for title in self.controls.unused():
@@ -148,11 +152,42 @@ class Ladder:
         self._warn_about_the_graph(accepted)
         return accepted
 
+    def _given_up(self, outcome: RungOutcome) -> RungOutcome:
+        """The outcome as it was told; a rung that hung says as well what may help."""
+        if outcome.error is None or outcome.status is not RungStatus.TIMEOUT:
+            return outcome
+        return msgspec.structs.replace(outcome, error=offered(outcome.error, self.inputs))
+
     def _note(self, outcome: RungOutcome) -> None:
         self.outcomes.append(outcome)
         self.reporter.emit(RungTried(job=self.reporter.job, outcome=outcome))
 
-    def _try(self, rung: Rung) -> Accepted | None:
+    def _try_pieces(self, name: str) -> PartialCapture | None:
+        if self.capture_pieces is None:
+            return None
+        started = time.monotonic()
+        limit_s = self.recipe.capture.time_limit_s
+        try:
+            with captured_output(), watched_rung(name, limit_s, module=self.module, reporter=self.reporter):
+                found = self.capture_pieces(self)
+        except RungTimeoutError:
+            found = self._too_slow(RUNGS[name], limit_s)
+        except RungInterruptedError:
+            self.reporter.check()
+            raise
+        finally:
+            self.eager.state.restore()
+        seconds = time.monotonic() - started
+        if isinstance(found, Problem):
+            status = _STATUS_OF.get(found.code, RungStatus.FAILED)
+            self._note(RungOutcome(name=name, status=status, seconds=seconds, error=found))
+            return None
+        ops = sum(piece.captured.table.op_count for piece in found.pieces)
+        self._note(RungOutcome(name=name, status=RungStatus.OK, seconds=seconds, ops=ops))
+        return found
+
+    def try_rung(self, rung: Rung) -> Accepted | None:
+        """The rung's graph if there is one and it holds; what became of it is among `outcomes`."""
         started = time.monotonic()
         status, error, accepted, ops = RungStatus.OK, None, None, 0
         program = self._capture(rung, self.tracing)
@@ -222,22 +257,22 @@ class Ladder:
 
     def _too_slow(self, rung: Rung, limit_s: float) -> Problem:
         free = [f"{one.name}.{dim}" for one in self.inputs for dim in one.dynamic_dims()]
-        many = len(free) > 1
-        return Problem(
+        problem = Problem(
             code=ErrorCode.TIMEOUT,
             what=f"Capturing with {rung.name} took longer than {limit_s:g} s",
             why=f"{', '.join(free)} are all free, and every size in the model becomes an expression of them"
-            if many
+            if len(free) > 1
             else "the model is large, or its Python code runs for long",
-            remedy=f"Set some of them to static under [inputs.dims], so that only {free[0]} stays free."
-            if many
-            else "Raise [capture] time_limit_s.",
+            remedy="Raise [capture] time_limit_s.",
             where="[capture] time_limit_s",
         )
+        return offered(problem, self.inputs)
+
+    def _warn_about_idle_controls(self, rung: str) -> None:
+        for title, why in self.controls.idle(rung):
+            self.reporter.warn("idle-control", f"The control {title} did nothing: {why}")
 
     def _warn_about_the_graph(self, accepted: Accepted) -> None:
-        for title, why in self.controls.idle(accepted.rung):
-            self.reporter.warn("idle-control", f"The control {title} did nothing: {why}")
         nodes = {node.name: node for node in accepted.program.graph.nodes}
         for name in random_ops(accepted.program):
             file, line = user_place(nodes[name].meta.get("stack_trace", ""))
@@ -258,14 +293,7 @@ class Ladder:
                     )
 
 
-def _not_yet(name: str) -> Problem:
-    return Problem(
-        code=ErrorCode.UNSUPPORTED,
-        what=f"The capture rung '{name}' is not part of this version yet",
-        why="nothing was tried with it",
-        remedy="Leave it out of [capture] rungs to hide this line; the other rungs are tried.",
-        where="[capture] rungs",
-    )
+_STATUS_OF = {ErrorCode.TIMEOUT: RungStatus.TIMEOUT, ErrorCode.WRONG_CAPTURE: RungStatus.WRONG}
 
 
 def _causes(outcomes: list[RungOutcome]) -> list[Problem]:
@@ -277,7 +305,7 @@ def _causes(outcomes: list[RungOutcome]) -> list[Problem]:
                 code=ErrorCode.NOT_CAPTURED,
                 what="No capture rung was tried",
                 why="the recipe names none that this version has",
-                remedy="Use rungs = ['export', 'export-strict', 'dynamo', 'fx'].",
+                remedy="Use rungs = ['export', 'export-strict', 'dynamo', 'fx', 'partial'].",
                 where="[capture] rungs",
             )
         ]
