@@ -14,6 +14,7 @@ from ace_studio.cli.follow import JobAnswer, follow
 from ace_studio.cli.show import Console, show_capture, show_environment, show_file, show_problems, show_result
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.messages import DoctorRequest, InspectRequest, RunRequest, TraceRequest
+from ace_studio.records.named_source import named_source
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipe import InputsChoice, ModelChoice, Recipe
 from ace_studio.records.recipe_file import read_recipe, recipe_text
@@ -80,7 +81,7 @@ def doctor(as_json: JsonFlag = False) -> int:
 
 @app.command()
 def trace(
-    path: Annotated[Path, typer.Argument(help="A recipe (.toml), or a model.")],
+    path: Annotated[Path, typer.Argument(help="A recipe (.toml), a model, or a name such as timm:resnet18.")],
     entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
     inputs: InputOption = None,
     compare_rungs: Annotated[bool, typer.Option("--compare-rungs", help="Try every way to capture.")] = False,
@@ -251,7 +252,7 @@ def _recipe_for(path: Path, *, entry: str, inputs: list[str]) -> tuple[Recipe, P
     if path.suffix == ".toml":
         recipe = read_recipe(path)
     else:
-        if not path.exists():
+        if not path.exists() and named_source(path) is None:
             raise AceError.of(ErrorCode.NOT_FOUND, f"There is no file {path}", remedy="Check the path.")
         recipe = Recipe(model=ModelChoice(source=path.name))
     if entry:

@@ -160,6 +160,8 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[EntryPoint, ...] = ()
     tensors: tuple[StoredTensor, ...] = ()
     notes: tuple[str, ...] = ()
+    inputs: tuple[dict[str, TensorSpec], ...] = ()
+    """Rows of example inputs to begin with, where the file's own words give their sizes."""
 
 
 class TargetReport(msgspec.Struct, frozen=True, kw_only=True):

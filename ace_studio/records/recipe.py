@@ -32,11 +32,11 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Where the model comes from."""
 
     source: str = ""
-    """``.py .pt .pth .safetensors .pt2 .onnx`` or a folder."""
+    """``.py .pt .pth .safetensors .pt2 .onnx``, a folder, or the name of a model such as ``timm:resnet18``."""
     entry: str = ""
     """Callable -> module, or -> (module, example inputs); for weights: the factory, as ``file.py:name``."""
     weights: str = ""
-    """State dict to load into what the entry made."""
+    """State dict to load into what the entry made; ``FILE:KEY`` takes one of several in a file."""
 
 
 class InputsChoice(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ class ValueSource(StrEnum):
     """Standard normal for floats, uniform below 100 for integers, fair coin for booleans; seeded."""
     ZEROS = "zeros"
     """All zeros: for states and masks."""
+    ONES = "ones"
+    """All ones: for attention masks that hide nothing."""
     RANGE = "range"
     """0, 1, 2, ... in row-major order: for positions."""
     FILE = "file"

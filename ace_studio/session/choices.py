@@ -56,10 +56,12 @@ def op_matches(op_ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def prefill(recipe: Recipe, report: FileReport) -> Recipe:
-    """Fill in what the file itself makes plain: the entry, and the well-known callables beside it."""
+    """Fill in what the file itself makes plain: entry, example inputs, and the well-known callables beside it."""
     names = {entry.name for entry in report.entries}
     if not recipe.model.entry:
         recipe = change(recipe, "model", entry=plausible_entry(report.entries))
+    if report.inputs and not recipe.inputs.rows and not recipe.inputs.tracing:
+        recipe = change(recipe, "inputs", rows=report.inputs)
     for name, (table, key) in BESIDE_NAMES.items():
         already_has_inputs = table == "inputs" and bool(recipe.inputs.rows)
         if name in names and not getattr(getattr(recipe, table), key) and not already_has_inputs:

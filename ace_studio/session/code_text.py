@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 import msgspec
 
+from ace_studio.records.named_source import named_source
 from ace_studio.records.recipe import ALL_RUNGS, Recipe
 from ace_studio.records.tensors import TensorSpec, ValueSource
 from ace_studio.session.document import Document
@@ -84,6 +85,10 @@ class _Program:
             name = self.callable_name(entry or "make_model", source)
             gives_examples = not recipe.inputs.tracing and not recipe.inputs.rows
             self.body.append(f"{'model, examples' if gives_examples else 'model'} = {name}()")
+        elif (named := named_source(source)) is not None:
+            line, expression = _BY_NAME[named.collection]
+            self.needs(line)
+            self.body.append(f"model = {expression.format(name=named.model)}")
         else:
             loader = _LOADERS.get(kind) or _LOADERS.get(suffix) or _LOADERS[".pt"]
             self.needs("import torch")
@@ -111,6 +116,8 @@ class _Program:
         match spec.values:
             case ValueSource.ZEROS:
                 return f"torch.zeros({shape}, {dtype})"
+            case ValueSource.ONES:
+                return f"torch.ones({shape}, {dtype})"
             case ValueSource.RANGE:
                 return f"torch.arange({count}, {dtype}).reshape({shape})"
             case ValueSource.RANDOM if spec.dtype == "bool":
@@ -140,6 +147,13 @@ _LOADERS: dict[str, Callable[[str], str]] = {
     ".pt": lambda path: f"torch.load({path}, weights_only=False)  # runs the file's code",
 }
 """Kind of file, or suffix -> the expression that opens it whole."""
+
+
+_BY_NAME = {
+    "timm": ("import timm", "timm.create_model({name!r}, pretrained=False)"),
+    "torchvision": ("import torchvision", "torchvision.models.get_model({name!r}, weights=None)"),
+}
+"""Package -> what to import, and how its models are made by name."""
 
 
 def _sorted_imports(lines: Iterable[str]) -> list[str]:

@@ -9,14 +9,15 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.named_source import named_source
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.tensors import TensorSpec, ValueSource
 from ace_studio.session.choices import change
 
 
 def require_file(path: Path) -> None:
-    """Raises: AceError(NOT_FOUND) if there is no such file or folder."""
-    if not path.exists():
+    """Raises: AceError(NOT_FOUND) if there is no such file or folder, nor a model of a package of that name."""
+    if not path.exists() and named_source(path) is None:
         raise AceError.of(
             ErrorCode.NOT_FOUND,
             f"There is no {path.name}",
@@ -31,7 +32,8 @@ def rebase_recipe(recipe: Recipe, old_folder: Path, new_folder: Path) -> Recipe:
         return recipe
 
     def moved(path: str) -> str:
-        return path if not path or Path(path).is_absolute() else relative_to(old_folder / path, new_folder)
+        stays = not path or Path(path).is_absolute() or named_source(path) is not None
+        return path if stays else relative_to(old_folder / path, new_folder)
 
     return _with_paths(recipe, moved)
 

@@ -30,6 +30,7 @@ from ace_studio.records.messages import (
     WorkerLost,
     WorkerReady,
 )
+from ace_studio.records.named_source import named_source
 from ace_studio.records.recipe import ModelChoice, Recipe
 from ace_studio.records.recipe_file import read_recipe, write_recipe
 from ace_studio.session.artifacts import export_run
@@ -103,7 +104,10 @@ class Session(ChoiceVerbs, LookingVerbs, FixVerbs, HistoryVerbs):
     # --- opening, saving ---
 
     def open_path(self, path: str | Path) -> None:
-        """Open a recipe (``.toml``), or a model file, about which the engine is then asked. Undo starts anew."""
+        """Open a recipe (``.toml``), or a model file, about which the engine is then asked. Undo starts anew.
+
+        A model of an installed package is opened by its name, ``timm:resnet18``.
+        """
         file = Path(path).expanduser().absolute()
         with self._problems():
             require_file(file)
@@ -111,8 +115,9 @@ class Session(ChoiceVerbs, LookingVerbs, FixVerbs, HistoryVerbs):
                 self._open(read_recipe(file), folder=file.parent, recipe_path=file)
             else:
                 self._open(Recipe(model=ModelChoice(source=file.name)), folder=file.parent, recipe_path=None)
+            named = named_source(file)
             with self._problems():
-                self.settings.add_recent(str(file))
+                self.settings.add_recent(str(file) if named is None else named.text)
             self._change(recent_files=self.settings.recent_files)
 
     def forget_recent(self, path: str) -> None:

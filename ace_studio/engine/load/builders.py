@@ -32,6 +32,10 @@ class BuildJob:
     entry: Reference | None
     library: CodeLibrary
     reporter: Reporter
+    entry_word: str = ""
+    """What the recipe says as its entry, for kinds that have a word of their own there."""
+    has_weights: bool = False
+    """Whether weights from another file are put in afterwards."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Built:
 
     module: nn.Module
     examples: tuple[Example, ...] = ()
+    files: tuple[Path, ...] = ()
+    """What was read beside the source, for the check at the end that nothing changed."""
 
 
 def build_from_entry(job: BuildJob) -> Built:

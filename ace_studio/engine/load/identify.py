@@ -18,13 +18,16 @@ from ace_studio.engine.load.sniff import (
     reject_stand_ins,
     unknown_file,
 )
+from ace_studio.records.named_source import named_source
 
 
 def identify(path: Path) -> str:
-    """Name of the kind: python, safetensors, state-dict, pickle-module, torchscript, pt2, onnx or folder.
+    """Name of the kind: a row of the registry. A path whose last part names a model of a package is of its kind.
 
     Raises: AceError(NOT_FOUND or BAD_FILE) saying what it is instead.
     """
+    if (named := named_source(path)) is not None:
+        return named.collection
     check_readable(path)
     if path.is_dir():
         return "folder"

@@ -9,6 +9,7 @@ from ace_studio.engine.load.identify import identify
 from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.sniff import file_sha256
 from ace_studio.records.messages import FileReport
+from ace_studio.records.named_source import named_source
 
 
 def inspect_file(path: Path) -> FileReport:
@@ -16,28 +17,31 @@ def inspect_file(path: Path) -> FileReport:
 
     Raises: AceError(NOT_FOUND or BAD_FILE) saying what it is instead of a model.
     """
-    path = path.absolute()
+    named = named_source(path)
+    path = Path(named.text) if named is not None else path.absolute()
     row = LOADERS[identify(path)]
     facts = row.describe(path)
     notes = list(facts.notes)
     if row.suffixes and path.suffix.lower() not in row.suffixes:
         notes.insert(0, f"its name ends in '{path.suffix}', but its content is: {row.label}")
-    is_folder = path.is_dir()
+    is_file = path.is_file()
     return FileReport(
         path=str(path),
         kind=row.name,
         label=row.label,
-        sha256=_listing_sha256(path) if is_folder else file_sha256(path),
-        size_bytes=0 if is_folder else path.stat().st_size,
+        sha256=file_sha256(path) if is_file else _listing_sha256(path),
+        size_bytes=path.stat().st_size if is_file else 0,
         trust=row.trust.value,
         would_run=facts.would_run,
         entries=facts.entries,
         tensors=facts.tensors,
         notes=tuple(notes),
+        inputs=facts.inputs,
     )
 
 
 def _listing_sha256(folder: Path) -> str:
-    """Hash over the names and sizes in a folder; its files are hashed when they are opened."""
-    listing = sorted(f"{entry.name}\0{entry.stat().st_size}" for entry in folder.iterdir() if entry.exists())
+    """Hash over the names and sizes in a folder, or over a name; files are hashed when they are opened."""
+    entries = folder.iterdir() if folder.is_dir() else ()
+    listing = sorted(f"{entry.name}\0{entry.stat().st_size}" for entry in entries if entry.exists()) or [folder.name]
     return hashlib.sha256("\n".join(listing).encode("utf-8", "surrogateescape")).hexdigest()

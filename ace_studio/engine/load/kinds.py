@@ -10,7 +10,9 @@ from pathlib import Path
 
 from ace_studio.engine.load import builders
 from ace_studio.engine.load.archive import open_archive
+from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.entries import list_entries, parse_source
+from ace_studio.engine.load.named_loader import build_named, describe_named
 from ace_studio.engine.load.onnx_header import read_facts
 from ace_studio.engine.load.pickles import (
     LARGEST_PICKLE_BYTES,
@@ -23,7 +25,7 @@ from ace_studio.engine.load.pickles import (
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
 from ace_studio.engine.load.stored_tensors import list_tensors
-from ace_studio.records.messages import EntryPoint, StoredTensor
+from ace_studio.records.messages import StoredTensor
 
 _MOST_NAMES = 20
 
@@ -40,16 +42,6 @@ class TrustLevel(StrEnum):
 
 
 @dataclass(frozen=True)
-class Description:
-    """What could be found out about a file without running anything."""
-
-    would_run: tuple[str, ...] = ()
-    entries: tuple[EntryPoint, ...] = ()
-    tensors: tuple[StoredTensor, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Loader:
     """One row: a kind of file."""
 
@@ -59,6 +51,10 @@ class Loader:
     suffixes: tuple[str, ...]
     describe: Callable[[Path], Description]
     build: Callable[[builders.BuildJob], builders.Built]
+    code_files: Callable[[Path], tuple[Path, ...]] = lambda path: (path,)
+    """The files that a word of trust is about, where it needs one."""
+    has_own_entry: bool = False
+    """Whether ``entry`` is a word for this kind instead of a callable in a ``.py`` file."""
     is_openable: bool = True
     """False if ``build`` only says why not; then nobody is asked for trust."""
 
@@ -216,6 +212,26 @@ _ROWS = (
         describe=_describe_onnx,
         build=builders.refuse_onnx,
         is_openable=False,
+    ),
+    Loader(
+        name="timm",
+        label="Model of timm",
+        trust=TrustLevel.DATA,
+        suffixes=(),
+        describe=describe_named,
+        build=build_named,
+        code_files=lambda _: (),
+        has_own_entry=True,
+    ),
+    Loader(
+        name="torchvision",
+        label="Model of torchvision",
+        trust=TrustLevel.DATA,
+        suffixes=(),
+        describe=describe_named,
+        build=build_named,
+        code_files=lambda _: (),
+        has_own_entry=True,
     ),
     Loader(
         name="folder",

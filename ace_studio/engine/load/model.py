@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ace_studio.engine.flow import LoadedModel
-from ace_studio.engine.load.builders import BuildJob
+from ace_studio.engine.load.builders import BuildJob, Built
 from ace_studio.engine.load.callables import CodeFile, CodeLibrary, Reference, choose_entry, parse_reference
 from ace_studio.engine.load.identify import identify
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
@@ -22,6 +22,7 @@ from ace_studio.engine.load.weights import load_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import Phase
+from ace_studio.records.named_source import named_source
 from ace_studio.records.recipe import Recipe
 
 
@@ -58,7 +59,14 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
     reporter.phase(Phase.LOAD, recipe.model.source)
     sources = _find_sources(recipe, folder)
     library = CodeLibrary(sources.code, UserModules())
-    job = BuildJob(sources.source, sources.entry, library, reporter)
+    job = BuildJob(
+        path=sources.source,
+        entry=sources.entry,
+        library=library,
+        reporter=reporter,
+        entry_word=recipe.model.entry if sources.loader.has_own_entry else "",
+        has_weights=sources.weights is not None,
+    )
     if not sources.loader.is_openable:
         sources.loader.build(job)
     require_trust(_code_to_run(sources), is_trusted)
@@ -69,8 +77,8 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         reporter.advance(None, sources.weights.name)
         states = read_state_dicts(sources.weights, key=sources.weights_key)
         load_weights(built.module, states, sources.weights, reporter=reporter)
-    warn_if_standing_in(reporter)
-    files = _all_files(sources, library)
+    warn_if_standing_in(built.module, library.user.files(), reporter)
+    files = _all_files(sources, built, library)
     return LoadedModel(
         module=built.module,
         source=sources.source,
@@ -99,7 +107,8 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
             "No model has been chosen",
             remedy="open a model file, or set [model] source in the recipe",
         )
-    source = (folder / recipe.model.source).resolve()
+    named = named_source(folder / recipe.model.source)
+    source = Path(named.text) if named is not None else (folder / recipe.model.source).resolve()
     loader = LOADERS[identify(source)]
     weights, weights_key = _weights_file(recipe.model.weights, folder)
     if weights is not None:
@@ -114,7 +123,7 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
     is_python = loader.name == "python"
     default = source if is_python else None
     entry = None
-    if recipe.model.entry:
+    if recipe.model.entry and not loader.has_own_entry:
         entry = parse_reference(recipe.model.entry, role="entry", folder=folder, default=default)
         default = default or entry.path
     roles = {
@@ -174,7 +183,8 @@ def _code_to_run(sources: _Sources) -> list[CodeToRun]:
     ]
     if sources.loader.trust is TrustLevel.CODE and sources.source not in sources.code:
         would_run = sources.loader.describe(sources.source).would_run
-        files.insert(0, CodeToRun(sources.source, file_sha256(sources.source), would_run))
+        named = sources.loader.code_files(sources.source)
+        files[:0] = [CodeToRun(path, file_sha256(path), would_run) for path in named]
     return files
 
 
@@ -194,7 +204,8 @@ def _find_functions(roles: dict[str, Reference], library: CodeLibrary) -> dict[s
     return found
 
 
-def _all_files(sources: _Sources, library: CodeLibrary) -> tuple[Path, ...]:
-    """Source first, then weights, then every file of the user's that was imported."""
-    named = [sources.source, *([sources.weights] if sources.weights else []), *sources.code, *library.user.files()]
+def _all_files(sources: _Sources, built: Built, library: CodeLibrary) -> tuple[Path, ...]:
+    """Source first, then weights, then what the loader read, then every file of the user's that was imported."""
+    weights = [sources.weights] if sources.weights else []
+    named = [sources.source, *weights, *built.files, *sources.code, *library.user.files()]
     return tuple(dict.fromkeys(path for path in named if path.is_file()))

@@ -12,11 +12,13 @@ import contextlib
 import importlib.abc
 import importlib.machinery
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
+from torch import nn
 
 from ace_studio.engine.load.torchvision_kernels import nms, roi_align
 from ace_studio.engine.progress import Reporter
@@ -83,12 +85,18 @@ def is_standing_in() -> bool:
     return bool(_declared) and "torchvision" in sys.modules
 
 
-def warn_if_standing_in(reporter: Reporter) -> None:
-    """Say that torchvision's operators are replaced, if they are."""
-    if is_standing_in():
+def warn_if_standing_in(module: nn.Module, files: Iterable[Path], reporter: Reporter) -> None:
+    """Say that torchvision's operators are replaced, if they are and the model or a file of the user may use them."""
+    if is_standing_in() and (_has_operators(module) or any(b"torchvision" in file.read_bytes() for file in files)):
         reporter.warn("torchvision-library", _WARNING.format(version=torch.__version__))
 
 
+def _has_operators(module: nn.Module) -> bool:
+    """Whether a part of the model comes from where torchvision uses its operators."""
+    return any(type(part).__module__.startswith(_USERS) for part in module.modules())
+
+
+_USERS = ("torchvision.models.detection", "torchvision.ops")
 _declared: list[torch.library.Library] = []
 """Keeps the declarations alive: they end with the object that made them."""
 

@@ -163,7 +163,7 @@ def compress(
 
 
 def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Reporter) -> None:
-    made_up = {ValueSource.RANDOM, ValueSource.ZEROS, ValueSource.RANGE}
+    made_up = {ValueSource.RANDOM, ValueSource.ZEROS, ValueSource.ONES, ValueSource.RANGE}
     rows_are_made_up = any(spec.values in made_up for row in recipe.inputs.rows for spec in row.values())
     needs_ranges = recipe.plan.needs_calibration or (recipe.plan.from_goal and recipe.goal.has_bound)
     if not needs_ranges or loaded.calibration is not None:

@@ -196,6 +196,8 @@ def _make(spec: TensorSpec, number: int, name: str, folder: Path, read_tensor: R
         )
     if spec.values == ValueSource.ZEROS:
         return torch.zeros(spec.shape, dtype=dtype)
+    if spec.values == ValueSource.ONES:
+        return torch.ones(spec.shape, dtype=dtype)
     if spec.values == ValueSource.RANGE:
         return torch.arange(_count(spec.shape)).reshape(spec.shape).to(dtype)
     if spec.values == ValueSource.RANDOM:

@@ -370,4 +370,6 @@ def test_every_loader_that_opens_is_tried_here():
         "state-dict",
         "pickle-module",
         "pt2",
+        "timm",  # in test_named_models.py
+        "torchvision",
     }

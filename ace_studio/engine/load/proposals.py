@@ -1,0 +1,83 @@
+"""Example inputs that a model's own description allows to propose: sizes from its configuration, numbers made up."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.flow import Example
+from ace_studio.records.tensors import TensorSpec, ValueSource
+
+_SEED = 20240607
+_SMALLEST_RANDOM_RANGE = 100
+"""Random whole numbers of a row are below this; a smaller vocabulary gets zeros there."""
+
+
+@dataclass(frozen=True)
+class ProposedInput:
+    """One input of one example."""
+
+    name: str
+    """As forward calls it; ``images.0`` is the first item of a list."""
+    shape: tuple[int, ...]
+    dtype: torch.dtype = torch.float32
+    values: ValueSource = ValueSource.RANDOM
+    below: int = 0
+    """Random whole numbers are smaller than this."""
+
+    def spec(self) -> TensorSpec:
+        """As a cell of the shape table."""
+        is_narrow = self.values is ValueSource.RANDOM and 0 < self.below < _SMALLEST_RANDOM_RANGE
+        values = ValueSource.ZEROS if is_narrow else self.values
+        return TensorSpec(shape=self.shape, dtype=str(self.dtype).removeprefix("torch."), values=str(values))
+
+    def tensor(self, *, seed: int) -> Tensor:
+        """As a tensor, the same for the same seed."""
+        generator = torch.Generator().manual_seed(_SEED + seed)
+        if self.values is not ValueSource.RANDOM:
+            return torch.full(self.shape, int(self.values is ValueSource.ONES), dtype=self.dtype)
+        if self.dtype.is_floating_point:
+            return torch.randn(self.shape, generator=generator).to(self.dtype)
+        return torch.randint(0, max(1, self.below), self.shape, generator=generator).to(self.dtype)
+
+
+ProposedRow = tuple[ProposedInput, ...]
+"""The inputs of one example."""
+
+
+def specs_of(rows: Iterable[ProposedRow]) -> tuple[dict[str, TensorSpec], ...]:
+    """The rows as the recipe would have them."""
+    return tuple({one.name: one.spec() for one in row} for row in rows)
+
+
+def examples_of(rows: Sequence[ProposedRow], module: nn.Module) -> tuple[Example, ...]:
+    """The rows as calls of the module: what forward takes first is given by position, the rest by name."""
+    return tuple(_example(row, module, seed=number) for number, row in enumerate(rows))
+
+
+def _example(row: ProposedRow, module: nn.Module, *, seed: int) -> Example:
+    values: dict[str, Any] = {}
+    for one in row:
+        name, dot, _ = one.name.partition(".")
+        tensor = one.tensor(seed=seed)
+        if dot:
+            values.setdefault(name, []).append(tensor)
+        else:
+            values[name] = tensor
+    args = []
+    for name in first_parameters(module):
+        if name not in values:
+            break
+        args.append(values.pop(name))
+    return Example(args=tuple(args), kwargs=values)
+
+
+def first_parameters(module: nn.Module) -> list[str]:
+    """Names that forward takes by position, in order."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    return [one.name for one in parameters if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]

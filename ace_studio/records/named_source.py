@@ -1,0 +1,31 @@
+"""Models that are named instead of lying in a file: ``timm:resnet18``, ``torchvision:fasterrcnn_resnet50_fpn``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+COLLECTIONS = ("timm", "torchvision")
+"""Packages whose models can be named; each is a row of the engine's registry of loaders."""
+_PATTERN = re.compile(rf"({'|'.join(COLLECTIONS)}):([\w.\-]+)")
+
+
+@dataclass(frozen=True)
+class NamedSource:
+    """A model of an installed package."""
+
+    collection: str
+    model: str
+
+    @property
+    def text(self) -> str:
+        """As the recipe writes it."""
+        return f"{self.collection}:{self.model}"
+
+
+def named_source(source: str | Path) -> NamedSource | None:
+    """What the last part of a path names, if there is no such file; None for every path to a file or folder."""
+    path = Path(source)
+    match = _PATTERN.fullmatch(path.name)
+    return NamedSource(match[1], match[2]) if match and not path.exists() else None
