@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.theme import Colours, Theme
@@ -19,6 +19,9 @@ class Panel(QWidget):
     """Name on the tab and for screen readers."""
     shows: ClassVar[frozenset[Part]] = frozenset()
     """Parts of the document whose change calls `update_from`."""
+
+    panel_wanted = Signal(str)
+    """Id of a panel in which a gesture of this one goes on."""
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Build the widgets; the first `update_from` follows at once."""

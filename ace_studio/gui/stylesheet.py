@@ -107,6 +107,7 @@ QPushButton[role="link"] {{ background: transparent; border: 1px solid transpare
 QPushButton[role="link"]:hover {{ background: {raised}; }}
 QPushButton[role="link"]:focus {{ border-color: {accent}; }}
 QFrame[role="card"] {{ background: {raised}; border: 1px solid {border}; border-radius: 6px; }}
+QFrame[role="frontier"] {{ background: {raised}; border: 1px solid {warn}; border-radius: 8px; }}
 QFrame[bar="info"] {{ background: {info_fill}; border: 0; border-bottom: 1px solid {border}; }}
 QFrame[bar="warn"] {{ background: {warn_fill}; border: 0; border-bottom: 1px solid {border}; }}
 QFrame[bar="bad"] {{ background: {bad_fill}; border: 0; border-bottom: 1px solid {border}; }}

@@ -37,6 +37,8 @@ class PanelSlot(QWidget):
 
     failed = Signal(object)
     """A `Problem`, after a mistake in the panel."""
+    panel_wanted = Signal(str)
+    """Id of a panel in which a gesture goes on."""
 
     def __init__(self, row: PanelRow, session: Session, theme: Theme) -> None:
         """Keep the place; nothing is imported yet."""
@@ -95,6 +97,7 @@ class PanelSlot(QWidget):
         """Make the panel if that was not done yet."""
         if self.panel is None:
             self.panel = self.row.build(self._session, self._theme)
+            self.panel.panel_wanted.connect(self.panel_wanted)
             self._layout.addWidget(self.panel)
             self.setFocusProxy(self.panel)
             self.panel.update_from(self._session.document)
@@ -113,6 +116,7 @@ class Workbench(QWidget):
         self._slots: dict[str, PanelSlot] = {row.id: PanelSlot(row, session, theme) for row in (*PANELS, _GRAPH)}
         for slot in self._slots.values():
             slot.failed.connect(session.report)
+            slot.panel_wanted.connect(self.show_panel)
         self._tabs: dict[Place, QTabWidget] = {place: self._tab_widget(place) for place in Place}
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)

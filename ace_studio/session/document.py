@@ -106,6 +106,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Index into `CaptureReport.graph_breaks`: the break that is looked at. Its rows in the graph are in `op_ids`."""
     place: tuple[str, int] | None = None
     """A line of the user's code that is looked at for itself: path and 1-based line."""
+    closer: int = 0
+    """Grows when the user asks to see the selection from close by."""
 
 
 class CaptureFailure(msgspec.Struct, frozen=True, kw_only=True):

@@ -112,7 +112,7 @@ def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> D
         captured_with=asked_with,
         graph_job=event.job,
         failure=None,
-        selection=Selection(op_ids=still_there, run=document.selection.run),
+        selection=Selection(op_ids=still_there, run=document.selection.run, closer=document.selection.closer),
     )
 
 

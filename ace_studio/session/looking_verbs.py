@@ -57,6 +57,11 @@ class LookingVerbs:
         """Look at a line of the user's code. A file that the capture did not bring is read; nothing of it is run."""
         self._show(replace(self.document.selection, op_ids=(), seam=None), file, line)
 
+    def look_closer(self) -> None:
+        """Bring the selection close in the graph."""
+        selection = self.document.selection
+        self._change(selection=replace(selection, closer=selection.closer + 1))
+
     def _show(self, selection: Any, file: str, line: int) -> None:
         document = self.document
         changes: dict[str, Any] = {}

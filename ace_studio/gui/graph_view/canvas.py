@@ -43,6 +43,8 @@ class GraphCanvas(QWidget):
     camera_moved = Signal()
     scene_changed = Signal()
     current_changed = Signal(int)
+    painted = Signal(object)
+    """The painter, after a frame was drawn: for what lies over the picture."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         """Start without a graph."""
@@ -274,6 +276,7 @@ class GraphCanvas(QWidget):
             paint_scene(stage)
             if self.drag is not None:
                 self.drag.draw(painter, self.colours)
+            self.painted.emit(painter)
         painter.end()
 
     def _stage(self, painter: QPainter, picture: Picture) -> Stage:

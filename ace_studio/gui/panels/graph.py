@@ -7,15 +7,20 @@ from dataclasses import dataclass
 
 from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QStackedWidget, QWidget
 
+from ace_studio.gui.break_list.entries import Entry, chosen_entry, entries, ops_of_piece
 from ace_studio.gui.formatting import plural
+from ace_studio.gui.frontier_card import FrontierCard
 from ace_studio.gui.graph_colours import graph_colours
 from ace_studio.gui.graph_view import Colouring, GraphView
+from ace_studio.gui.graph_view.anchored import Anchored
 from ace_studio.gui.op_facts import OpFacts, op_facts, row_of_ops
 from ace_studio.gui.panel import Panel
+from ace_studio.gui.starting import why_not
 from ace_studio.gui.theme import Colours, Theme
 from ace_studio.gui.widgets import GAP, ElidedLabel, EmptyState, button, column, fill_combo, label, row
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import Precision
+from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.session import Session
 
@@ -112,9 +117,13 @@ class GraphPanel(Panel):
         super().__init__(session, theme)
         self._shown: GraphTable | None = None
         self._coloured: tuple[object, ...] = ()
+        self._capture: CaptureReport | None = None
         self._said = ""
+        self._closer = 0
+        self._put_away: object = None
         self.view = GraphView(colours=graph_colours(theme.colours))
         self.view.selection_changed.connect(session.select)
+        self.view.op_activated.connect(self._show_source)
         self.colour_by = QComboBox()
         self.colour_by.setAccessibleName("Colour by")
         for choice in COLOURINGS:
@@ -140,20 +149,34 @@ class GraphPanel(Panel):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
         self._pages.addWidget(graph)
+        self._build_cards()
         self.setLayout(column(self._pages))
         self.setFocusProxy(self.view)
         self.restyle(theme.colours)
+
+    def _build_cards(self) -> None:
+        """One card that lies over the graph, and one that stands where there is none."""
+        self.card = FrontierCard(self.session, self.theme)
+        self.card.closed.connect(self._close_card)
+        self.card.panel_wanted.connect(self.panel_wanted)
+        self._anchor = Anchored(self.view.canvas, self.card)
+        self.lone_card = FrontierCard(self.session, self.theme, closable=False)
+        self.lone_card.panel_wanted.connect(self.panel_wanted)
+        self._trace_again = button("Trace again (F5)", self.session.trace)
+        alone = QWidget()
+        middle = column(None, self.lone_card, row(None, self._trace_again, None), None)
+        alone.setLayout(row(None, middle, None, margin=GAP))
+        self._pages.addWidget(alone)
 
     def update_from(self, document: Document) -> None:
         """Show graph, colours and selection."""
         if document.graph is None:
             self._shown = None
-            self._say_what_is_missing(document)
-            self._pages.setCurrentIndex(0)
+            self._show_no_graph(document)
             return
         self._pages.setCurrentIndex(1)
-        if document.graph is not self._shown:
-            self._shown = document.graph
+        if document.graph is not self._shown or self._seams_differ(document):
+            self._shown, self._capture = document.graph, document.capture
             self._coloured = ()
             self.view.show_graph(document.graph, document.capture)
         self._recolour(document)
@@ -161,7 +184,29 @@ class GraphPanel(Panel):
             self.view.set_selection(document.selection.op_ids)
             if len(document.selection.op_ids) == 1 and not self.view.hasFocus():
                 self.view.reveal(document.selection.op_ids[0])
+        if document.selection.closer != self._closer:
+            self._closer = document.selection.closer
+            self._look_closer(document)
         self._show_selected(document)
+        self._show_card(document)
+
+    def _seams_differ(self, document: Document) -> bool:
+        """Whether the report names other breaks or pieces than those that are drawn."""
+        old, new = self._capture, document.capture
+        if old is new or old is None or new is None:
+            return False
+        return (old.graph_breaks, old.pieces) != (new.graph_breaks, new.pieces)
+
+    def _look_closer(self, document: Document) -> None:
+        op_ids = document.selection.op_ids
+        if op_ids:
+            self.view.reveal(op_ids[0])
+            self.view.frame_selection()
+
+    def _show_source(self, op_id: str) -> None:
+        """An op was entered or double-clicked: go on in the source."""
+        self.session.select([op_id])
+        self.panel_wanted.emit("source")
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
@@ -210,7 +255,51 @@ class GraphPanel(Panel):
             chosen = Precision(value) if value else None
             self.session.set_precision_of_ops(self.session.document.selection.op_ids, chosen)
 
+    # --- the card on the frontier ---
+
+    def _show_card(self, document: Document) -> None:
+        """Beside the selected break or eager piece; without one, at the end of what was captured before a failure."""
+        offered = entries(document)
+        chosen = chosen_entry(document, offered)
+        entry = chosen or (offered[0] if offered and document.failure is not None else None)
+        if entry is None or (self._put_away is not None and self._put_away == entry):
+            self.card.hide()
+            self._anchor.place()
+            return
+        self._put_away = None
+        self.card.show_entry(entry, document, why_not=why_not(document), others=len(offered) - 1)
+        self._anchor.hold(self._row_of(entry, document))
+
+    def _row_of(self, entry: Entry, document: Document) -> int:
+        """The row at which the capture ends; -1 if the graph does not show it."""
+        graph, failure = document.graph, document.failure
+        if graph is None:
+            return -1
+        op_ids = document.selection.op_ids if entry.seam is not None else ()
+        if entry.piece is not None:
+            op_ids = ops_of_piece(document, entry.piece)
+        if op_ids:
+            return row_of_ops(graph).get(op_ids[0], -1)
+        is_frontier = failure is not None and failure.job == document.graph_job
+        return len(graph) - 1 if is_frontier and entry.seam is None else -1
+
+    def _close_card(self) -> None:
+        self._put_away = self.card.entry
+        self._show_card(self.session.document)
+
     # --- nothing to show yet ---
+
+    def _show_no_graph(self, document: Document) -> None:
+        """The reason as a card if a trace failed, else what to do next."""
+        self.card.hide()
+        if document.failure is not None and not document.needs_trust and not document.activity.is_working:
+            offered = entries(document)
+            self.lone_card.show_entry(offered[0], document, why_not=why_not(document), others=len(offered) - 1)
+            self._trace_again.setEnabled(not why_not(document))
+            self._pages.setCurrentIndex(2)
+            return
+        self._say_what_is_missing(document)
+        self._pages.setCurrentIndex(0)
 
     def _say_what_is_missing(self, document: Document) -> None:
         words, text, buttons = self._missing(document)
