@@ -9,10 +9,7 @@ Every row runs in a process of its own. FOLDER gets one JSON file per row, and `
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +20,7 @@ import msgspec
 
 from tests.benchmarks.bare_tools import TOOLS
 from tests.benchmarks.capture_row import RowFound
+from tests.benchmarks.children import run_child
 from tests.benchmarks.zoo import ROWS, Row
 
 MOST_RATIO = 1.15
@@ -50,6 +48,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     proven_by_any_tool: int
     median_ratio: float | None
     median_trace_ratio: float | None
+    median_cpu_ratio: float | None
+    """Of process time, which does not depend on what else the machine does."""
     claims: list[Claim]
 
 
@@ -57,18 +57,9 @@ def run_row(row: Row, folder: Path, *, limit_s: float, row_limit_s: float, only_
     """Measure one row in a process of its own, which is killed with its children after the limit."""
     file = folder / f"{row.name}.json"
     file.unlink(missing_ok=True)
-    command = [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.capture_row", row.name, "--out", str(file)]
-    command += ["--limit", str(limit_s), *(["--ours"] if only_ours else [])]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with (folder / f"{row.name}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
-        try:
-            status = process.wait(row_limit_s)
-            ending = "" if status == 0 else f"ended with status {status}"
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            ending = f"stopped after {row_limit_s:g} s"
+    arguments = [row.name, "--out", str(file), "--limit", str(limit_s), *(["--ours"] if only_ours else [])]
+    log = folder / f"{row.name}.log"
+    ending = run_child("tests.benchmarks.capture_row", arguments, log=log, limit_s=row_limit_s)
     if not file.exists():
         found = RowFound(name=row.name, family=row.family)
     else:
@@ -127,6 +118,7 @@ def summarize(found: Sequence[RowFound], *, is_complete: bool) -> Summary:
     by_any = sum(any(tool.proven for tool in one.bare.values()) for one in ran)
     ratios = [one.ratio for one in whole if one.ratio is not None]
     traces = [one.trace_ratio for one in whole if one.trace_ratio is not None]
+    cpu = [one.cpu_ratio for one in whole if one.cpu_ratio is not None]
     neither = [one.name for one in rest if one not in partial]
     claims = [_claim_rest(rest, neither), _claim_speed(ratios)]
     if is_complete:
@@ -140,6 +132,7 @@ def summarize(found: Sequence[RowFound], *, is_complete: bool) -> Summary:
         proven_by_any_tool=by_any,
         median_ratio=statistics.median(ratios) if ratios else None,
         median_trace_ratio=statistics.median(traces) if traces else None,
+        median_cpu_ratio=statistics.median(cpu) if cpu else None,
         claims=claims,
     )
 
@@ -185,7 +178,8 @@ def table(found: Sequence[RowFound], summary: Summary) -> str:
     """Everything as markdown."""
     lines = ["# Capture of the zoo", ""]
     lines += [f"- {'holds' if one.holds else '**DOES NOT HOLD**'}: {one.text}: {one.figures}" for one in summary.claims]
-    if summary.median_trace_ratio is not None:
+    if summary.median_trace_ratio is not None and summary.median_cpu_ratio is not None:
+        lines.append(f"- in process time the median is {summary.median_cpu_ratio:.2f}")
         lines.append(f"- the trace alone takes {summary.median_trace_ratio:.2f} of bare torch.export (median)")
     lines += [
         "",

@@ -6,7 +6,7 @@ python -m tests.benchmarks.capture_row NAME --out FILE [--limit SECONDS] [--ours
 from __future__ import annotations
 
 import argparse
-import statistics
+import os
 import time
 import traceback
 from collections.abc import Callable
@@ -44,6 +44,7 @@ class ToolFound(msgspec.Struct, kw_only=True):
     proven: bool = False
     """One graph that equals eager on every example and at the unseen sizes."""
     seconds: float = 0.0
+    cpu_s: float = 0.0
     error: str = ""
 
 
@@ -64,6 +65,7 @@ class LadderFound(msgspec.Struct, kw_only=True):
     """How a result differs from eager on an example or at the unseen sizes; empty if none does."""
     rungs: list[RungOutcome] = []
     seconds: float = 0.0
+    cpu_s: float = 0.0
     trace_s: float = 0.0
     """Part of the seconds until the first graph is there: the rest is the proof."""
     warnings: list[str] = []
@@ -100,6 +102,8 @@ class RowFound(msgspec.Struct, kw_only=True):
     """Ours, proof and all, to bare, where both give a graph; the best round of each."""
     trace_ratio: float | None = None
     """The same for the trace alone."""
+    cpu_ratio: float | None = None
+    """Ours to bare in process time."""
     wall_s: float = 0.0
 
 
@@ -124,11 +128,11 @@ class Measurement:
         """Capture with one tool, then call the result at every size."""
         found = ToolFound()
         forget_traces()
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), cpu_s()
         try:
             with torch.no_grad(), interruptible(self.limit_s, should_stop=lambda: False):
                 function = TOOLS[name](Question(self.module, self.tracing, self.inputs))
-                found.seconds = time.perf_counter() - started
+                found.seconds, found.cpu_s = time.perf_counter() - started, cpu_s() - cpu_started
                 found.captured = True
                 found.error = self.unequal(function)
             found.proven = not found.error
@@ -162,7 +166,7 @@ class Measurement:
         phases = _Phases()
         reporter = Reporter(phases)
         loaded = LoadedModel(module=self.module, source=Path(), sha256="zoo")
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), cpu_s()
         try:
             captured, report = capture_model(
                 loaded, self.examples, self._recipe(), device=torch.device("cpu"), reporter=reporter
@@ -174,10 +178,10 @@ class Measurement:
                 error=f"{first.what}; {first.why}"[:400],
                 where=first.where,
             ), None
-        finally:
-            forget_traces()
-        found = self._ladder_found(report, time.perf_counter() - started)
-        found.trace_s = phases.trace_s()
+        seconds, used_s = time.perf_counter() - started, cpu_s() - cpu_started
+        found = self._ladder_found(report, seconds)
+        found.cpu_s = used_s
+        found.trace_s = phases.trace_s(report.rung)
         return found, captured
 
     def _recipe(self) -> Recipe:
@@ -205,21 +209,27 @@ class Measurement:
         )
 
 
+def cpu_s() -> float:
+    """Processor seconds of this process and of its children that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
 class _Phases:
-    """Listens when every phase begins."""
+    """Listens when the trace and the proof of every rung begin."""
 
     def __init__(self) -> None:
-        self._begun: list[tuple[Phase, float]] = []
+        self._begun: dict[tuple[Phase, str], float] = {}
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Progress):
-            self._begun.append((event.phase, time.perf_counter()))
+            rung = event.detail.partition(":")[0]
+            self._begun.setdefault((event.phase, rung), time.perf_counter())
 
-    def trace_s(self) -> float:
-        """Seconds from the last start of a trace to the proof of its graph; 0 if there was none."""
-        proof = next((at for phase, at in self._begun if phase is Phase.VERIFY), 0.0)
-        starts = [at for phase, at in self._begun if phase is Phase.CAPTURE and at < proof]
-        return proof - starts[-1] if starts else 0.0
+    def trace_s(self, rung: str) -> float:
+        """Seconds from the start of a rung to the proof of its graph; 0 if there was none."""
+        proof, start = (self._begun.get((phase, rung)) for phase in (Phase.VERIFY, Phase.CAPTURE))
+        return proof - start if proof and start else 0.0
 
 
 class _Called(nn.Module):
@@ -281,15 +291,19 @@ def measure(row: Row, *, limit_s: float, only_ours: bool, note: Callable[[RowFou
 
 def _time_both(one: Measurement, found: RowFound, step: Callable[[], None], *, only_ours: bool) -> None:
     """The ladder and bare export in turns: A B, then B A if that was quick."""
+    bare_cpu: list[float] = []
+    ours_cpu: list[float] = []
     for turn in ("AB", "BA"):
         for which in turn:
             if which == "A" and not only_ours:
                 found.bare["export"] = one.try_tool("export")
                 found.bare_s.append(found.bare["export"].seconds)
+                bare_cpu.append(found.bare["export"].cpu_s)
             elif which == "B":
                 ladder, captured = one.climb()
                 found.ours_s.append(ladder.seconds)
                 found.trace_s.append(ladder.trace_s)
+                ours_cpu.append(ladder.cpu_s)
                 if captured is not None:
                     with torch.no_grad():
                         ladder.unequal = one.unequal(run_captured(captured))
@@ -300,6 +314,7 @@ def _time_both(one: Measurement, found: RowFound, step: Callable[[], None], *, o
     if found.ours is not None and found.ours.is_whole and found.bare and found.bare["export"].captured:
         found.ratio = min(found.ours_s) / min(found.bare_s)
         found.trace_ratio = min(found.trace_s) / min(found.bare_s)
+        found.cpu_ratio = min(ours_cpu) / max(min(bare_cpu), 0.01)
         step()
 
 
@@ -332,6 +347,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-__all__ = ["LadderFound", "RowFound", "ToolFound", "measure", "statistics"]
