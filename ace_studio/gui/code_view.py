@@ -5,21 +5,24 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
+    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QPolygonF,
     QResizeEvent,
     QSyntaxHighlighter,
     QTextCharFormat,
     QTextCursor,
     QTextDocument,
 )
-from PySide6.QtWidgets import QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QToolTip, QWidget
 
 from ace_studio.gui.theme import Colours, Theme, monospace
 
@@ -61,6 +64,15 @@ def _qt_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+@dataclass(frozen=True, kw_only=True)
+class Badge:
+    """A mark in the gutter: a diamond with the number of a break, or a triangle with an exclamation mark."""
+
+    text: str
+    tip: str
+    is_break: bool = True
+
+
 class _PythonColours(QSyntaxHighlighter):
     """Colours of Python. The view says what to colour, since Qt asks line by line and strings span lines."""
 
@@ -88,6 +100,8 @@ class CodeView(QPlainTextEdit):
 
     line_clicked = Signal(int)
     """1-based number of a line, after a click or Enter."""
+    badge_clicked = Signal(int)
+    """1-based number of a line, after a click on its badge."""
 
     def __init__(self, theme: Theme) -> None:
         """Start empty."""
@@ -95,6 +109,7 @@ class CodeView(QPlainTextEdit):
         self.path = ""
         self._theme = theme
         self._marks: Mapping[int, int] = {}
+        self._badges: Mapping[int, Badge] = {}
         self._gutter = _Gutter(self)
         self._python = _PythonColours(self.document(), theme.colours)
         self.setReadOnly(True)
@@ -120,7 +135,7 @@ class CodeView(QPlainTextEdit):
     def show_code(self, text: str, *, path: str = "") -> None:
         """Show other code."""
         self.path = path
-        self._marks = {}
+        self._marks, self._badges = {}, {}
         self._python.spans = coloured_spans(text)
         self.setPlainText(text)
         self._make_room()
@@ -129,6 +144,21 @@ class CodeView(QPlainTextEdit):
         """Mark lines, each with a number."""
         self._marks = marks
         self._gutter.update()
+
+    @property
+    def badges(self) -> Mapping[int, Badge]:
+        """Line -> mark in the gutter."""
+        return self._badges
+
+    def set_badges(self, badges: Mapping[int, Badge]) -> None:
+        """Mark lines at which something is to be known."""
+        self._badges = badges
+        self._make_room()
+        self._gutter.update()
+
+    def line_at(self, y: int) -> int:
+        """1-based number of the line at a height of the view."""
+        return self.cursorForPosition(QRect(0, y, 1, 1).topLeft()).blockNumber() + 1
 
     def scroll_to(self, line: int) -> None:
         """Bring a line into view, and the cursor onto it."""
@@ -143,7 +173,11 @@ class CodeView(QPlainTextEdit):
     def gutter_width(self) -> int:
         """Room for numbers and marks, px."""
         digits = len(str(max(1, self.blockCount())))
-        return self.fontMetrics().horizontalAdvance("9") * (digits + 4) + 14
+        badges = self._badge_size() + 6 if self._badges else 0
+        return self.fontMetrics().horizontalAdvance("9") * (digits + 4) + 14 + badges
+
+    def _badge_size(self) -> int:
+        return max(16, self.fontMetrics().height())
 
     def paint_gutter(self, painter: QPainter, area: QRect) -> None:
         """Line numbers, and a bar with a count at marked lines."""
@@ -162,9 +196,32 @@ class CodeView(QPlainTextEdit):
                 painter.fillRect(QRect(width - 4, round(top), 4, round(bottom - top)), QColor(colours.accent))
                 painter.setPen(QColor(colours.accent))
                 painter.drawText(QRect(4, round(top), 40, height), Qt.AlignmentFlag.AlignLeft, str(count))
-            painter.setPen(QColor(colours.text if count else colours.text_dim))
-            painter.drawText(QRect(0, round(top), width - 10, height), Qt.AlignmentFlag.AlignRight, str(line))
+            badge = self._badges.get(line)
+            painter.setPen(QColor(colours.text if count or badge else colours.text_dim))
+            right = width - 10 - (self._badge_size() + 6 if self._badges else 0)
+            painter.drawText(QRect(0, round(top), right, height), Qt.AlignmentFlag.AlignRight, str(line))
+            if badge is not None:
+                self._paint_badge(painter, badge, QPointF(right + 6, (top + bottom) / 2))
             block, top = block.next(), bottom
+
+    def _paint_badge(self, painter: QPainter, badge: Badge, place: QPointF) -> None:
+        """The shape says what it is: a diamond for a break, a triangle for a problem."""
+        colours, size = self._theme.colours, float(self._badge_size())
+        middle, half = QPointF(place.x() + size / 2, place.y()), size / 2
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(colours.warn if badge.is_break else colours.bad))
+        corners = ((0, -1), (1, 0), (0, 1), (-1, 0)) if badge.is_break else ((0, -1), (1, 0.85), (-1, 0.85))
+        painter.drawPolygon(QPolygonF([middle + QPointF(x * half, y * half) for x, y in corners]))
+        font = painter.font()
+        font.setPixelSize(round(size * (0.56 if len(badge.text) < 3 else 0.42)))
+        font.setBold(True)
+        painter.setFont(font)
+        painter.setPen(QColor(colours.window))
+        box = QRectF(place.x(), place.y() - half + (0 if badge.is_break else size * 0.1), size, size)
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, badge.text)
+        painter.restore()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
         """A click without a drag chooses the line."""
@@ -204,6 +261,21 @@ class _Gutter(QWidget):
 
     def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
         return QSize(self._view.gutter_width(), 0)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        line = self._view.line_at(round(event.position().y()))
+        if event.button() is Qt.MouseButton.LeftButton:
+            (self._view.badge_clicked if line in self._view.badges else self._view.line_clicked).emit(line)
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            badge = self._view.badges.get(self._view.line_at(event.pos().y()))
+            if badge is None:
+                QToolTip.hideText()
+            else:
+                QToolTip.showText(event.globalPos(), badge.tip, self)
+            return True
+        return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
         painter = QPainter(self)

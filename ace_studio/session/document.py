@@ -14,7 +14,7 @@ from ace_studio.records.errors import Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import EnvironmentReport, FileReport, Phase
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
 from ace_studio.session.history import RunSummary
 
@@ -146,6 +146,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Path -> text of the user's files that ops point to."""
     rungs: tuple[RungOutcome, ...] = ()
     """Outcomes of the current or last trace, as they came in."""
+    rung_at_work: str = ""
+    """The rung that is being tried now; empty if none is."""
     captured_with: Recipe | None = None
     """The choices that `graph` was found with."""
     graph_job: str = ""
@@ -195,7 +197,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         if found is None:
             return False
         now = self.recipe
-        return (found.model, found.inputs, found.capture) != (now.model, now.inputs, now.capture)
+        return (found.model, found.inputs, _decisive(found)) != (now.model, now.inputs, _decisive(now))
 
     @property
     def is_stale(self) -> bool:
@@ -211,11 +213,17 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         return path.replace("\\", "/").rpartition("/")[2]
 
 
+def _decisive(recipe: Recipe) -> CaptureChoice:
+    """What of the capture's options decides the graph: not whether it was kept, nor what else was tried."""
+    return msgspec.structs.replace(recipe.capture, cache=True, compare_rungs=False)
+
+
 PART_OF_FIELD: dict[str, Part] = {
     "recipe": Part.RECIPE, "is_dirty": Part.RECIPE, "undo_label": Part.RECIPE, "redo_label": Part.RECIPE,
     "recipe_path": Part.FILE, "folder": Part.FILE, "file": Part.FILE,
     "is_trusted": Part.TRUST, "needs_trust": Part.TRUST,
     "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH, "rungs": Part.GRAPH,
+    "rung_at_work": Part.GRAPH,
     "captured_with": Part.GRAPH, "graph_job": Part.GRAPH, "failure": Part.GRAPH,
     "fixes": Part.FIXES, "history": Part.HISTORY,
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,

@@ -19,6 +19,7 @@ from ace_studio.records.messages import (
     JobFinished,
     ModelCaptured,
     Progress,
+    RungStarted,
     RungTried,
     TargetFinished,
 )
@@ -43,6 +44,11 @@ def with_problems(document: Document, *problems: Any) -> Document:
     """The document with problems added; one that is shown already moves to the end."""
     kept = tuple(problem for problem in document.problems if problem not in problems)
     return replace(document, problems=(*kept, *problems)[-PROBLEM_LIMIT:])
+
+
+def without_rungs(document: Document) -> Document:
+    """The document as a new trace starts."""
+    return replace(document, rungs=(), rung_at_work="", failure=None)
 
 
 def without_runs(document: Document, *, output: str) -> Document:
@@ -96,7 +102,12 @@ def _progress(document: Document, event: Progress, asked_with: Recipe) -> Docume
 def _rung(document: Document, event: RungTried, asked_with: Recipe) -> Document:
     del asked_with
     others = tuple(rung for rung in document.rungs if rung.name != event.outcome.name)
-    return replace(document, rungs=(*others, event.outcome))
+    return replace(document, rungs=(*others, event.outcome), rung_at_work="")
+
+
+def _rung_started(document: Document, event: RungStarted, asked_with: Recipe) -> Document:
+    del asked_with
+    return document if document.rung_at_work == event.name else replace(document, rung_at_work=event.name)
 
 
 def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> Document:
@@ -109,6 +120,7 @@ def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> D
         graph=event.graph,
         sources=event.sources,
         rungs=event.capture.rungs or document.rungs,
+        rung_at_work="",
         captured_with=asked_with,
         graph_job=event.job,
         failure=None,
@@ -182,6 +194,7 @@ def _environment(document: Document, event: EnvironmentFound, asked_with: Recipe
 
 _REDUCERS: dict[type[AnyEvent], Callable[[Document, Any, Recipe], Document]] = {
     Progress: _progress,
+    RungStarted: _rung_started,
     RungTried: _rung,
     ModelCaptured: _captured,
     BaselineMeasured: _baseline,

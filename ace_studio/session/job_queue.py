@@ -54,6 +54,13 @@ def start_problem(document: Document) -> Problem | None:
     return None
 
 
+def with_options(request: TraceRequest, *, anew: bool, compare_rungs: bool) -> TraceRequest:
+    """The request with options that hold for this time only."""
+    capture = request.recipe.capture
+    capture = replace(capture, cache=capture.cache and not anew, compare_rungs=capture.compare_rungs or compare_rungs)
+    return replace(request, recipe=replace(request.recipe, capture=capture))
+
+
 class JobQueue:
     """Which request the engine works on, which wait, and whether the engine is there at all."""
 

@@ -38,12 +38,19 @@ from ace_studio.session.autosave import Autosave, SavedChoices
 from ace_studio.session.choice_verbs import ChoiceVerbs
 from ace_studio.session.choices import prefill
 from ace_studio.session.document import Document, Part, changed_parts
-from ace_studio.session.findings import apply_finding, moved_to, with_failure, with_problems, without_runs
+from ace_studio.session.findings import (
+    apply_finding,
+    moved_to,
+    with_failure,
+    with_problems,
+    without_rungs,
+    without_runs,
+)
 from ace_studio.session.fix_verbs import FixVerbs
 from ace_studio.session.folders import UserFolders, new_run_folder
 from ace_studio.session.history import History
 from ace_studio.session.history_verbs import HistoryVerbs
-from ace_studio.session.job_queue import EngineLink, JobQueue, start_problem
+from ace_studio.session.job_queue import EngineLink, JobQueue, start_problem, with_options
 from ace_studio.session.looking_verbs import LookingVerbs
 from ace_studio.session.recipe_paths import rebase_recipe, require_file
 from ace_studio.session.settings import Settings, Value
@@ -192,17 +199,23 @@ class Session(ChoiceVerbs, LookingVerbs, FixVerbs, HistoryVerbs):
 
     # --- the engine ---
 
-    def trace(self) -> None:
-        """Load and capture the model."""
+    def trace(self, *, anew: bool = False, compare_rungs: bool = False) -> None:
+        """Load and capture the model.
+
+        Args:
+            anew: Do not take a capture that was kept.
+            compare_rungs: Try every rung this time, to see what becomes of each.
+        """
         if self._can_start():
-            self._change(rungs=(), failure=None)
-            self._submit(self._queue.trace_request(self._document, trusted=self.trust.hashes))
+            self._document_to(without_rungs(self._document))
+            request = self._queue.trace_request(self._document, trusted=self.trust.hashes)
+            self._submit(with_options(request, anew=anew, compare_rungs=compare_rungs))
 
     def run(self, output: str | Path | None = None) -> None:
         """Everything: capture, compress, lower, measure, evaluate, export into ``output`` (or a new folder)."""
         if self._can_start():
             folder = Path(output).expanduser().absolute() if output else self._new_folder()
-            self._document_to(without_runs(replace(self._document, rungs=(), failure=None), output=str(folder)))
+            self._document_to(without_runs(without_rungs(self._document), output=str(folder)))
             self._submit(self._queue.run_request(self._document, trusted=self.trust.hashes))
 
     def cancel(self) -> None:
@@ -267,6 +280,7 @@ class Session(ChoiceVerbs, LookingVerbs, FixVerbs, HistoryVerbs):
             case _:
                 pass
         if isinstance(event, JOB_ENDS):
+            self._change(rung_at_work="")
             self._queue.ended()
 
     def _inspected(self, event: FileInspected) -> None:

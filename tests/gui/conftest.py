@@ -37,7 +37,10 @@ class Desk:
         """A panel at the front, up to date."""
         self.window.show_panel(panel_id)
         self.settle()
-        return self.window.workbench.panel(panel_id)
+        panel = self.window.workbench.panel(panel_id)
+        if not panel.isVisible():  # a busy machine: it was made too late to be laid out by now
+            self.settle()
+        return panel
 
     def do(self, action_id: str) -> None:
         self.window.actions_.by_id[action_id].trigger()

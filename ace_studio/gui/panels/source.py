@@ -1,21 +1,24 @@
-"""The source panel: the user's code with the lines that became ops; the same selection as everywhere."""
+"""The source panel: the user's code with the lines that became ops, breaks and problems; the one selection."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QSignalBlocker
+from PySide6.QtCore import QPoint, QSignalBlocker, Qt
 from PySide6.QtGui import QColor, QTextCursor, QTextFormat
-from PySide6.QtWidgets import QComboBox, QStackedWidget, QTextEdit, QWidget
+from PySide6.QtWidgets import QComboBox, QMenu, QStackedWidget, QTextEdit, QWidget
 
-from ace_studio.gui.code_view import CodeView
+from ace_studio.gui.break_list.entries import entries, is_same_place, parse_place, sentence
+from ace_studio.gui.code_view import Badge, CodeView
 from ace_studio.gui.formatting import plural
 from ace_studio.gui.op_facts import row_of_ops
 from ace_studio.gui.panel import Panel
 from ace_studio.gui.theme import Colours, Theme
 from ace_studio.gui.widgets import GAP, EmptyState, column, label, row
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.recipe import CaptureControl, ControlKind
+from ace_studio.session.code_names import CodeName, name_at
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -24,16 +27,18 @@ _MARKED_LINES = 400
 
 
 class SourcePanel(Panel):
-    """Read-only code. A click on a marked line selects its ops; selecting an op scrolls to its line."""
+    """Read-only code. A click on a marked line selects its ops or its break; a selected op scrolls to its line."""
 
     title = "Source"
-    shows = frozenset({Part.GRAPH, Part.SELECTION})
+    shows = frozenset({Part.GRAPH, Part.SELECTION, Part.PROBLEMS})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Start empty."""
         super().__init__(session, theme)
         self._graph: GraphTable | None = None
-        self._selection: tuple[str, ...] | None = None
+        self._sources: Mapping[str, str] = {}
+        self._selection: object = None
+        self._marked: tuple[object, ...] = ()
         self._ops_of: dict[str, dict[int, list[str]]] = {}
         self.files = QComboBox()
         self.files.setAccessibleName("File")
@@ -43,6 +48,9 @@ class SourcePanel(Panel):
         self.text = CodeView(theme)
         self.text.setAccessibleName("Source")
         self.text.line_clicked.connect(self._select_line)
+        self.text.badge_clicked.connect(self._select_line)
+        self.text.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.text.customContextMenuRequested.connect(self._open_menu)
         tools = row(self.files, self._count, None)
         tools.setContentsMargins(GAP, 5, GAP, 5)
         content = QWidget()
@@ -57,26 +65,32 @@ class SourcePanel(Panel):
         self.setFocusProxy(self.text)
 
     def update_from(self, document: Document) -> None:
-        """Show the code and the selected lines."""
-        graph = document.graph
-        self._pages.setCurrentIndex(1 if graph is not None and document.sources else 0)
-        if graph is None or not document.sources:
-            if graph is not None:
+        """Show the code, its marks and the selected lines."""
+        self._pages.setCurrentIndex(1 if document.sources else 0)
+        if not document.sources:
+            if document.graph is not None:
                 self._empty.say("No source", "The graph does not name lines of your code.")
             return
-        if graph is not self._graph:
-            self._graph = graph
+        if document.graph is not self._graph or document.sources is not self._sources:
+            self._graph, self._sources = document.graph, document.sources
             self._selection = None
-            self._ops_of = ops_by_line(graph)
+            self._ops_of = ops_by_line(document.graph) if document.graph is not None else {}
             self._offer_files(document.sources)
-        if document.selection.op_ids != self._selection:
-            self._selection = document.selection.op_ids
+        marked = (document.capture, document.failure, document.problems, self.text.path)
+        if any(old is not new for old, new in zip(self._marked, marked, strict=False)) or not self._marked:
+            self._marked = marked
+            self.text.set_badges(badges(document, self.text.path))
+        selection = (document.selection.op_ids, document.selection.place)
+        if selection != self._selection:
+            self._selection = selection
             self._follow(document)
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
         self._empty.tint(colours.text_dim)
-        self._mark(())
+        self._selection = None
+        if self.isVisible():
+            self.update_from(self.session.document)
 
     def _offer_files(self, sources: Mapping[str, str]) -> None:
         by_ops = sorted(sources, key=lambda path: -sum(map(len, self._ops_of.get(path, {}).values())))
@@ -85,52 +99,128 @@ class SourcePanel(Panel):
             for path in by_ops:
                 self.files.addItem(Path(path).name, path)
                 self.files.setItemData(self.files.count() - 1, path, 3)
-        self._show_file(by_ops[0])
+        shown = self.text.path if self.text.path in sources else by_ops[0]
+        self.text.path = ""
+        self._show_file(shown)
 
     def _show_file(self, path: str) -> None:
         if self.text.path != path:
             self.text.show_code(self.session.document.sources.get(path, ""), path=path)
+            with QSignalBlocker(self.files):
+                self.files.setCurrentIndex(self.files.findData(path))
         lines = self._ops_of.get(path, {})
         self.text.set_marks({line: len(ops) for line, ops in lines.items()})
+        self._marked = ()
+        self.text.set_badges(badges(self.session.document, path))
         self._count.setText(f"{plural(sum(map(len, lines.values())), 'op')} from {plural(len(lines), 'line')}")
         self._mark(())
 
     def _follow(self, document: Document) -> None:
-        graph = document.graph
-        if graph is None:
-            return
-        rows = row_of_ops(graph)
-        places = [(graph.file[rows[op_id]], graph.line[rows[op_id]]) for op_id in document.selection.op_ids]
-        known = [(graph.files[file], line) for file, line in places if file >= 0 and line > 0]
+        known = _places(document)
         if not known:
             self._mark(())
             return
         current = self.text.path
         path = current if any(path == current for path, _ in known) else known[0][0]
         if path != current:
-            with QSignalBlocker(self.files):
-                self.files.setCurrentIndex(self.files.findData(path))
             self._show_file(path)
         lines = sorted({line for where, line in known if where == path})
         self._mark(lines[:_MARKED_LINES])
         self.text.scroll_to(lines[0])
 
     def _mark(self, lines: tuple[int, ...] | list[int]) -> None:
+        """The background of lines: those of breaks and problems, and over them the selected ones."""
+        colours = self.colours
         extras = []
-        for line in lines:
+        marked = {
+            line: colours.warn_fill if one.is_break else colours.bad_fill for line, one in self.text.badges.items()
+        }
+        for line, fill in (marked | dict.fromkeys(lines, colours.accent_fill)).items():
             extra = QTextEdit.ExtraSelection()
-            extra.format.setBackground(QColor(self.colours.accent_fill))
+            extra.format.setBackground(QColor(fill))
             extra.format.setProperty(QTextFormat.Property.FullWidthSelection, True)
             extra.cursor = QTextCursor(self.text.document().findBlockByNumber(line - 1))
             extras.append(extra)
         self.text.setExtraSelections(extras)
 
+    # --- gestures ---
+
     def _select_line(self, line: int) -> None:
+        """The break at a line comes before its ops, a problem after them."""
+        document = self.session.document
+        place = (self.text.path, line)
+        breaks = document.capture.graph_breaks if document.capture else ()
+        seam = next((at for at, one in enumerate(breaks) if is_same_place((one.file, one.line), place)), None)
         ops = self._ops_of.get(self.text.path, {}).get(line, [])
-        if ops:
-            self._selection = tuple(ops)
+        if seam is not None:
+            self.session.select_seam(seam)
+        elif ops:
+            self._selection = (tuple(ops), None)
             self.session.select(ops)
             self._mark((line,))
+        elif line in self.text.badges:
+            self.session.select_place(*place)
+
+    def _open_menu(self, place: QPoint) -> None:
+        menu = self.menu_at(self.text.line_at(place.y()))
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.text.viewport().mapToGlobal(place))
+
+    def menu_at(self, line: int) -> QMenu:
+        """What can be done at a line: how the capture is to treat the function around it."""
+        menu = QMenu(self)
+        copy = menu.addAction("Copy")
+        copy.setEnabled(self.text.textCursor().hasSelection())
+        copy.triggered.connect(lambda _=False: self.text.copy())
+        found = name_at(self.text.toPlainText(), line)
+        if found is not None:
+            menu.addSeparator()
+            for kind in kinds_for(found):
+                menu.addAction(f"Mark {found.qualified} as {kind}").triggered.connect(
+                    lambda _=False, kind=kind: self._add_control(found, kind)
+                )
+        return menu
+
+    def _add_control(self, found: CodeName, kind: ControlKind) -> None:
+        self.session.add_control(CaptureControl(function=found.control_name(self.text.path), treat_as=kind))
+        self.panel_wanted.emit("capture")
+
+
+def kinds_for(name: CodeName) -> tuple[ControlKind, ...]:
+    """The controls that fit a function, or a class."""
+    return tuple(kind for kind in ControlKind if (kind is ControlKind.LEAF) == name.is_class)
+
+
+def badges(document: Document, path: str) -> dict[int, Badge]:
+    """Marks of one file: breaks by number, then what went wrong and what the capture warns of."""
+    found: dict[int, Badge] = {}
+    warnings = document.capture.warnings if document.capture else ()
+    told = [(one.where, one.what) for one in warnings]
+    told += [(one.where, " ".join(sentence(part) for part in (one.what, one.remedy))) for one in document.problems]
+    for where, words in told:
+        place = parse_place(where)
+        if place is not None and is_same_place(place, (path, place[1])):
+            found[place[1]] = Badge(text="!", tip=words, is_break=False)
+    for one in reversed(entries(document)):
+        if one.line and is_same_place((one.file, one.line), (path, one.line)):
+            parts = (f"{one.heading}: {sentence(one.title)}", one.why, one.cost, one.remedy and f"→ {one.remedy}")
+            tip = "\n".join(part for part in parts if part)
+            found[one.line] = Badge(
+                text=one.mark if one.seam is not None else "!", tip=tip, is_break=one.seam is not None
+            )
+    return found
+
+
+def _places(document: Document) -> list[tuple[str, int]]:
+    """The selected lines: the one that is looked at for itself, else those of the selected ops."""
+    graph, selection = document.graph, document.selection
+    if selection.place is not None and selection.place[0] in document.sources:
+        return [selection.place]
+    if graph is None:
+        return []
+    rows = row_of_ops(graph)
+    places = [(graph.file[rows[op_id]], graph.line[rows[op_id]]) for op_id in selection.op_ids]
+    return [(graph.files[file], line) for file, line in places if file >= 0 and line > 0]
 
 
 def ops_by_line(table: GraphTable) -> dict[str, dict[int, list[str]]]:
