@@ -21,6 +21,7 @@ from ace_studio.records.messages import (
     AnyRequest,
     DoctorRequest,
     Event,
+    FixRequest,
     InspectRequest,
     JobCancelled,
     JobFailed,
@@ -35,6 +36,7 @@ HANDLER_NAMES: dict[type[AnyRequest], str] = {
     DoctorRequest: "doctor",
     TraceRequest: "trace",
     RunRequest: "run",
+    FixRequest: "try_fixes",
 }
 """Kind of request -> the function of the handler module that serves it."""
 DETAILS_LIMIT = 20_000

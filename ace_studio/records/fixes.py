@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -76,3 +77,11 @@ class FixReport(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     """What a person must know before taking it, such as a change of meaning at other values."""
     problem: Problem | None = None
+
+
+_ORDER = {status: place for place, status in enumerate(FixStatus)}
+
+
+def ranked_fixes(fixes: Iterable[FixReport]) -> tuple[FixReport, ...]:
+    """Green ones first, those that leave the least eager before the others; else in the order in which they came."""
+    return tuple(sorted(fixes, key=lambda fix: (_ORDER[fix.status], fix.after.breaks, fix.after.ops_left_eager)))

@@ -181,6 +181,7 @@ def trace(request: TraceRequest, reporter: Reporter) -> None:
 
 
 run = trace
+try_fixes = trace
 
 
 def _climb(request: TraceRequest, reporter: Reporter) -> None:

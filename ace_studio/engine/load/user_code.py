@@ -22,11 +22,25 @@ from ace_studio.engine.load.entries import PythonSource
 from ace_studio.engine.load.user_errors import is_library_file, user_code_error
 from ace_studio.records.errors import AceError
 
-_MARK = "__ace_studio_user_module__"
+MARK = "__ace_studio_user_module__"
 """Attribute of the modules that a load brought in, so that the next load can forget them."""
 
 _COMPILED = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 """Endings of modules that cannot be imported twice."""
+
+
+_copies: dict[Path, Path] = {}
+"""File -> changed copy that is compiled in its place."""
+
+
+@contextlib.contextmanager
+def compile_instead(path: Path, copy: Path) -> Iterator[None]:
+    """While this holds, importing the file runs the content of the copy; see `changed_source`."""
+    _copies[path] = copy
+    try:
+        yield
+    finally:
+        del _copies[path]
 
 
 class _UserFolder(str):
@@ -50,8 +64,12 @@ class _FixedSourceLoader(importlib.machinery.SourceFileLoader):
         self._content = content
 
     def get_code(self, fullname: str) -> CodeType:
-        """The module's code, from the bytes given."""
-        return self.source_to_code(self._content, self.get_filename(fullname))
+        """The module's code, from the bytes given, or from the changed copy that stands for the file."""
+        file = self.get_filename(fullname)
+        copy = _copies.get(Path(file))
+        if copy is not None:
+            return self.source_to_code(copy.read_bytes(), str(copy))
+        return self.source_to_code(self._content, file)
 
 
 class UserModules:
@@ -142,7 +160,7 @@ class UserModules:
                 continue
             place = _place_of(module)
             if place and not is_library_file(place) and not place.endswith(_COMPILED):
-                setattr(module, _MARK, True)
+                setattr(module, MARK, True)
 
 
 class _GuardedIterable:
@@ -200,7 +218,7 @@ def _import(path: Path, content: bytes, *, in_package: bool, guard: UserModules)
     if spec is None or spec.loader is None:
         raise ImportError(f"Python has no way to import {path.name}")
     module = importlib.util.module_from_spec(spec)
-    setattr(module, _MARK, True)
+    setattr(module, MARK, True)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -265,7 +283,7 @@ def _place_of(module: ModuleType) -> str:
 
 
 def _is_marked(module: ModuleType) -> bool:
-    return bool(vars(module).get(_MARK)) if isinstance(module, ModuleType) else False
+    return bool(vars(module).get(MARK)) if isinstance(module, ModuleType) else False
 
 
 def _parent_is_marked(name: str) -> bool:

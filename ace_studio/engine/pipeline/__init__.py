@@ -18,6 +18,7 @@ from ace_studio.engine.environment import choose_device, environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.load import files_sha256, inspect_file, load_model, read_tensor
 from ace_studio.engine.pipeline.compression import CompressionJob, Outcome
+from ace_studio.engine.pipeline.fixing import FixBench
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.shapes import gather_examples
@@ -27,6 +28,8 @@ from ace_studio.records.messages import (
     DoctorRequest,
     EnvironmentFound,
     FileInspected,
+    FixRequest,
+    FixTried,
     InspectRequest,
     JobFinished,
     ModelCaptured,
@@ -108,6 +111,37 @@ def load(request: TraceRequest, reporter: Reporter) -> LoadedModel:
     )
 
 
+def try_fixes(request: FixRequest, reporter: Reporter) -> None:
+    """Try what fits the places where capture stops, each in a copy; nothing of the user's is changed."""
+    folder, recipe = Path(request.folder), request.recipe
+    with contextlib.chdir(folder):
+        loaded = load(request, reporter)
+        device = choose_device(recipe.measure.device)
+        bench = FixBench(
+            loaded=loaded,
+            examples=examples_on(device, loaded, recipe, folder),
+            recipe=recipe,
+            folder=folder.absolute(),
+            device=device,
+            reporter=reporter,
+            reload=lambda quiet: load(request, quiet),
+        )
+        bench.prepare()
+        for fix in bench.run(request.file, request.line):
+            reporter.emit(FixTried(job=request.job, fix=fix))
+    reporter.emit(JobFinished(job=request.job))
+
+
+def examples_on(device: torch.device, loaded: LoadedModel, recipe: Recipe, folder: Path) -> tuple[Example, ...]:
+    """The examples that the recipe asks for, and the model, on a device."""
+    loaded.module.to(device)
+    with torch.no_grad():
+        return tuple(
+            example.map_tensors(lambda leaf: leaf.to(device))
+            for example in gather_examples(loaded, recipe, folder, read_tensor=read_tensor)
+        )
+
+
 def capture(
     loaded: LoadedModel,
     recipe: Recipe,
@@ -121,12 +155,8 @@ def capture(
     ``rungs_done`` are outcomes of an engine process that ended under the last of them.
     """
     device = choose_device(recipe.measure.device)
-    loaded.module.to(device)
+    examples = examples_on(device, loaded, recipe, folder)
     with torch.no_grad():
-        examples = tuple(
-            example.map_tensors(lambda leaf: leaf.to(device))
-            for example in gather_examples(loaded, recipe, folder, read_tensor=read_tensor)
-        )
         captured, report = capture_model(
             loaded, examples, recipe, device=device, reporter=reporter, rungs_done=rungs_done
         )
@@ -194,4 +224,4 @@ def read_sources(files: tuple[str, ...]) -> dict[str, str]:
     return sources
 
 
-__all__ = ["Example", "Outcome", "capture", "compress", "doctor", "inspect", "load", "run", "trace"]
+__all__ = ["Example", "Outcome", "capture", "compress", "doctor", "inspect", "load", "run", "trace", "try_fixes"]

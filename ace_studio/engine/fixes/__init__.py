@@ -1,0 +1,26 @@
+"""Fixes for places where capture stops: which there are, and what each would change. Trying them is the pipeline's."""
+
+from __future__ import annotations
+
+from ace_studio.engine.fixes.branches import CannotRewriteError
+from ace_studio.engine.fixes.constants import HOOK, ValueCalls, noting
+from ace_studio.engine.fixes.source_text import SourceText, unified_diff
+from ace_studio.engine.fixes.spots import Spot
+from ace_studio.engine.fixes.table import FIX_ROWS, Candidate, FixRow, candidates
+from ace_studio.engine.fixes.varied import Variation, varied
+
+__all__ = [
+    "FIX_ROWS",
+    "HOOK",
+    "Candidate",
+    "CannotRewriteError",
+    "FixRow",
+    "SourceText",
+    "Spot",
+    "ValueCalls",
+    "Variation",
+    "candidates",
+    "noting",
+    "unified_diff",
+    "varied",
+]

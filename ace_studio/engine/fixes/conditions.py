@@ -1,0 +1,63 @@
+"""The test of a branch, written so that it stays a tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+Text = Callable[[ast.expr], str]
+"""Text of an expression as it stands in the source, renamed where names were changed."""
+_PLAIN_CALLS = frozenset({"bool", "float"})
+_GIVE_TRUTH = frozenset({"any", "all", "is_nonzero", "logical_and", "logical_or", "logical_not", "eq", "gt", "lt"})
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+
+
+def condition_text(test: ast.expr, text: Text) -> str:
+    """The test as an expression whose value is a tensor of booleans.
+
+    ``and``, ``or``, ``not``, chained comparisons, ``bool()`` and ``.item()`` make a plain Python value of a tensor;
+    here they become what does the same to tensors. What is no tensor at all is found out when the change is tried.
+    """
+    match test:
+        case ast.BoolOp(op=op, values=values):
+            sign = " & " if isinstance(op, ast.And) else " | "
+            return sign.join(f"({condition_text(value, text)})" for value in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return f"~({condition_text(operand, text)})"
+        case ast.Compare(left=left, ops=ops, comparators=others) if len(ops) > 1:
+            sides = [left, *others]
+            pairs = zip(sides, ops, others, strict=False)
+            return " & ".join(
+                f"({_tensor_text(one, text)} {_SIGNS[type(op)]} {_tensor_text(other, text)})"
+                for one, op, other in pairs
+            )
+        case ast.Compare(left=left, ops=[op], comparators=[other]) if type(op) in _SIGNS:
+            return f"{_tensor_text(left, text)} {_SIGNS[type(op)]} {_tensor_text(other, text)}"
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="equal"), args=[one, other]):
+            return f"({text(one)} == {text(other)}).all()"
+        case ast.Call(func=ast.Attribute(attr=name)) if name in _GIVE_TRUTH:
+            return text(test)
+        case _:
+            inner = _tensor_text(test, text)
+            return f"{inner}.bool()" if isinstance(test, _ATOMS) else f"({inner}).bool()"
+
+
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+
+
+def _tensor_text(side: ast.expr, text: Text) -> str:
+    """One side of a comparison, without what turns a tensor into a number."""
+    match side:
+        case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
+            return text(value)
+        case ast.Call(func=ast.Name(id=name), args=[value], keywords=[]) if name in _PLAIN_CALLS:
+            return _tensor_text(value, text)
+        case _:
+            return text(side)

@@ -1,0 +1,175 @@
+"""The kinds of fixes, one row each: where a kind applies, and what it would change."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ace_studio.engine.fixes.branches import Branch, CannotRewriteError, branch_at, guarded_operation
+from ace_studio.engine.fixes.cond import cond_text
+from ace_studio.engine.fixes.constants import ValueCalls, value_calls
+from ace_studio.engine.fixes.spots import FoundFunction, Spot
+from ace_studio.engine.fixes.where import where_text
+from ace_studio.records.fixes import FixKind
+from ace_studio.records.recipe import CaptureControl, ControlKind
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A fix that may be tried."""
+
+    kind: FixKind
+    title: str
+    file: str
+    line: int
+    note: str = ""
+    control: CaptureControl | None = None
+    text: str = ""
+    """The whole file with the change, for a change of the source."""
+    values: ValueCalls | None = None
+    """Calls whose values must be known before the change can be written."""
+    refusal: str = ""
+    """Why it cannot even be tried."""
+
+
+@dataclass(frozen=True)
+class FixRow:
+    """One kind of fix."""
+
+    kind: FixKind
+    find: Callable[[Spot], Iterator[Candidate]]
+    """What fits a place; nothing if the kind does not apply there."""
+
+
+def candidates(spot: Spot) -> Iterator[Candidate]:
+    """Everything that fits a place, the most likely to help first."""
+    for row in FIX_ROWS:
+        yield from row.find(spot)
+
+
+# --- changes of the source ---
+
+
+def is_changeable(spot: Spot) -> bool:
+    """Whether the file is one of the user's own; an installed package is nobody's to patch."""
+    return spot.source is not None and not any(part in spot.file for part in ("site-packages", "dist-packages"))
+
+
+def _branch_row(kind: FixKind, rewrite: Callable[[Branch], str], title: str, note: Callable[[Branch], str]) -> FixRow:
+    def find(spot: Spot) -> Iterator[Candidate]:
+        branch = branch_at(spot) if is_changeable(spot) else None
+        if branch is None:
+            return
+        try:
+            text, refusal = rewrite(branch), ""
+        except CannotRewriteError as error:
+            text, refusal = "", str(error)
+        yield Candidate(kind, title, spot.file, spot.line, note=note(branch), text=text, refusal=refusal)
+
+    return FixRow(kind, find)
+
+
+def _where_note(branch: Branch) -> str:
+    text = "Both sides are computed at every call."
+    if guarded := guarded_operation(branch.sides()):
+        text += (
+            f" The branch may have kept {guarded} away from values that it is not defined for: the NaN or infinity of "
+            "the side that is not taken never gets into the result, but it does get into gradients, and whole numbers "
+            "raise."
+        )
+    return text
+
+
+def _cond_note(branch: Branch) -> str:
+    del branch
+    return (
+        "One side is computed at every call, and both must give results of one structure, shape and type. "
+        "Not every target takes a graph with torch.cond in it; called outside of a graph it compiles itself at first."
+    )
+
+
+def _constants(spot: Spot) -> Iterator[Candidate]:
+    calls = value_calls(spot) if is_changeable(spot) else None
+    if calls is not None:
+        title = f"write {calls.words} as the constant that it is on all examples"
+        yield Candidate(FixKind.CONSTANT, title, spot.file, spot.line, values=calls)
+
+
+# --- controls ---
+
+_PYTHONS_OWN = frozenset({"builtins", "math", "operator"})
+
+
+def _is_pythons(found: FoundFunction) -> bool:
+    return found.reference.partition(":")[0] in _PYTHONS_OWN or inspect.isbuiltin(found.target)
+
+
+def _is_torchs(found: FoundFunction) -> bool:
+    return found.reference.partition(":")[0].partition(".")[0] in ("torch", "_operator")
+
+
+def _user_functions(spot: Spot) -> Iterator[FoundFunction]:
+    """Functions with code of their own that is not torch's."""
+    for found in spot.functions():
+        if not (inspect.isclass(found.target) or _is_pythons(found) or _is_torchs(found)):
+            yield found
+
+
+def _wrappable(spot: Spot) -> Iterator[FoundFunction]:
+    """Functions of a module, Python's own among them; not methods, whose object a graph cannot hold."""
+    for found in spot.functions():
+        is_method = "." in found.reference.rpartition(":")[2]
+        if not (inspect.isclass(found.target) or is_method or _is_torchs(found)):
+            yield found
+
+
+def _control_row(
+    kind: ControlKind, title: str, note: str, find_functions: Callable[[Spot], Iterator[FoundFunction]]
+) -> FixRow:
+    def find(spot: Spot) -> Iterator[Candidate]:
+        for found in find_functions(spot):
+            if found.reference:
+                control = CaptureControl(function=found.reference, treat_as=kind)
+                words = title.format(name=found.name)
+                yield Candidate(FixKind(kind.value), words, spot.file, spot.line, note=note, control=control)
+
+    return FixRow(FixKind(kind.value), find)
+
+
+FIX_ROWS: tuple[FixRow, ...] = (
+    _branch_row(FixKind.WHERE, where_text, "compute both sides and choose with torch.where", _where_note),
+    _branch_row(FixKind.COND, cond_text, "make the sides functions of torch.cond", _cond_note),
+    FixRow(FixKind.CONSTANT, _constants),
+    _control_row(
+        ControlKind.NONSTRICT_TRACE,
+        "mark {name} as nonstrict_trace: run it while tracing instead of reading its code",
+        "Whatever it reads besides its arguments is frozen at the value that it has while tracing.",
+        _user_functions,
+    ),
+    _control_row(
+        ControlKind.ALLOW_IN_GRAPH,
+        "mark {name} as allow_in_graph: keep the call as one op of the compiler's graph",
+        "It must be made of torch operations, depend on its arguments alone and change nothing outside of itself.",
+        _user_functions,
+    ),
+    _control_row(
+        ControlKind.FX_WRAP,
+        "wrap {name}: record the call instead of making it with a placeholder",
+        "It concerns the fx rung only; the call is followed when the recorded graph is exported.",
+        _wrappable,
+    ),
+    _control_row(
+        ControlKind.LEAF,
+        "keep modules of the class {name} whole while placeholders go round them",
+        "It concerns the fx rung only; the module is followed when the recorded graph is exported.",
+        Spot.classes,
+    ),
+    _control_row(
+        ControlKind.DISABLE,
+        "keep {name} out of every graph",
+        "It runs as plain Python between the pieces; nothing in it is compressed.",
+        _user_functions,
+    ),
+)
+"""Adding a kind of fix is a row here, and a member of `FixKind`."""

@@ -1,0 +1,380 @@
+"""Trying fixes: each in a copy, captured again, compared with the model as it was; kept only if it is green."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.capture.controls import CONTROL_ROWS
+from ace_studio.engine.capture.eager import EagerRun
+from ace_studio.engine.capture.namespaces import replaced_attribute
+from ace_studio.engine.capture.verify import GraphRun
+from ace_studio.engine.fixes import (
+    HOOK,
+    Candidate,
+    CannotRewriteError,
+    SourceText,
+    Spot,
+    candidates,
+    noting,
+    unified_diff,
+)
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.load import changed_source
+from ace_studio.engine.pipeline.fix_check import FixCheck, Verdict, copy_state
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
+from ace_studio.records.messages import Event, LogLine, Phase, Progress, RungTried
+from ace_studio.records.recipe import CaptureControl, Recipe
+from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus
+
+LEAST_LIMIT_S = 60.0
+"""A rung of a try may take this long at least, and else four times what the slowest one took before."""
+KEPT_SHARE = 0.9
+"""Fewer breaks are an improvement only if at least this share of the captured ops is still captured."""
+_PLACE = re.compile(r"^(.+):(\d+)(?:, .*)?$")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One capture, as far as it came."""
+
+    outcome: CaptureOutcome
+    places: tuple[tuple[str, int], ...]
+    """File and line of everything that stopped it."""
+    captured: Any = None
+    problem: Problem | None = None
+    """The headline if nothing was captured."""
+    wrong: frozenset[str] = frozenset()
+    """Rungs that made a graph which is not equal to the model."""
+    slowest_s: float = 0.0
+
+
+@dataclass
+class FixBench:
+    """Everything that tries need: the model as it was, how it was captured, and how to load it again."""
+
+    loaded: LoadedModel
+    examples: tuple[Example, ...]
+    recipe: Recipe
+    folder: Path
+    device: torch.device
+    reporter: Reporter
+    reload: Callable[[Reporter], LoadedModel]
+    """Loads the model anew, from whatever its files are at that moment."""
+
+    def prepare(self) -> None:
+        """Capture the model as it is. Raises: AceError if it does not even run; Cancelled."""
+        self.before = self._attempt(self.loaded, self.recipe, "as it is")
+        if self.before.problem is not None and self.before.problem.code is not ErrorCode.NOT_CAPTURED:
+            raise AceError(self.before.problem)
+        with torch.no_grad():
+            self.check = FixCheck.of(self.loaded.module, self.examples, self.reporter)
+
+    def run(self, file: str, line: int) -> Iterator[FixReport]:
+        """Try what fits one place; without a file, what fits any place where capture stops."""
+        wanted = [(file, line)] if file else list(self.before.places)
+        spots = [Spot.of(str((self.folder / name).absolute()), number, self.loaded.module) for name, number in wanted]
+        found = [candidate for spot in spots for candidate in candidates(spot) if not self._is_taken(candidate)]
+        for number, candidate in enumerate(found):
+            self.reporter.phase(Phase.FIX, candidate.title)
+            self.reporter.advance(number / len(found), candidate.title)
+            yield self._tried(candidate)
+
+    def _is_taken(self, candidate: Candidate) -> bool:
+        return candidate.control is not None and candidate.control in self.recipe.capture.controls
+
+    # --- one try ---
+
+    def _tried(self, candidate: Candidate) -> FixReport:
+        started = time.monotonic()
+        report = FixReport(
+            kind=candidate.kind,
+            title=candidate.title,
+            status=FixStatus.FAILED,
+            file=candidate.file,
+            line=candidate.line,
+            control=candidate.control,
+            before=self.before.outcome,
+            note=candidate.note,
+        )
+        try:
+            with torch.no_grad():
+                report = self._judged(candidate, report)
+        except Cancelled:
+            raise
+        except CannotRewriteError as error:
+            report = _failed(report, _cannot(candidate, str(error)))
+        except AceError as error:
+            report = _failed(report, error.problem)
+        return msgspec.structs.replace(report, seconds=time.monotonic() - started)
+
+    def _judged(self, candidate: Candidate, report: FixReport) -> FixReport:
+        if candidate.refusal:
+            raise CannotRewriteError(candidate.refusal)
+        if is_whole(self.before.outcome):
+            note = f"Nothing to gain: {self.before.outcome.rung} captures the whole graph without it. {candidate.note}"
+            patch = self._patch(candidate, candidate.text) if candidate.text else ""
+            return _with(report, status=FixStatus.NO_EFFECT, note=note.strip(), patch=patch)
+        if candidate.control is not None:
+            return self._with_control(candidate, candidate.control, report)
+        text = self._text(candidate)
+        report = _with(report, patch=self._patch(candidate, text))
+        with self._copy(candidate, text) as (copy, loaded):
+            return _renamed(self._with_change(candidate, loaded, report), copy, candidate.file)
+
+    def _with_control(self, candidate: Candidate, control: CaptureControl, report: FixReport) -> FixReport:
+        concerned = CONTROL_ROWS[control.treat_as].rungs
+        capture = msgspec.structs.replace(
+            self.recipe.capture,
+            controls=(*self.recipe.capture.controls, control),
+            rungs=tuple(name for name in self.recipe.capture.rungs if name in concerned),
+        )
+        return self._captured(candidate, self.loaded, msgspec.structs.replace(self.recipe, capture=capture), report)
+
+    def _with_change(self, candidate: Candidate, loaded: LoadedModel, report: FixReport) -> FixReport:
+        """First the changed code itself, which is quick, then its graph."""
+        inputs = self.check.inputs
+        if candidate.kind is FixKind.CONSTANT:
+            inputs = [one for one in inputs if not one.has_other_integers]
+        verdict = self.check.compare(EagerRun.of(loaded.module).output, inputs)
+        if verdict.difference:
+            return _wrong(report, "The changed code does not compute what the model computes", verdict)
+        if len(inputs) < len(self.check.inputs):
+            others = [one for one in self.check.inputs if one.has_other_integers]
+            if self.check.compare(EagerRun.of(loaded.module).output, others).difference:
+                note = "With other whole numbers in the inputs (lengths, ids, steps) the model gives another result."
+                report = _with(report, note=f"{report.note} {note}".strip())
+        return self._captured(candidate, loaded, self.recipe, report)
+
+    def _captured(self, candidate: Candidate, loaded: LoadedModel, recipe: Recipe, report: FixReport) -> FixReport:
+        after = self._attempt(loaded, recipe, candidate.title)
+        report = _with(report, after=after.outcome)
+        if after.wrong - self.before.wrong and not is_whole(after.outcome) and after.problem is not None:
+            return _with(report, status=FixStatus.WRONG, problem=after.problem)
+        if after.captured is None:
+            is_there = (candidate.file, candidate.line) in after.places
+            status = FixStatus.NO_EFFECT if is_there else FixStatus.FAILED
+            return _with(report, status=status, problem=after.problem)
+        verdict = self._compare_graph(after.captured)
+        report = _with(report, inputs_compared=verdict.compared)
+        if verdict.difference:
+            return _wrong(report, "The graph does not compute what the model computes", verdict)
+        if not is_better(self.before.outcome, after.outcome):
+            return _with(report, status=FixStatus.NO_EFFECT)
+        more = after.outcome.ops_left_eager - self.before.outcome.ops_left_eager
+        note = (
+            f"{report.note} {more} more ops are left eager." if self.before.outcome.rung and more > 0 else report.note
+        )
+        return _with(report, status=FixStatus.GREEN, note=note)
+
+    def _compare_graph(self, captured: Any) -> Verdict:
+        """Compare the graph with the model as it was: on all inputs, and at the sizes that the proof made up."""
+        program = getattr(captured, "program", None)
+        inputs = list(self.check.inputs)
+        if program is None:  # in pieces: the proof ran all of them, with the model's own code between
+            return Verdict(len(captured.examples))
+        known = len(self.check.inputs)
+        for example in captured.unseen:
+            self.check.add("a size that nobody gave", example)
+        inputs, self.check.inputs = self.check.inputs, self.check.inputs[:known]
+        graph = GraphRun(program)
+        return self.check.compare(lambda example: graph.outputs([example])[0], inputs)
+
+    # --- the copy ---
+
+    def _patch(self, candidate: Candidate, text: str) -> str:
+        source = SourceText.read(Path(candidate.file))
+        return unified_diff(source, text, folder=self.folder) if source is not None else ""
+
+    def _text(self, candidate: Candidate) -> str:
+        """The changed file. Values that must be known first are noted by an instrumented copy on all examples."""
+        calls = candidate.values
+        if calls is None:
+            return candidate.text
+        seen: list[list[Any]] = [[] for _ in calls.calls]
+        with self._copy(candidate, calls.instrumented(), noting(seen)) as (_, loaded):
+            eager = EagerRun.of(loaded.module)
+            for example in self.examples:
+                eager.output(example)
+        return calls.with_constants(seen)
+
+    @contextlib.contextmanager
+    def _copy(
+        self, candidate: Candidate, text: str, hook: Callable[[int, Any], Any] | None = None
+    ) -> Iterator[tuple[Path, LoadedModel]]:
+        """The model loaded from a changed copy, with the tensors of the model as it was. Raises: AceError."""
+        path = Path(candidate.file)
+        with contextlib.ExitStack() as stack:
+            copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ace-fix-"))) / path.name
+            copy.write_bytes(text.encode())
+            stack.enter_context(changed_source(path, copy))
+            if hook is not None:
+                stack.enter_context(replaced_attribute(builtins, HOOK, hook))
+            loaded = self.reload(self._quiet(candidate.title, []))
+            loaded.module.to(self.device)
+            why = copy_state(self.loaded.module, loaded.module)
+            if why:
+                raise CannotRewriteError(why)
+            yield copy, loaded
+
+    # --- capturing quietly ---
+
+    def _attempt(self, loaded: LoadedModel, recipe: Recipe, title: str) -> Attempt:
+        """Capture, whatever comes of it. Raises: Cancelled."""
+        rungs: list[RungOutcome] = []
+        if hasattr(self, "before"):
+            limit_s = max(LEAST_LIMIT_S, 4 * self.before.slowest_s)
+            limited = msgspec.structs.replace(
+                recipe.capture, time_limit_s=min(recipe.capture.time_limit_s, limit_s), compare_rungs=False
+            )
+            recipe = msgspec.structs.replace(recipe, capture=limited)
+        try:
+            captured, report = capture_model(
+                loaded, self.examples, recipe, device=self.device, reporter=self._quiet(title, rungs)
+            )
+        except Cancelled:
+            raise
+        except AceError as error:
+            return _not_captured(error.problems, rungs)
+        return _as_attempt(captured, report, rungs)
+
+    def _quiet(self, title: str, rungs: list[RungOutcome]) -> Reporter:
+        """A reporter whose progress is a detail of ours; outcomes of rungs go into ``rungs``."""
+
+        def take(event: Event) -> None:
+            match event:
+                case Progress(detail=detail) if detail:
+                    self.reporter.advance(None, f"{title}: {detail}")
+                case RungTried(outcome=outcome):
+                    rungs.append(outcome)
+                case LogLine():
+                    self.reporter.emit(event)
+
+        return Reporter(take, job=self.reporter.job, is_cancelled=lambda: _is_cancelled(self.reporter))
+
+
+def _is_cancelled(reporter: Reporter) -> bool:
+    try:
+        reporter.check()
+    except Cancelled:
+        return True
+    return False
+
+
+# --- outcomes ---
+
+
+def is_whole(outcome: CaptureOutcome) -> bool:
+    """Whether it is one graph."""
+    return outcome.rung not in ("", "partial")
+
+
+def is_better(before: CaptureOutcome, after: CaptureOutcome) -> bool:
+    """Whether more was captured than before: all instead of parts, parts instead of nothing, or larger parts."""
+    if is_whole(before) or not after.rung:
+        return False
+    if is_whole(after) or not before.rung:
+        return True
+    if after.breaks < before.breaks:
+        return after.ops >= KEPT_SHARE * before.ops
+    return after.breaks == before.breaks and after.ops_left_eager < before.ops_left_eager
+
+
+def places_of(problems: Sequence[Problem], report: CaptureReport | None = None) -> tuple[tuple[str, int], ...]:
+    """File and line of everything that stops a capture: its breaks, or what the rungs' problems name."""
+    found = [(one.file, one.line) for one in report.graph_breaks if one.file] if report is not None else []
+    if not found:
+        named = (_PLACE.match(problem.where) for problem in problems)
+        found = [(match[1], int(match[2])) for match in named if match]
+    return tuple(dict.fromkeys(found))
+
+
+def _not_captured(problems: Sequence[Problem], rungs: Sequence[RungOutcome]) -> Attempt:
+    places = places_of(problems)
+    return Attempt(
+        CaptureOutcome(breaks=len(places)),
+        places,
+        problem=problems[0],
+        wrong=_wrong_rungs(rungs),
+        slowest_s=max((one.seconds for one in rungs), default=0.0),
+    )
+
+
+def _as_attempt(captured: Any, report: CaptureReport, rungs: Sequence[RungOutcome]) -> Attempt:
+    outcome = CaptureOutcome(
+        rung=report.rung,
+        breaks=len(report.graph_breaks),
+        ops=report.ops,
+        ops_left_eager=report.ops_left_eager,
+    )
+    wrong = next((one.error for one in report.rungs if one.status is RungStatus.WRONG), None)
+    errors = [one.error for one in report.rungs if one.error is not None]
+    return Attempt(
+        outcome,
+        places_of(errors, report),
+        captured=captured,
+        problem=wrong,
+        wrong=_wrong_rungs(report.rungs),
+        slowest_s=max((one.seconds for one in rungs), default=0.0),
+    )
+
+
+def _wrong_rungs(rungs: Sequence[RungOutcome]) -> frozenset[str]:
+    return frozenset(one.name for one in rungs if one.status is RungStatus.WRONG)
+
+
+# --- reports ---
+
+
+def _with(report: FixReport, **values: Any) -> FixReport:
+    return msgspec.structs.replace(report, **values)
+
+
+def _failed(report: FixReport, problem: Problem) -> FixReport:
+    return _with(report, status=FixStatus.FAILED, problem=problem)
+
+
+def _wrong(report: FixReport, what: str, verdict: Verdict) -> FixReport:
+    problem = Problem(
+        code=ErrorCode.WRONG_CAPTURE,
+        what=what,
+        why=verdict.difference,
+        remedy="Take another fix, or change the code by hand so that both are equal for all values.",
+        where=f"{report.file}:{report.line}",
+    )
+    return _with(report, status=FixStatus.WRONG, problem=problem, inputs_compared=verdict.compared)
+
+
+def _cannot(candidate: Candidate, why: str) -> Problem:
+    return Problem(
+        code=ErrorCode.UNSUPPORTED,
+        what=f"This cannot be done here: {candidate.title}",
+        why=why,
+        remedy="Take another fix, or change the code by hand.",
+        where=f"{candidate.file}:{candidate.line}",
+    )
+
+
+def _renamed(report: FixReport, copy: Path, file: str) -> FixReport:
+    """The report with the user's file named where the tracer named the copy."""
+    if report.problem is None:
+        return report
+    changed = f"{file} (changed)"
+    texts = {
+        name: getattr(report.problem, name).replace(str(copy), file) for name in ("what", "why", "remedy", "details")
+    }
+    where = report.problem.where.replace(str(copy), changed)
+    return _with(report, problem=msgspec.structs.replace(report.problem, where=where, **texts))
