@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,7 +19,15 @@ from rich.progress import Progress as ProgressBar
 
 from ace_studio.records.errors import Problem
 from ace_studio.records.messages import EnvironmentReport, FileReport, LogLine, Progress
-from ace_studio.records.results import CaptureReport, Latency, Result, RunStatus, TargetRun
+from ace_studio.records.results import (
+    CaptureReport,
+    Latency,
+    Result,
+    RunStatus,
+    SupportStatus,
+    TargetRun,
+    TargetSupport,
+)
 from ace_studio.records.tensors import DimFinding, DimVerdict
 
 FILE_WIDTH = 150
@@ -147,8 +156,31 @@ def show_capture(report: CaptureReport, console: Console) -> None:
             sizes = ", ".join(map(str, dim.verified_sizes))
             dims.add_row(found.name, found.dtype, str(dim.index), _verdict(dim), sizes)
     console.print(dims)
+    _show_support(report.support, console)
     for warning in report.warnings:
         console.say(f"warning: {warning.what}" + (f" ({warning.where})" if warning.where else ""))
+
+
+SUPPORT_ROWS = 12
+"""Operators per target that the table shows; the JSON has all."""
+
+
+def _show_support(support: tuple[TargetSupport, ...], console: Console) -> None:
+    """Per target the operators that it does not take as they are, the worst first; nothing if there are none."""
+    table = _table("target", "op", "ops", "how", "what happens instead")
+    for one in support:
+        groups = Counter((op.status, op.op, op.instead) for op in one.ops)
+        worst_first = sorted(groups, key=lambda group: (-_SEVERITY.index(group[0]), group[1]))
+        for status, op, instead in worst_first[:SUPPORT_ROWS]:
+            shown = rich.markup.escape(instead)
+            table.add_row(one.target, op, str(groups[status, op, instead]), str(status), shown)
+        if len(groups) > SUPPORT_ROWS:
+            table.add_row(one.target, f"{len(groups) - SUPPORT_ROWS} more, see --json", "", "", "")
+    if table.row_count:
+        console.print(table)
+
+
+_SEVERITY = tuple(SupportStatus)
 
 
 def show_result(result: Result, folder: Path, console: Console) -> None:

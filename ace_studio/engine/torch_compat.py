@@ -263,6 +263,15 @@ def argument_names(target: object) -> list[str]:
     return [argument.name for argument in schema.arguments] if schema is not None else []
 
 
+def functional_form(target: Any) -> Any:
+    """The operator that gives a new tensor where ``target`` writes into an old one; itself if there is none such."""
+    name = str(getattr(target, "_opname", ""))
+    if not is_operator(target) or not name.endswith("_") or name.startswith("_"):
+        return target
+    packet = getattr(getattr(torch.ops, target.namespace), name.rstrip("_"), None)
+    return getattr(packet, target._overloadname, target)
+
+
 # --- guards ---
 
 _INPUT_SIZE = r"L(\[[^=<>!]*?)\.size\(\)\[(\d+)\]"

@@ -7,7 +7,7 @@ import functools
 import importlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -125,3 +125,32 @@ def _target_name(target: object) -> str:
     captured = inspect.getclosurevars(target.func).nonlocals
     fused = next((captured[name] for name in ("computation_op", "fusion_op") if name in captured), None)
     return f"{fused} fused" if fused is not None else f"onednn.{target.func.__name__} fused"
+
+
+@dataclass(frozen=True)
+class CompilerTables:
+    """What the compiler does with operators."""
+
+    decompositions: Mapping[Any, Callable[..., Any]]
+    """Operators that are written as others first -> how."""
+    lowered: frozenset[Any]
+    """Operators that it writes code for, or calls a library for that it knows."""
+
+    def writes(self, target: Any) -> bool:
+        """Whether it writes code for the operator itself."""
+        return target in self.lowered
+
+
+@functools.cache
+def compiler_tables() -> CompilerTables:
+    """The compiler's tables; the first call imports them, which takes seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lowering: Any = importlib.import_module("torch._inductor.lowering")
+        decomposing: Any = importlib.import_module("torch._inductor.decomposition")
+        table: Any = decomposing.select_decomp_table()
+    # What is registered as a fallback has a lowering too: one that calls PyTorch. Random numbers are drawn by code of
+    # its own, which a pass puts in place of these two.
+    written = set(lowering.lowerings) - set(lowering.fallbacks)
+    drawn = {torch.ops.aten.rand.default, torch.ops.aten.randn.default}
+    return CompilerTables(dict(table), frozenset(written | drawn))

@@ -66,7 +66,5 @@ def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
     )
     recipe = change(recipe, "inputs", tracing=moved_callable(inputs.tracing), rows=rows, caught=moved(inputs.caught))
     calibration = recipe.calibration
-    recipe = change(
-        recipe, "calibration", inputs=moved_callable(calibration.inputs), caught=moved(calibration.caught)
-    )
+    recipe = change(recipe, "calibration", inputs=moved_callable(calibration.inputs), caught=moved(calibration.caught))
     return change(recipe, "evaluate", function=moved_callable(recipe.evaluate.function))

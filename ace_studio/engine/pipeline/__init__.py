@@ -17,12 +17,13 @@ from ace_studio.engine.capture import capture_model
 from ace_studio.engine.environment import choose_device, environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.load import files_sha256, inspect_file, load_model, read_tensor
+from ace_studio.engine.pipeline.candidates import select_targets
 from ace_studio.engine.pipeline.compression import CompressionJob, Outcome
 from ace_studio.engine.pipeline.fixing import FixBench
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.shapes import gather_examples
-from ace_studio.engine.targets import report_targets
+from ace_studio.engine.targets import TARGETS, report_support, report_targets
 from ace_studio.records.errors import AceError
 from ace_studio.records.messages import (
     DoctorRequest,
@@ -160,6 +161,8 @@ def capture(
         captured, report = capture_model(
             loaded, examples, recipe, device=device, reporter=reporter, rungs_done=rungs_done
         )
+    support = report_support(captured, select_targets(recipe.targets.names, TARGETS))
+    report = msgspec.structs.replace(report, support=support)
     reporter.emit(
         ModelCaptured(
             job=reporter.job,

@@ -11,11 +11,12 @@ import torch
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.plan import bind_plan, plan_problem
 from ace_studio.engine.targets.base import Lowered, Target
+from ace_studio.engine.targets.support import unsupported_problem
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import Plan, Precision
 from ace_studio.records.recipe import Goal, Objective, Recipe
-from ace_studio.records.results import Baseline, ParetoPoint, RunStatus, TargetRun
+from ace_studio.records.results import Baseline, CaptureReport, ParetoPoint, RunStatus, SupportStatus, TargetRun
 
 SEARCH_ORDER = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.BF16, Precision.FP32)
 """What a goal without a plan tries, the smallest first."""
@@ -114,6 +115,14 @@ def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: tor
         )
         candidate.note(status=RunStatus.UNAVAILABLE, error=problem)
     return candidate
+
+
+def unsupported_op(target: Target, capture: CaptureReport, table: GraphTable) -> Problem | None:
+    """Why a target cannot build the graph at all, known before it tries; None if it takes every op."""
+    lacking = {str(SupportStatus.UNSUPPORTED)}
+    able = [one.target for one in capture.support if not lacking & set(one.counts)]
+    found = next((one for one in capture.support if one.target == target.name), None)
+    return unsupported_problem(target.label, found.ops, table, others=", ".join(able)) if found else None
 
 
 def goal_misses(run: TargetRun, baseline: Baseline, goal: Goal) -> list[str]:

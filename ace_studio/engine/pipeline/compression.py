@@ -27,6 +27,7 @@ from ace_studio.engine.pipeline.candidates import (
     make_candidate,
     pareto_points,
     select_targets,
+    unsupported_op,
 )
 from ace_studio.engine.pipeline.op_reports import report_ops
 from ace_studio.engine.progress import Reporter
@@ -157,6 +158,8 @@ class CompressionJob:
             self.left_out.append(candidate)  # auto is all targets that fit; this one does not
             return candidate
         self.candidates.append(candidate)
+        if problem := unsupported_op(target, self.capture, self.captured.table):
+            candidate.fail(problem)
         if candidate.run.status is RunStatus.OK:
             self._guarded(candidate, self._build)
         if candidate.lowered is not None:
@@ -297,7 +300,10 @@ class CompressionJob:
     def _report_ops(self, candidate: Candidate) -> None:
         if candidate.lowered is not None:
             actual = candidate.lowered.read_back()
-            candidate.note(ops=report_ops(self.captured.table, candidate.plan, actual))
+            support = {
+                op.id: op for one in self.capture.support if one.target == candidate.target.name for op in one.ops
+            }
+            candidate.note(ops=report_ops(self.captured.table, candidate.plan, actual, support=support))
 
     def _choose(self) -> Outcome:
         runs = tuple(candidate.run for candidate in self.candidates)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import resolve_plan
-from ace_studio.records.results import OpReport
+from ace_studio.records.results import OpReport, OpSupport, SupportStatus
 
 
-def report_ops(table: GraphTable, plan: BoundPlan, actual: Sequence[OpActual]) -> tuple[OpReport, ...]:
-    """One report per op row. An op that the runtime says nothing of is ``unknown``, never assumed."""
+def report_ops(
+    table: GraphTable, plan: BoundPlan, actual: Sequence[OpActual], *, support: Mapping[str, OpSupport]
+) -> tuple[OpReport, ...]:
+    """One report per op row. An op that the runtime says nothing of is ``unknown``, never assumed.
+
+    ``support`` has the ops that the target does not take as they are; where it calls PyTorch instead, that is told.
+    """
     found = {one.op_id: one for one in actual}
     planned = {one.op_id: one.precision for one in resolve_plan(plan.plan, table)}
     reports = []
@@ -22,7 +27,9 @@ def report_ops(table: GraphTable, plan: BoundPlan, actual: Sequence[OpActual]) -
         asked, wanted = plan.precision.get(op_id), planned[op_id]
         refused = plan.reason.get(op_id, "") if asked is not wanted else ""
         said = seen.reason if seen else "the runtime says nothing of this op"
-        parts = (said,) if refused and refused in said else (refused, said)
+        other = support.get(op_id)
+        called = other.instead if other is not None and other.status is SupportStatus.FALLBACK else ""
+        parts = (said, called) if refused and refused in said else (refused, said, called)
         reports.append(
             OpReport(
                 id=op_id,

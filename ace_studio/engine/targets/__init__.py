@@ -6,14 +6,19 @@ has been written yet is an `AbsentTarget` and says so.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.absent import AbsentTarget
 from ace_studio.engine.targets.base import Target
 from ace_studio.engine.targets.eager import EagerTarget
 from ace_studio.engine.targets.inductor import InductorTarget
 from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
 from ace_studio.engine.targets.openvino import OpenVinoTarget
+from ace_studio.engine.targets.support import judge_model, summarize
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.plan import Precision
+from ace_studio.records.results import TargetSupport
 
 _ROWS: tuple[Target, ...] = (
     EagerTarget(),
@@ -33,6 +38,11 @@ TARGETS: dict[str, Target] = {row.name: row for row in _ROWS}
 def report_targets() -> tuple[TargetReport, ...]:
     """Every row with whether it can be used on this machine, and each precision with the reason if it cannot."""
     return tuple(_report(row) for row in TARGETS.values())
+
+
+def report_support(captured: CapturedModel, targets: Iterable[Target]) -> tuple[TargetSupport, ...]:
+    """How each of the targets that are available takes the ops of a graph; nothing is built."""
+    return tuple(summarize(row.name, judge_model(row.support, captured)) for row in targets if row.available().ok)
 
 
 def _report(row: Target) -> TargetReport:

@@ -12,7 +12,9 @@ import torch
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.support import NATIVE, judge_ops
 from ace_studio.records.plan import Precision
+from ace_studio.records.results import OpSupport
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,10 @@ class Target(ABC):
     @abstractmethod
     def op_problem(self, op: str, precision: Precision) -> str:
         """Empty if the target can do this operator (``aten.conv2d.default``) at this precision, else why not."""
+
+    def support(self, captured: CapturedModel) -> list[OpSupport]:
+        """How it takes each op of the graph, found without building anything. Here: all as they are."""
+        return judge_ops(captured, lambda _: NATIVE)
 
     def device_problem(self, device: torch.device) -> str:
         """Empty if the target can run on this device here, else why not. The CPU is what every target can use."""

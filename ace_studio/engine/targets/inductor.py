@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
@@ -17,12 +18,14 @@ from ace_studio.engine.quantize.pt2e import INSTALL_LINE, dynamic_problem, is_to
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.eager import refuse_precisions
 from ace_studio.engine.targets.prepack import pack_for_traced_sizes
+from ace_studio.engine.targets.support import NATIVE, Verdict, judge_ops, judged_by_leaves
 from ace_studio.engine.targets.torch_program import TorchLowered, compiler_problem, load_flat_graph, pinned
-from ace_studio.engine.torch_compat import half_precision_problem
-from ace_studio.engine.torch_inductor import CompiledNode, compile_frozen
+from ace_studio.engine.torch_compat import functional_form, half_precision_problem, is_operator
+from ace_studio.engine.torch_inductor import CompiledNode, compile_frozen, compiler_tables
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import Precision
+from ace_studio.records.results import OpSupport, SupportStatus
 
 
 class InductorTarget(Target):
@@ -58,6 +61,10 @@ class InductorTarget(Target):
             return static_problem(op)
         return dynamic_problem(op) if precision is Precision.INT8_DYNAMIC else ""
 
+    def support(self, captured: CapturedModel) -> list[OpSupport]:
+        """What the compiler writes code for, and what it leaves to PyTorch's own kernels."""
+        return judge_ops(captured, _verdict)
+
     def lower(self, job: LoweringJob) -> Lowered:
         """Rewrite the graph as the plan says, then compile it once for all sizes."""
         found = self.available()
@@ -90,6 +97,30 @@ class InductorLowered(TorchLowered):
     def read_back(self) -> list[OpActual]:
         """Map the nodes that Inductor generated code for back to ops."""
         return self.actuals(self._nodes, runtime="Inductor")
+
+
+_COMPILED_FAMILIES = frozenset({"aten", "prims", "quantized_decomposed"})
+"""Families of operators that the compiler has code for; it calls what the user or a library registered."""
+
+
+def _verdict(node: fx.Node) -> Verdict:
+    if not is_operator(node.target):
+        return NATIVE
+    if getattr(node.target, "namespace", "") not in _COMPILED_FAMILIES:
+        return _fallback(str(node.target))
+    tables = compiler_tables()
+
+    def has(target: object) -> bool:
+        return tables.writes(functional_form(target))
+
+    return judged_by_leaves(node, tables.decompositions, has=has, missing=_fallback)
+
+
+def _fallback(op: str) -> Verdict:
+    return Verdict(
+        SupportStatus.FALLBACK,
+        f"The compiled code calls PyTorch's own kernel of {op}; its neighbours cannot be merged into it.",
+    )
 
 
 def compile_graph(

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.flat_call import FlatCall, as_numpy, as_tensor
 from ace_studio.engine.targets.kernels import ReadBack
@@ -18,9 +19,12 @@ from ace_studio.engine.targets.library_error import library_reason
 from ace_studio.engine.targets.onnx_op_support import onnxruntime_op_problem, refuse_precisions
 from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.onnx_quantize import apply_plan
+from ace_studio.engine.targets.onnx_support import onnx_verdict
 from ace_studio.engine.targets.onnxruntime_profile import profile_kernels
+from ace_studio.engine.targets.support import judge_ops
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import Precision
+from ace_studio.records.results import OpSupport
 
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 INSTALL = "pip install onnx onnxscript onnxruntime"
@@ -67,6 +71,11 @@ class OnnxRuntimeTarget(Target):
     def op_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
         return self.precision_problem(precision) or onnxruntime_op_problem(op, precision)
+
+    def support(self, captured: CapturedModel) -> list[OpSupport]:
+        """What the ONNX exporter can write."""
+        self._refuse_missing()
+        return judge_ops(captured, onnx_verdict)
 
     def lower(self, job: LoweringJob) -> Lowered:
         """Export once, apply the plan, open a session."""

@@ -11,17 +11,21 @@ from typing import Any
 
 from torch import Tensor
 
+from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.flat_call import FlatCall, as_numpy, as_tensor
 from ace_studio.engine.targets.kernels import ReadBack
 from ace_studio.engine.targets.library_error import library_reason
 from ace_studio.engine.targets.onnx_op_support import openvino_op_problem, refuse_precisions
 from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
+from ace_studio.engine.targets.onnx_support import openvino_verdict
 from ace_studio.engine.targets.openvino_compress import compress
 from ace_studio.engine.targets.openvino_import import import_openvino
 from ace_studio.engine.targets.openvino_profile import runtime_kernels
+from ace_studio.engine.targets.support import judge_ops
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import Precision
+from ace_studio.records.results import OpSupport
 
 NEEDED = ("onnx", "onnxscript", "openvino", "nncf")
 INSTALL = "pip install onnx onnxscript openvino nncf"
@@ -63,6 +67,11 @@ class OpenVinoTarget(Target):
     def op_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
         return self.precision_problem(precision) or openvino_op_problem(op, precision)
+
+    def support(self, captured: CapturedModel) -> list[OpSupport]:
+        """What the ONNX exporter can write and OpenVINO can read."""
+        self._refuse_missing()
+        return judge_ops(captured, openvino_verdict)
 
     def lower(self, job: LoweringJob) -> Lowered:
         """Read the shared ONNX model, compress it, compile it."""

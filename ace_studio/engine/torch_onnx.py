@@ -1,0 +1,44 @@
+"""Which operators torch's ONNX exporter can translate; its registry is private, so it is asked here only."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+
+@dataclass(frozen=True)
+class OnnxTranslations:
+    """The exporter's tables."""
+
+    registry: Any
+    decompositions: Mapping[Any, Callable[..., Any]]
+    """Operators that are written as others first -> how."""
+
+    def has(self, target: Any) -> bool:
+        """Whether the exporter writes the operator itself."""
+        return bool(self.registry.is_registered(target))
+
+    def onnx_ops(self, target: Any) -> frozenset[str]:
+        """The ONNX operators that translations of ``target`` are made of; empty if that cannot be seen."""
+        found: set[str] = set()
+        for one in self.registry.get_decomps(target):
+            nodes = getattr(one.onnx_function, "function_ir", ())
+            found |= {str(node.op_type) for node in nodes}
+        return frozenset(found)
+
+
+@cache
+def onnx_translations() -> OnnxTranslations:
+    """The exporter's tables; the first call imports them, which takes seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # importing the exporter uses what its own makers have deprecated
+        registration = importlib.import_module("torch.onnx._internal.exporter._registration")
+        decomposing = importlib.import_module("torch.onnx._internal.exporter._decomp")
+        registry = registration.ONNXRegistry.from_torchlib()
+        known = set(decomposing.get_onnx_implemented_overloads(registry))
+        table = decomposing.create_onnx_friendly_decomposition_table(known)
+    return OnnxTranslations(registry, table)
