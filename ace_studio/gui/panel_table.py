@@ -52,6 +52,7 @@ PANELS: tuple[PanelRow, ...] = (
     _row("plan", "Plan", Place.SIDE, "PlanPanel", "Precisions, goal, targets and how to measure"),
     _row("modules", "Modules", Place.SIDE, "ModulesPanel", "The model's modules as a tree"),
     _row("shapes", "Inputs", Place.BOTTOM, "ShapesPanel", "Examples to trace with, and the verdict on every dimension"),
+    _row("capture", "Capture", Place.BOTTOM, "CapturePanel", "The ways to capture, how each ended, and the controls"),
     _row(
         "breaks",
         "Breaks",
