@@ -34,7 +34,8 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     """``.py .pt .pth .safetensors .pt2 .onnx``, a folder, or the name of a model such as ``timm:resnet18``."""
     entry: str = ""
-    """Callable -> module, or -> (module, example inputs); for weights: the factory, as ``file.py:name``."""
+    """Callable -> module, or -> (module, example inputs); for weights: the factory, as ``file.py:name``; for a folder
+    of Hugging Face: the class, if it is not the one that the folder names."""
     weights: str = ""
     """State dict to load into what the entry made; ``FILE:KEY`` takes one of several in a file."""
 

@@ -136,8 +136,8 @@ def refuse_folder(job: BuildJob) -> Built:
     raise AceError.of(
         ErrorCode.UNSUPPORTED,
         f"{job.path.name} is a folder; folders cannot be opened as a model yet",
-        why="which class to build from it is not decided by its files alone",
-        remedy="write a .py file with a function that returns the module (for Hugging Face: AutoModel.from_pretrained)",
+        why="it is no Hugging Face model either: those have a config.json with a model_type",
+        remedy="open one of its files, or write a .py file with a function that returns the module",
         where=str(job.path),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ace_studio.engine.load.archive import Archive, open_archive
+from ace_studio.engine.load.huggingface import FOLDER_DOORS, looks_like_huggingface, read_folder
 from ace_studio.engine.load.onnx_header import looks_like_onnx
 from ace_studio.engine.load.pickles import scan_archive, scan_legacy
 from ace_studio.engine.load.safetensors_header import looks_like_safetensors
@@ -30,7 +31,7 @@ def identify(path: Path) -> str:
         return named.collection
     check_readable(path)
     if path.is_dir():
-        return "folder"
+        return _identify_folder(path)
     head = read_head(path)
     reject_stand_ins(path, head)
     if head.startswith(ZIP_MAGIC):
@@ -46,6 +47,19 @@ def identify(path: Path) -> str:
     if looks_like_onnx(path, head):
         return "onnx"
     raise unknown_file(path, head)
+
+
+def model_path(path: Path) -> Path:
+    """The folder if the path is the description inside of a Hugging Face model, as a file dialog gives it."""
+    if path.name in FOLDER_DOORS and path.is_file() and looks_like_huggingface(path.parent):
+        return path.parent
+    return path
+
+
+def _identify_folder(path: Path) -> str:
+    if not looks_like_huggingface(path):
+        return "folder"
+    return "huggingface-code" if read_folder(path).needs_its_own_code else "huggingface"
 
 
 def _identify_archive(archive: Archive) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from ace_studio.engine.load.identify import identify
+from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.sniff import file_sha256
 from ace_studio.records.messages import FileReport
@@ -18,7 +18,7 @@ def inspect_file(path: Path) -> FileReport:
     Raises: AceError(NOT_FOUND or BAD_FILE) saying what it is instead of a model.
     """
     named = named_source(path)
-    path = Path(named.text) if named is not None else path.absolute()
+    path = Path(named.text) if named is not None else model_path(path.absolute())
     row = LOADERS[identify(path)]
     facts = row.describe(path)
     notes = list(facts.notes)

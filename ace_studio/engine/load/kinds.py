@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +11,7 @@ from ace_studio.engine.load import builders
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.entries import list_entries, parse_source
+from ace_studio.engine.load.huggingface import build_huggingface, describe_huggingface, read_folder
 from ace_studio.engine.load.named_loader import build_named, describe_named
 from ace_studio.engine.load.onnx_header import read_facts
 from ace_studio.engine.load.pickles import (
@@ -24,8 +24,7 @@ from ace_studio.engine.load.pickles import (
 )
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
-from ace_studio.engine.load.stored_tensors import list_tensors
-from ace_studio.records.messages import StoredTensor
+from ace_studio.engine.load.stored_tensors import list_tensors_of_file
 
 _MOST_NAMES = 20
 
@@ -76,12 +75,9 @@ def _describe_safetensors(path: Path) -> Description:
 
 
 def _describe_state_dict(path: Path) -> Description:
-    tensors: tuple[StoredTensor, ...] = ()
-    if read_head(path).startswith(ZIP_MAGIC):
-        archive = open_archive(path)
-        stored = archive.find("data.pkl")
-        tensors = list_tensors(archive.read(stored, limit=LARGEST_PICKLE_BYTES)) if stored else ()
-    return Description(tensors=tensors, notes=("needs a factory: entry = 'file.py:name'", *_storage_notes(path)))
+    return Description(
+        tensors=list_tensors_of_file(path), notes=("needs a factory: entry = 'file.py:name'", *_storage_notes(path))
+    )
 
 
 def _describe_pickle(path: Path) -> Description:
@@ -128,19 +124,7 @@ def _describe_onnx(path: Path) -> Description:
 
 def _describe_folder(path: Path) -> Description:
     names = sorted(entry.name for entry in path.iterdir())
-    notes = [f"{len(names)} files" + (": " + ", ".join(names[:8]) if names else "")]
-    config = path / "config.json"
-    if config.is_file():
-        try:
-            content = json.loads(config.read_bytes()[:1_000_000])
-        except (ValueError, RecursionError):
-            notes.append("config.json is not valid JSON")
-        else:
-            content = content if isinstance(content, dict) else {}
-            notes.append(f"a Hugging Face model: {content.get('model_type', 'of unknown type')}")
-            if "auto_map" in content:
-                notes.append("it brings Python code of its own")
-    return Description(notes=tuple(notes))
+    return Description(notes=(f"{len(names)} files" + (": " + ", ".join(names[:8]) if names else ""),))
 
 
 def _storage_notes(path: Path) -> tuple[str, ...]:
@@ -212,6 +196,25 @@ _ROWS = (
         describe=_describe_onnx,
         build=builders.refuse_onnx,
         is_openable=False,
+    ),
+    Loader(
+        name="huggingface",
+        label="Hugging Face model",
+        trust=TrustLevel.DATA,
+        suffixes=(),
+        describe=describe_huggingface,
+        build=build_huggingface,
+        has_own_entry=True,
+    ),
+    Loader(
+        name="huggingface-code",
+        label="Hugging Face model with code of its own",
+        trust=TrustLevel.CODE,
+        suffixes=(),
+        describe=describe_huggingface,
+        build=build_huggingface,
+        code_files=lambda path: read_folder(path).code_files,
+        has_own_entry=True,
     ),
     Loader(
         name="timm",

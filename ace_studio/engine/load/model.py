@@ -11,7 +11,7 @@ from typing import Any
 from ace_studio.engine.flow import LoadedModel
 from ace_studio.engine.load.builders import BuildJob, Built
 from ace_studio.engine.load.callables import CodeFile, CodeLibrary, Reference, choose_entry, parse_reference
-from ace_studio.engine.load.identify import identify
+from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.sniff import bad_file, file_sha256
 from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_state_dict, read_state_dicts
@@ -108,7 +108,7 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
             remedy="open a model file, or set [model] source in the recipe",
         )
     named = named_source(folder / recipe.model.source)
-    source = Path(named.text) if named is not None else (folder / recipe.model.source).resolve()
+    source = Path(named.text) if named is not None else model_path((folder / recipe.model.source).resolve())
     loader = LOADERS[identify(source)]
     weights, weights_key = _weights_file(recipe.model.weights, folder)
     if weights is not None:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from ace_studio.engine.load.archive import open_archive
+from ace_studio.engine.load.pickles import LARGEST_PICKLE_BYTES
+from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
 from ace_studio.records.messages import StoredTensor
 
 _DTYPE_OF_STORAGE = {
@@ -53,6 +57,18 @@ class _InertUnpickler(pickle.Unpickler):
 
     def persistent_load(self, reference: Any, /) -> Any:
         return _Inert("storage", reference if isinstance(reference, tuple) else ())
+
+
+def list_tensors_of_file(path: Path) -> tuple[StoredTensor, ...]:
+    """The tensors of a torch zip; empty for the older format.
+
+    Raises: AceError(BAD_FILE) if the zip is damaged.
+    """
+    if not read_head(path).startswith(ZIP_MAGIC):
+        return ()
+    archive = open_archive(path)
+    stored = archive.find("data.pkl")
+    return list_tensors(archive.read(stored, limit=LARGEST_PICKLE_BYTES)) if stored else ()
 
 
 def list_tensors(content: bytes) -> tuple[StoredTensor, ...]:

@@ -73,6 +73,21 @@ def read_checkpoint(path: Path) -> Any:
     raise unknown_file(path, head)
 
 
+def check_holds_tensors_only(path: Path) -> None:
+    """See that a file of weights is whole and holds nothing but tensors, without reading them.
+
+    Raises: AceError(BAD_FILE) if it is damaged, something else, or would run code.
+    """
+    head = read_head(path)
+    reject_stand_ins(path, head)
+    if path.suffix == ".safetensors":
+        read_header(path)
+        return
+    scan = scan_archive(open_archive(path)) if head.startswith(ZIP_MAGIC) else scan_legacy(path)
+    if scan.beyond_tensors:
+        raise _more_than_tensors(path, scan.beyond_tensors)
+
+
 def read_state_dict(path: Path) -> dict[str, Tensor]:
     """The named tensors of a weights file: the first of `read_state_dicts`.
 

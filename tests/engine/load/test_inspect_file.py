@@ -143,11 +143,13 @@ def test_onnx_is_counted_without_the_onnx_package(tmp_path):
 
 
 def test_a_hugging_face_folder_is_recognised(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "bert", "auto_map": {}}')
+    (tmp_path / "config.json").write_text('{"model_type": "nobody-has-it", "auto_map": {"AutoModel": "m.M"}}')
     report = inspect_file(tmp_path)
-    assert report.kind == "folder"
-    assert any("bert" in note for note in report.notes)
+    assert report.kind == "huggingface-code"
+    assert any("nobody-has-it" in note for note in report.notes)
     assert any("Python code" in note for note in report.notes)
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "auto_map": {"AutoModel": "m.M"}}')
+    assert inspect_file(tmp_path).kind == "huggingface"  # transformers has it; the folder's code is not needed
 
 
 def test_content_counts_before_the_name(tmp_path):

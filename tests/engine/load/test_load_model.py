@@ -370,6 +370,8 @@ def test_every_loader_that_opens_is_tried_here():
         "state-dict",
         "pickle-module",
         "pt2",
+        "huggingface",  # in test_huggingface.py
+        "huggingface-code",
         "timm",  # in test_named_models.py
         "torchvision",
     }

@@ -1,0 +1,107 @@
+"""Example inputs from the configuration of a Hugging Face model: two calls of different batch and length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import torch
+
+from ace_studio.engine.load.proposals import ProposedInput, ProposedRow
+from ace_studio.records.tensors import ValueSource
+
+_SIZES = ((1, 16), (2, 24))
+"""Batch and length of the proposed examples: what differs may change."""
+_DECODER_SHARE = 2
+"""The decoder's text is this many times shorter than the encoder's."""
+_DEFAULT_SIDE, _DEFAULT_CHANNELS = 224, 3
+_WAVE_SAMPLES = 400
+"""Samples of sound per unit of length: a wave of 16 units gives the usual convolutions a few frames."""
+_SPECIAL_POSITIONS = 2
+"""Some families keep the first positions for padding."""
+
+Config = Mapping[str, Any]
+
+
+def rows_for(config: Config, accepted: Collection[str] | None = None) -> tuple[ProposedRow, ...]:
+    """Two examples, or none if the configuration does not tell what goes in.
+
+    Args:
+        config: The content of ``config.json``.
+        accepted: Names that forward takes; None if that is not known. Others are left away.
+    """
+    rows = []
+    for batch, length in _SIZES:
+        proposed = [one for make in _MAKERS for one in make(config, batch, length)]
+        row = {one.name: one for one in proposed if accepted is None or one.name in accepted}
+        rows.append(tuple(row.values()))
+    return tuple(rows) if all(rows) else ()
+
+
+def _text(config: Config, batch: int, length: int) -> list[ProposedInput]:
+    text = _part(config, "text_config")
+    vocabulary = _number(text, "vocab_size")
+    if not vocabulary or _is_sound(config):
+        return []
+    positions = _number(text, "max_position_embeddings", "n_positions", "max_sequence_length")
+    fitting = min(length, max(1, positions - _SPECIAL_POSITIONS)) if positions > 0 else length
+    inputs = [_ids("input_ids", (batch, fitting), vocabulary), _mask("attention_mask", (batch, fitting))]
+    if config.get("is_encoder_decoder"):
+        inputs.append(_ids("decoder_input_ids", (batch, max(1, fitting // _DECODER_SHARE)), vocabulary))
+    return inputs
+
+
+def _pictures(config: Config, batch: int, length: int) -> list[ProposedInput]:
+    del length
+    vision = _part(config, "vision_config")
+    if not any(key in vision for key in ("image_size", "patch_size", "num_channels")) or _is_sound(config):
+        return []
+    size = vision.get("image_size", _DEFAULT_SIDE)
+    side = list(size) if isinstance(size, list | tuple) and len(size) == 2 else [size, size]
+    if not all(isinstance(number, int) and number > 0 for number in side):
+        side = [_DEFAULT_SIDE, _DEFAULT_SIDE]
+    frames = [_number(vision, "num_frames")] if _number(vision, "num_frames") else []
+    channels = _number(vision, "num_channels") or _DEFAULT_CHANNELS
+    return [ProposedInput("pixel_values", (batch, *frames, channels, *side))]
+
+
+def _sound(config: Config, batch: int, length: int) -> list[ProposedInput]:
+    """A raw wave, or a spectrum with as many frames as the model has places for."""
+    if not _is_sound(config):
+        return []
+    bands = _number(config, "num_mel_bins")
+    if not bands:
+        return [ProposedInput("input_values", (batch, length * _WAVE_SAMPLES))]
+    if config.get("is_encoder_decoder"):
+        frames = 2 * _number(config, "max_source_positions")
+        decoder = _ids("decoder_input_ids", (batch, length // _DECODER_SHARE), _number(config, "vocab_size"))
+        return [ProposedInput("input_features", (batch, bands, frames)), decoder]
+    return [ProposedInput("input_values", (batch, _number(config, "max_length") or 1024, bands))]
+
+
+def _is_sound(config: Config) -> bool:
+    """Whether the model hears: a spectrum, or a stack of convolutions over a wave."""
+    return bool(_number(config, "num_mel_bins")) or ("conv_dim" in config and "conv_stride" in config)
+
+
+_MAKERS: tuple[Callable[[Config, int, int], list[ProposedInput]], ...] = (_text, _pictures, _sound)
+
+
+def _ids(name: str, shape: tuple[int, ...], vocabulary: int) -> ProposedInput:
+    return ProposedInput(name, shape, dtype=torch.int64, below=vocabulary)
+
+
+def _mask(name: str, shape: tuple[int, ...]) -> ProposedInput:
+    return ProposedInput(name, shape, dtype=torch.int64, values=ValueSource.ONES)
+
+
+def _part(config: Config, name: str) -> Config:
+    """The configuration of one tower of a model that has several; that of the whole if it has one."""
+    part = config.get(name)
+    return part if isinstance(part, dict) else config
+
+
+def _number(config: Config, *names: str) -> int:
+    """The first of the entries that is a whole number; 0 if none is."""
+    found = (config.get(name) for name in names)
+    return next((value for value in found if isinstance(value, int) and not isinstance(value, bool)), 0)
