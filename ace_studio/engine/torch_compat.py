@@ -1,8 +1,8 @@
 """Everything of torch that is private or differs between releases (2.11 to 2.14), in one place.
 
-`torch_inductor` holds what belongs to the compiler. Nothing else in the project may import ``torch._dynamo``,
-``torch._inductor`` or ``torch.fx.experimental``, nor read a name of torch that starts with an underscore. When torch
-moves something, these are the files to change.
+`torch_inductor` holds what belongs to the compiler, and `torch_symbols` what belongs to free sizes. Nothing else in
+the project may import ``torch._dynamo``, ``torch._inductor`` or ``torch.fx.experimental``, nor read a name of torch
+that starts with an underscore. When torch moves something, these are the files to change.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram
 from torch.fx.experimental import _config as _shape_config
+
+from ace_studio.engine.torch_symbols import short_sizes, write_sizes_in_integers
 
 # --- tracing ---
 
@@ -91,9 +93,10 @@ def export_program(
     strict: bool,
 ) -> ExportedProgram:
     """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
-    with sizes_of_one_are_ordinary(), recurrent_layers_kept_whole():
+    with sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), short_sizes():
         program = torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
         _write_roots_as_powers(program)
+        write_sizes_in_integers(program)
     return program
 
 
@@ -138,6 +141,7 @@ def whole_graph_capture() -> Iterator[None]:
             settings.patch(chosen),
             sizes_of_one_are_ordinary(),
             recurrent_layers_kept_whole(),
+            short_sizes(),
             _shape_config.patch(use_duck_shape=False),  # type: ignore[attr-defined]
         ):
             yield
