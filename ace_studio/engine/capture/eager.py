@@ -80,6 +80,7 @@ class ModuleState:
     def __init__(self, module: nn.Module) -> None:
         self._module = module
         self._buffers = {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
+        self._names = {path: frozenset(vars(child)) for path, child in module.named_modules()}
         self._plain = {
             (path, name): copy.deepcopy(value)
             for path, child in module.named_modules()
@@ -88,12 +89,15 @@ class ModuleState:
         }
 
     def restore(self) -> None:
-        """Put everything back."""
+        """Put everything back, and remove what was added: tracers leave constants of theirs in the module."""
         buffers = dict(self._module.named_buffers())
         for name, value in self._buffers.items():
             if name in buffers and not torch.equal(buffers[name], value):
                 buffers[name].copy_(value)
         children = dict(self._module.named_modules())
+        for path, names in self._names.items():
+            for name in vars(children[path]).keys() - names:
+                del children[path].__dict__[name]
         for (path, name), value in self._plain.items():
             children[path].__dict__[name] = copy.deepcopy(value)
 

@@ -285,6 +285,26 @@ def test_capture_leaves_the_state_of_the_module_as_it_was() -> None:
     assert tiny.module.calls == 0
 
 
+class AddsTheLastMean(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.before = torch.zeros(4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.before
+        self.before = x.mean(0)
+        return x
+
+
+def test_no_constant_of_a_tracer_stays_in_the_module_so_it_can_be_captured_again() -> None:
+    module = AddsTheLastMean()
+    names = set(vars(module))
+    for _ in range(2):
+        with pytest.raises(AceError):
+            capture(module, [torch.randn(2, 4), torch.randn(3, 4)], Recipe(capture=CaptureChoice(rungs=("fx",))))
+    assert set(vars(module)) == names
+
+
 class RemembersTheFirst(nn.Module):
     def __init__(self) -> None:
         super().__init__()
