@@ -93,7 +93,7 @@ def trace(
     """Capture the graph and say how, with the verdict on every dimension."""
     console = Console(as_json=as_json)
     try:
-        recipe, folder = _recipe_for(path, entry=entry, inputs=inputs or [])
+        recipe, folder = recipe_for(path, entry=entry, inputs=inputs or [])
     except AceError as error:
         return fail(error.problems, console)
     recipe = _with_capture(recipe, compare_rungs=compare_rungs, batch_only=batch_only, no_cache=no_cache)
@@ -121,7 +121,7 @@ def run(
     """Do everything that a recipe says, and write result.json, a report and the artifacts."""
     console = Console(as_json=as_json)
     try:
-        recipe, folder = _recipe_for(path, entry="", inputs=[])
+        recipe, folder = recipe_for(path, entry="", inputs=[])
     except AceError as error:
         return fail(error.problems, console, out=out)
     recipe = _with_capture(recipe, batch_only=batch_only, no_cache=no_cache)
@@ -247,7 +247,7 @@ def _to_json(record: object) -> Any:
     return msgspec.to_builtins(record)
 
 
-def _recipe_for(path: Path, *, entry: str, inputs: list[str]) -> tuple[Recipe, Path]:
+def recipe_for(path: Path, *, entry: str, inputs: list[str]) -> tuple[Recipe, Path]:
     """The recipe in a ``.toml``, or one made for a model file with what the options say."""
     if path.suffix == ".toml":
         recipe = read_recipe(path)

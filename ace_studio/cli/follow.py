@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ace_studio.cli.show import Console
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.fixes import FixReport
 from ace_studio.records.messages import (
     AnyEvent,
     AnyRequest,
@@ -14,6 +15,7 @@ from ace_studio.records.messages import (
     EnvironmentReport,
     FileInspected,
     FileReport,
+    FixTried,
     JobCancelled,
     JobFailed,
     JobFinished,
@@ -37,6 +39,7 @@ class JobAnswer:
     captured: ModelCaptured | None = None
     result: Result | None = None
     rungs: list[RungOutcome] = field(default_factory=list)
+    fixes: list[FixReport] = field(default_factory=list)
 
 
 def follow(request: AnyRequest, console: Console) -> JobAnswer:
@@ -70,6 +73,8 @@ def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
             answer.rungs.append(outcome)
         case ModelCaptured():
             answer.captured = event
+        case FixTried(fix=fix):
+            answer.fixes.append(fix)
         case JobFinished(result=result):
             answer.result = result
         case JobFailed(problems=problems):
@@ -86,6 +91,8 @@ def _show(event: AnyEvent, console: Console) -> None:
             console.show_progress(event)
         case LogLine():
             console.log(event)
+        case FixTried(fix=fix):
+            console.say(f"{fix.status}: {fix.title}")
         case ModelCaptured(capture=capture):
             console.say(f"Captured {capture.ops} ops with {capture.rung} in {capture.seconds:.1f} s")
         case TargetFinished(run=run) if run.status is RunStatus.FAILED and run.error is not None:

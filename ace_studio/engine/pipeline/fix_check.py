@@ -37,6 +37,9 @@ class Verdict:
     compared: int
     difference: str = ""
     """The first difference in words; empty if there is none."""
+    has_raised: bool = False
+    details: str = ""
+    """What was raised, in full."""
 
 
 @dataclass
@@ -80,11 +83,18 @@ class FixCheck:
             try:
                 actual = run(one.example)
             except Exception as error:  # noqa: BLE001 - code that we changed may raise anything; that is the verdict
-                message = " ".join(str(error).split())[:200]
-                return Verdict(number, f"on {one.label} it raises {type(error).__name__}: {message}")
+                return Verdict(number, f"on {one.label} it raises {_short(error)}", has_raised=True, details=str(error))
             if text := difference(one.expected, actual):
                 return Verdict(number, f"on {one.label} {text}")
         return Verdict(len(inputs))
+
+
+def _short(error: Exception) -> str:
+    """Type and message; of torch's compiler only the type, whose words are about its own inside."""
+    name = type(error).__name__
+    if type(error).__module__.startswith("torch._dynamo"):
+        return name
+    return f"{name}: {' '.join(str(error).split())[:200]}"
 
 
 def _other_values(examples: Sequence[Example]) -> Iterator[tuple[str, Example, bool]]:

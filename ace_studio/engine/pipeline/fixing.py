@@ -17,7 +17,7 @@ import torch
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.capture.controls import CONTROL_ROWS
-from ace_studio.engine.capture.eager import EagerRun
+from ace_studio.engine.capture.eager import EagerRun, ModuleState, call_in_turn
 from ace_studio.engine.capture.namespaces import replaced_attribute
 from ace_studio.engine.capture.verify import GraphRun
 from ace_studio.engine.fixes import (
@@ -30,8 +30,9 @@ from ace_studio.engine.fixes import (
     noting,
     unified_diff,
 )
-from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.load import changed_source
+from ace_studio.engine.pieces.run_pieces import HostedPiece, PieceRunner
 from ace_studio.engine.pipeline.fix_check import FixCheck, Verdict, copy_state
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem
@@ -44,6 +45,10 @@ LEAST_LIMIT_S = 60.0
 """A rung of a try may take this long at least, and else four times what the slowest one took before."""
 KEPT_SHARE = 0.9
 """Fewer breaks are an improvement only if at least this share of the captured ops is still captured."""
+_ONE_SHAPE = (
+    "A graph has one shape per result: let both sides of the model give the same (torch.zeros_like of the other "
+    "result, for example), or leave the branch to a capture in pieces."
+)
 _PLACE = re.compile(r"^(.+):(\d+)(?:, .*)?$")
 
 
@@ -77,6 +82,7 @@ class FixBench:
 
     def prepare(self) -> None:
         """Capture the model as it is. Raises: AceError if it does not even run; Cancelled."""
+        self.reporter.phase(Phase.FIX, "capturing the model as it is")
         self.before = self._attempt(self.loaded, self.recipe, "as it is")
         if self.before.problem is not None and self.before.problem.code is not ErrorCode.NOT_CAPTURED:
             raise AceError(self.before.problem)
@@ -85,16 +91,21 @@ class FixBench:
 
     def run(self, file: str, line: int) -> Iterator[FixReport]:
         """Try what fits one place; without a file, what fits any place where capture stops."""
-        wanted = [(file, line)] if file else list(self.before.places)
+        stops = () if is_whole(self.before.outcome) else self.before.places
+        wanted = [(file, line)] if file else list(stops)
         spots = [Spot.of(str((self.folder / name).absolute()), number, self.loaded.module) for name, number in wanted]
-        found = [candidate for spot in spots for candidate in candidates(spot) if not self._is_taken(candidate)]
+        found = [candidate for spot in spots for candidate in candidates(spot) if self._is_worth_a_try(candidate)]
         for number, candidate in enumerate(found):
             self.reporter.phase(Phase.FIX, candidate.title)
-            self.reporter.advance(number / len(found), candidate.title)
+            self.reporter.advance(number / len(found), _short_title(candidate))
             yield self._tried(candidate)
 
-    def _is_taken(self, candidate: Candidate) -> bool:
-        return candidate.control is not None and candidate.control in self.recipe.capture.controls
+    def _is_worth_a_try(self, candidate: Candidate) -> bool:
+        """Not a control that the recipe has, or that concerns none of its rungs."""
+        control, capture = candidate.control, self.recipe.capture
+        if control is None:
+            return True
+        return control not in capture.controls and not CONTROL_ROWS[control.treat_as].rungs.isdisjoint(capture.rungs)
 
     # --- one try ---
 
@@ -160,7 +171,7 @@ class FixBench:
         return self._captured(candidate, loaded, self.recipe, report)
 
     def _captured(self, candidate: Candidate, loaded: LoadedModel, recipe: Recipe, report: FixReport) -> FixReport:
-        after = self._attempt(loaded, recipe, candidate.title)
+        after = self._attempt(loaded, recipe, _short_title(candidate))
         report = _with(report, after=after.outcome)
         if after.wrong - self.before.wrong and not is_whole(after.outcome) and after.problem is not None:
             return _with(report, status=FixStatus.WRONG, problem=after.problem)
@@ -180,18 +191,13 @@ class FixBench:
         )
         return _with(report, status=FixStatus.GREEN, note=note)
 
-    def _compare_graph(self, captured: Any) -> Verdict:
+    def _compare_graph(self, captured: CapturedModel | PartialModel) -> Verdict:
         """Compare the graph with the model as it was: on all inputs, and at the sizes that the proof made up."""
-        program = getattr(captured, "program", None)
-        inputs = list(self.check.inputs)
-        if program is None:  # in pieces: the proof ran all of them, with the model's own code between
-            return Verdict(len(captured.examples))
         known = len(self.check.inputs)
         for example in captured.unseen:
             self.check.add("a size that nobody gave", example)
         inputs, self.check.inputs = self.check.inputs, self.check.inputs[:known]
-        graph = GraphRun(program)
-        return self.check.compare(lambda example: graph.outputs([example])[0], inputs)
+        return self.check.compare(_runner(captured), inputs)
 
     # --- the copy ---
 
@@ -223,7 +229,7 @@ class FixBench:
             stack.enter_context(changed_source(path, copy))
             if hook is not None:
                 stack.enter_context(replaced_attribute(builtins, HOOK, hook))
-            loaded = self.reload(self._quiet(candidate.title, []))
+            loaded = self.reload(self._quiet(_short_title(candidate), []))
             loaded.module.to(self.device)
             why = copy_state(self.loaded.module, loaded.module)
             if why:
@@ -238,7 +244,7 @@ class FixBench:
         if hasattr(self, "before"):
             limit_s = max(LEAST_LIMIT_S, 4 * self.before.slowest_s)
             limited = msgspec.structs.replace(
-                recipe.capture, time_limit_s=min(recipe.capture.time_limit_s, limit_s), compare_rungs=False
+                recipe.capture, time_limit_s=min(recipe.capture.time_limit_s, limit_s), compare_rungs=False, cache=False
             )
             recipe = msgspec.structs.replace(recipe, capture=limited)
         try:
@@ -266,12 +272,35 @@ class FixBench:
         return Reporter(take, job=self.reporter.job, is_cancelled=lambda: _is_cancelled(self.reporter))
 
 
+def _runner(captured: CapturedModel | PartialModel) -> Callable[[Example], Any]:
+    """What runs a capture, from the same state at every call."""
+    if isinstance(captured, CapturedModel):
+        graph = GraphRun(captured.program)
+        return lambda example: graph.outputs([example])[0]
+    pieces = [HostedPiece(one.place, one.captured.program.module(check_guards=False)) for one in captured.pieces]
+    runner = PieceRunner(captured.module, pieces, controls=captured.controls)
+    call_in_turn(runner, [captured.example])  # the one whose sizes tell most comes first
+    state = ModuleState(runner.module)
+
+    def run(example: Example) -> Any:
+        try:
+            return call_in_turn(runner, [example])[0]
+        finally:
+            state.restore()
+
+    return run
+
+
 def _is_cancelled(reporter: Reporter) -> bool:
     try:
         reporter.check()
     except Cancelled:
         return True
     return False
+
+
+def _short_title(candidate: Candidate) -> str:
+    return candidate.title.partition(":")[0]
 
 
 # --- outcomes ---
@@ -348,14 +377,23 @@ def _failed(report: FixReport, problem: Problem) -> FixReport:
 
 
 def _wrong(report: FixReport, what: str, verdict: Verdict) -> FixReport:
+    why, remedy = verdict.difference, "Take another fix, or change the code by hand so that it is equal for all values."
+    if verdict.has_raised and report.kind is FixKind.COND:
+        why += "; torch.cond wants results of one structure, shape and type from both sides"
+        remedy = _ONE_SHAPE
+    elif "has the shape" in verdict.difference and report.kind is FixKind.WHERE:
+        why += "; the sides give results of different shapes, and torch.where gives the larger one for both"
+        remedy = _ONE_SHAPE
     problem = Problem(
-        code=ErrorCode.WRONG_CAPTURE,
-        what=what,
-        why=verdict.difference,
-        remedy="Take another fix, or change the code by hand so that both are equal for all values.",
+        code=ErrorCode.NOT_CAPTURED if verdict.has_raised else ErrorCode.WRONG_CAPTURE,
+        what="The changed code cannot be run" if verdict.has_raised else what,
+        why=why,
+        remedy=remedy,
         where=f"{report.file}:{report.line}",
+        details=verdict.details,
     )
-    return _with(report, status=FixStatus.WRONG, problem=problem, inputs_compared=verdict.compared)
+    status = FixStatus.FAILED if verdict.has_raised else FixStatus.WRONG
+    return _with(report, status=status, problem=problem, inputs_compared=verdict.compared)
 
 
 def _cannot(candidate: Candidate, why: str) -> Problem:

@@ -1,0 +1,189 @@
+"""``fix``: try what fits the places where capture stops, and take what is green, if asked to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import rich.box
+import rich.markup
+import rich.table
+import typer
+
+from ace_studio.cli.commands import InputOption, JsonFlag, TrustFlag, app, fail, recipe_for
+from ace_studio.cli.follow import follow
+from ace_studio.cli.show import Console
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranked_fixes
+from ace_studio.records.messages import FixRequest
+from ace_studio.records.patches import apply_patch
+from ace_studio.records.recipe_edit import add_controls
+from ace_studio.records.safe_file import write_atomically
+
+_AT = re.compile(r"^(.+):(\d+)$")
+
+
+@app.command()
+def fix(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
+    path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model.")],
+    at: Annotated[str, typer.Option("--at", metavar="FILE:LINE", help="One place; else all that are found.")] = "",
+    entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
+    inputs: InputOption = None,
+    apply_controls: Annotated[
+        bool, typer.Option("--apply-controls", help="Write the best green control of every place into the recipe.")
+    ] = False,
+    save_patch: Annotated[
+        Path | None, typer.Option("--save-patch", metavar="FILE", help="Save the best green patch of every place.")
+    ] = None,
+    write_source: Annotated[
+        bool, typer.Option("--write-source", help="Apply these patches to the model's files; keeps NAME.bak.")
+    ] = False,
+    trust: TrustFlag = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Try fixes for the places where capture stops: each in a copy, captured again, and compared with eager."""
+    console = Console(as_json=as_json)
+    try:
+        recipe, folder = recipe_for(path, entry=entry, inputs=inputs or [])
+        if apply_controls and path.suffix != ".toml":
+            raise AceError.of(
+                ErrorCode.USAGE,
+                "--apply-controls needs a recipe to write into",
+                why=f"{path.name} is no recipe",
+                remedy="Write a recipe for the model, and name that.",
+            )
+        file, line = _place(at, folder)
+        request = FixRequest(job="fix", recipe=recipe, folder=str(folder), trust_all=trust, file=file, line=line)
+        answer = follow(request, console)
+        if answer.problems:
+            return fail(answer.problems, console, capture=answer)
+        fixes = ranked_fixes(answer.fixes)
+        done = _take(
+            fixes, recipe_path=path if apply_controls else None, patch_path=save_patch, write_source=write_source
+        )
+    except AceError as error:
+        return fail(error.problems, console)
+    is_green = any(one.status is FixStatus.GREEN for one in fixes)
+    is_needed = any(one.before.rung in ("", "partial") for one in fixes)
+    if as_json:
+        status = "ok" if is_green or not is_needed else "no-fix"
+        document = {"format": 1, "status": status, "fixes": msgspec.to_builtins(fixes), **done}
+        console.print_json(document)
+    else:
+        _show(fixes, done, console)
+    return ExitCode.DONE if is_green or not is_needed else ExitCode.NOT_CAPTURED
+
+
+def _place(at: str, folder: Path) -> tuple[str, int]:
+    """File and line of ``--at``; a relative file is looked for here, then beside the recipe."""
+    if not at:
+        return "", 0
+    match = _AT.match(at)
+    if match is None:
+        raise AceError.of(ErrorCode.USAGE, f"'{at}' is no place", remedy="Write --at model.py:41.")
+    for path in (Path(match[1]), folder / match[1]):
+        if path.is_file():
+            return str(path.absolute()), int(match[2])
+    raise AceError.of(ErrorCode.NOT_FOUND, f"There is no file {match[1]}", remedy="Check the path.")
+
+
+def _take(
+    fixes: tuple[FixReport, ...], *, recipe_path: Path | None, patch_path: Path | None, write_source: bool
+) -> dict[str, Any]:
+    """Do what was asked for with the green ones, and say what was done."""
+    done: dict[str, Any] = {}
+    if recipe_path is not None:
+        wanted = [one.control for one in _best(fixes, lambda one: one.control is not None) if one.control is not None]
+        done["applied_controls"] = msgspec.to_builtins(add_controls(recipe_path, wanted))
+    patches = _best(fixes, lambda one: bool(one.patch))
+    if patch_path is not None and patches:
+        _write(patch_path, "".join(one.patch for one in patches), keep_backup=False)
+        done["patch"] = str(patch_path)
+    if write_source:
+        done["changed_files"] = [_change(one) for one in patches]
+    return done
+
+
+def _best(fixes: tuple[FixReport, ...], is_of_kind: Any) -> list[FixReport]:
+    """The first green one of a kind for every place."""
+    found: dict[tuple[str, int], FixReport] = {}
+    for one in fixes:
+        if one.status is FixStatus.GREEN and is_of_kind(one):
+            found.setdefault((one.file, one.line), one)
+    return list(found.values())
+
+
+def _change(one: FixReport) -> str:
+    """Apply a patch to the user's file."""
+    path = Path(one.file)
+    try:
+        text = apply_patch(path.read_bytes().decode(), one.patch)
+    except (OSError, ValueError) as error:
+        raise AceError.of(
+            ErrorCode.BAD_FILE,
+            f"The patch does not fit {path.name} any more",
+            why=str(error),
+            remedy="Patches of one file are made one by one: run `ace-studio fix` again for the rest.",
+            where=f"{path}:{one.line}",
+        ) from error
+    _write(path, text, keep_backup=True)
+    return str(path)
+
+
+def _write(path: Path, text: str, *, keep_backup: bool) -> None:
+    try:
+        write_atomically(path, text.encode(), keep_backup=keep_backup)
+    except OSError as error:
+        raise AceError.of(
+            ErrorCode.USAGE,
+            f"{path} could not be written",
+            why=error.strerror or str(error),
+            remedy="Name a file that you may write to.",
+        ) from error
+
+
+def _show(fixes: tuple[FixReport, ...], done: dict[str, Any], console: Console) -> None:
+    if not fixes:
+        console.print("Nothing was tried: capture stops nowhere that a fix is known for.")
+        return
+    rows = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("status", "kind", "where", "what", "captured", "s"):
+        rows.add_column(column, overflow="fold")
+    for one in fixes:
+        where = f"{Path(one.file).name}:{one.line}"
+        words = [rich.markup.escape(text) for text in (where, one.title)]
+        rows.add_row(str(one.status), str(one.kind), *words, _captured(one), f"{one.seconds:.1f}")
+    console.print(rows)
+    for one in fixes:
+        if text := _remark(one):
+            console.print(rich.markup.escape(f"{one.status} {one.kind}: {text}"))
+        if one.patch and one.status is FixStatus.GREEN:
+            console.print(rich.markup.escape(f"\n{one.patch}"))
+    for text in _done_lines(done):
+        console.print(rich.markup.escape(text))
+
+
+def _done_lines(done: dict[str, Any]) -> list[str]:
+    lines = [f"In the recipe now: {one['function']} as {one['as']}" for one in done.get("applied_controls", ())]
+    if "patch" in done:
+        lines.append(f"Saved: {done['patch']} (apply it with `patch -p0` or `git apply -p0`)")
+    return lines + [f"Changed: {name} (before: {Path(name).name}.bak)" for name in done.get("changed_files", ())]
+
+
+def _captured(one: FixReport) -> str:
+    if one.status is not FixStatus.GREEN:
+        return _outcome(one.before)
+    return f"{_outcome(one.before)} -> {_outcome(one.after)}, equal on {one.inputs_compared} inputs"
+
+
+def _outcome(one: CaptureOutcome) -> str:
+    count = "1 break" if one.breaks == 1 else f"{one.breaks} breaks"
+    return (one.rung or "nothing") + (f", {count}" if one.breaks else "")
+
+
+def _remark(one: FixReport) -> str:
+    if one.problem is None:
+        return one.note
+    return f"{one.problem.what} ({one.problem.why})" if one.problem.why else one.problem.what
