@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPushButton, QToolBu
 from ace_studio.gui.break_list.entries import Entry, sentence
 from ace_studio.gui.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.theme import Theme, monospace
-from ace_studio.gui.widgets import button, column, label, row
+from ace_studio.gui.widgets import button, column, label, row, set_role
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
@@ -82,10 +82,11 @@ class FrontierCard(QFrame):
             (self._why, sentence(entry.why)),
             (self._code, entry.code.strip()),
             (self._remedy, entry.remedy and f"→ {sentence(entry.remedy)}"),
-            (self._where, " ".join(part for part in (entry.where, sentence(entry.cost)) if part)),
+            (self._where, "  ·  ".join(part for part in (entry.place, entry.module, entry.cost) if part)),
         ):
             widget.setText(text)
             widget.setVisible(bool(text))
+        self._where.setToolTip(entry.where)
         self.open_button.setEnabled(bool(entry.line))
         self.open_button.setToolTip("" if entry.line else "Nobody knows the line")
         self.try_button.setEnabled(not why_not)
@@ -100,6 +101,7 @@ class FrontierCard(QFrame):
         colours = self._theme.colours
         is_break = self.entry is not None and self.entry.seam is not None
         icon, colour = ("warn", colours.warn) if is_break else ("bad", colours.bad)
+        set_role(self, "frontier" if is_break else "failure")
         self._picture.setPixmap(stroke_pixmap(icon, colour, size=18, pixel_ratio=self.devicePixelRatioF()))
         self._close.setIcon(stroke_icon("close", colours.text_dim, colours.text_dim))
 

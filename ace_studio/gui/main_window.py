@@ -139,6 +139,7 @@ class MainWindow(QMainWindow):
             from ace_studio.gui.workbench import Workbench  # noqa: PLC0415 - not needed for the first picture
 
             self._workbench = Workbench(self.session, self.theme)
+            self._workbench.about_to_open.connect(self.bars.offer_return)
             layout = self.session.settings.recall("layout")
             if isinstance(layout, dict):
                 self._workbench.restore_layout(layout)

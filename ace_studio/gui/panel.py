@@ -22,6 +22,8 @@ class Panel(QWidget):
 
     panel_wanted = Signal(str)
     """Id of a panel in which a gesture of this one goes on."""
+    about_to_open = Signal()
+    """What is open is about to be replaced by a gesture of this panel."""
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Build the widgets; the first `update_from` follows at once."""

@@ -81,5 +81,6 @@ PANELS: tuple[PanelRow, ...] = (
         "What went wrong, why, and what to do",
         count=lambda document: len(document.problems),
     ),
+    _row("history", "History", Place.BOTTOM, "HistoryPanel", "The runs that were made on this machine"),
     _row("code", "Code", Place.BOTTOM, "CodePanel", "The same as Python and as a command line"),
 )

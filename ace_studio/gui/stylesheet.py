@@ -34,7 +34,7 @@ QHeaderView::section {{ background: {raised}; color: {text_dim}; border: 0; bord
   border-bottom: 1px solid {border}; padding: 4px 5px 4px 4px; }}
 QTableView, QTreeView, QListView {{ background: {surface}; border: 0; gridline-color: {border};
   selection-background-color: {accent_fill}; selection-color: {text}; }}
-QTreeView::item {{ padding: 2px 0; }}
+QTreeView::item {{ padding: 2px 5px 2px 0; }}
 QListWidget::item {{ padding: 4px 6px; }}
 QFrame[role="palette"] {{ background: {surface}; border: 1px solid {border}; }}
 QTableView::item:focus {{ border: 1px solid {accent}; }}
@@ -88,6 +88,11 @@ QAbstractSpinBox::up-button:hover, QAbstractSpinBox::down-button:hover {{ backgr
 QAbstractSpinBox::up-arrow {{ image: url("{icons}/up-{tone}.svg"); width: 9px; height: 9px; }}
 QAbstractSpinBox::down-arrow {{ image: url("{icons}/down-{tone}.svg"); width: 9px; height: 9px; }}
 QCheckBox {{ spacing: 8px; }}
+QTreeView::indicator {{ width: 14px; height: 14px; border: 1px solid {text_dim}; border-radius: 4px;
+  background: {surface}; }}
+QTreeView::indicator:hover {{ border-color: {accent}; }}
+QTreeView::indicator:checked {{ background: {accent}; border-color: {accent};
+  image: url("{icons}/check-{tone}.svg"); }}
 QCheckBox::indicator {{ width: 14px; height: 14px; border: 1px solid {text_dim}; border-radius: 4px;
   background: {surface}; }}
 QCheckBox::indicator:hover, QCheckBox:focus::indicator {{ border-color: {accent}; }}
@@ -108,6 +113,7 @@ QPushButton[role="link"]:hover {{ background: {raised}; }}
 QPushButton[role="link"]:focus {{ border-color: {accent}; }}
 QFrame[role="card"] {{ background: {raised}; border: 1px solid {border}; border-radius: 6px; }}
 QFrame[role="frontier"] {{ background: {raised}; border: 1px solid {warn}; border-radius: 8px; }}
+QFrame[role="failure"] {{ background: {raised}; border: 1px solid {bad}; border-radius: 8px; }}
 QFrame[bar="info"] {{ background: {info_fill}; border: 0; border-bottom: 1px solid {border}; }}
 QFrame[bar="warn"] {{ background: {warn_fill}; border: 0; border-bottom: 1px solid {border}; }}
 QFrame[bar="bad"] {{ background: {bad_fill}; border: 0; border-bottom: 1px solid {border}; }}

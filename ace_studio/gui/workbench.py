@@ -39,6 +39,8 @@ class PanelSlot(QWidget):
     """A `Problem`, after a mistake in the panel."""
     panel_wanted = Signal(str)
     """Id of a panel in which a gesture goes on."""
+    about_to_open = Signal()
+    """What is open is about to be replaced."""
 
     def __init__(self, row: PanelRow, session: Session, theme: Theme) -> None:
         """Keep the place; nothing is imported yet."""
@@ -98,6 +100,7 @@ class PanelSlot(QWidget):
         if self.panel is None:
             self.panel = self.row.build(self._session, self._theme)
             self.panel.panel_wanted.connect(self.panel_wanted)
+            self.panel.about_to_open.connect(self.about_to_open)
             self._layout.addWidget(self.panel)
             self.setFocusProxy(self.panel)
             self.panel.update_from(self._session.document)
@@ -107,6 +110,8 @@ class PanelSlot(QWidget):
 class Workbench(QWidget):
     """The panels of an open model, in tabs and splitters."""
 
+    about_to_open = Signal()
+    """What is open is about to be replaced."""
     panel_shown = Signal(str)
     """Id of the panel whose tab came to the front."""
 
@@ -117,6 +122,7 @@ class Workbench(QWidget):
         for slot in self._slots.values():
             slot.failed.connect(session.report)
             slot.panel_wanted.connect(self.show_panel)
+            slot.about_to_open.connect(self.about_to_open)
         self._tabs: dict[Place, QTabWidget] = {place: self._tab_widget(place) for place in Place}
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)

@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from ace_studio.gui.main_window import MainWindow
 from ace_studio.gui.theme import Theme
+from ace_studio.records.messages import JobFinished, ModelCaptured, RungTried
 from ace_studio.records.places import example_recipe
 from ace_studio.session.document import Document
 from ace_studio.session.folders import UserFolders
@@ -55,6 +56,22 @@ class Desk:
         self.session.trust_file()
         self.settle()
         self.do("trace")
+        return self
+
+    def captured(self, table, capture, *, text: str = "") -> Desk:
+        """A trace that gave this graph; the engine answers nothing by itself from then on."""
+        self.open_example()
+        self.session.trust_file()
+        self.settle()
+        self.engine.by_itself = False
+        self.do("trace")
+        job = self.engine.requests[-1].job
+        for outcome in capture.rungs:
+            self.session.apply(RungTried(job=job, outcome=outcome))
+        sources = dict.fromkeys(table.files, text or "x = 1\n" * 60)
+        self.session.apply(ModelCaptured(job=job, fingerprint="f", capture=capture, graph=table, sources=sources))
+        self.session.apply(JobFinished(job=job))
+        self.settle()
         return self
 
     def ran(self) -> Desk:

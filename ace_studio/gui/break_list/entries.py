@@ -145,6 +145,9 @@ def _of_problem(problem: Problem, *, mark: str) -> Entry:
 
 
 def sentence(text: str) -> str:
-    """Words with a full stop, if they have no end yet."""
+    """Words with a capital and a full stop; a name of code at the start stays as it is."""
     text = text.strip()
+    first = text.split(" ", 1)[0]
+    if first.isalpha():
+        text = text[:1].upper() + text[1:]
     return text if not text or text[-1] in _SENTENCE_ENDS else f"{text}."

@@ -84,7 +84,7 @@ class ControlsEditor(QWidget):
 
     def update_from(self, document: Document) -> None:
         """Show the controls and what is known of each."""
-        warnings = document.capture.warnings if document.capture and not document.is_capture_stale else ()
+        warnings = document.capture.warnings if document.capture else ()
         shown = (document.recipe.capture.controls, warnings, self._theme.colours)
         if shown != self._shown:
             self._shown = shown

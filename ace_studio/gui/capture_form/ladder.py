@@ -36,7 +36,10 @@ class LadderTree(QTreeWidget):
         header.setStretchLastSection(False)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(OUTCOME, QHeaderView.ResizeMode.Stretch)
-        header.setMinimumSectionSize(48)
+        header.setSectionResizeMode(NAME, QHeaderView.ResizeMode.Interactive)
+        header.setMinimumSectionSize(64)
+        self.setUniformRowHeights(True)
+        self.setColumnWidth(NAME, 148)
         self.itemChanged.connect(self._tell_switch)
 
     @property

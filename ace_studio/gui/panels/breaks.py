@@ -28,17 +28,17 @@ def break_columns(offered: tuple[Entry, ...], colours: Colours) -> list[Column]:
     return [
         Column(title="#", values=[one.mark for one in offered], width=40, colour=mood,
                tip="Number of the seam in the graph; ! is why there is no whole graph"),
-        Column(title="why it stops", values=[one.title for one in offered], width=330,
+        Column(title="why it stops", values=[sentence(one.title).rstrip(".") for one in offered], width=300,
                tips=lambda at: offered[at].title),
         Column(title="line", values=[one.place or NOTHING for one in offered], width=120,
                tips=lambda at: offered[at].where),
-        Column(title="code", values=[one.code.strip() for one in offered], width=230,
-               tips=lambda at: offered[at].code.strip()),
         Column(title="met", values=[one.count for one in offered], text=lambda n: f"{n} ×", is_number=True, width=52,
                tip="How often the first example comes by"),
         Column(title="ops eager", values=[one.ops_left_eager for one in offered],
                text=lambda n: str(n) if n else NOTHING, is_number=True, width=76,
                tip="Ops that run in Python because of it"),
+        Column(title="code", values=[one.code.strip() for one in offered], width=230,
+               tips=lambda at: offered[at].code.strip()),
     ]  # fmt: skip
 
 
@@ -83,8 +83,8 @@ class BreaksPanel(Panel):
         self._cost = _readable(label("", "dim"))
         self._hint = _readable(label(""))
         self.try_button = button("Try fix", self._try, role="primary")
-        self.source_button = button("Show in source", self._show_source)
-        self.graph_button = button("Show in graph", self._show_current_in_graph)
+        self.source_button = button("In source", self._show_source)
+        self.graph_button = button("In graph", self._show_current_in_graph)
         self.copy_button = button("Copy", self._copy, tip="Everything that is known of this place")
         self.details_button = button("Details", self._toggle_details, tip="What torch said")
         self.try_all_button = button("Try all", self._try_all, tip="Try fixes for every place")
@@ -101,8 +101,10 @@ class BreaksPanel(Panel):
         content.setLayout(
             column(
                 self._heading, self._reason, self._code, self._cost, self._hint,
-                row(self.try_button, self.try_all_button, None, gap=6),
-                row(self.source_button, self.graph_button, self.copy_button, self.details_button, None, gap=6),
+                row(
+                    self.try_button, self.try_all_button, self.source_button, self.graph_button, self.copy_button,
+                    self.details_button, None, gap=6,
+                ),
                 self._details, self._doing, self._fixes, None, margin=MARGIN, gap=GAP - 2,
             )
         )  # fmt: skip
@@ -186,9 +188,10 @@ class BreaksPanel(Panel):
         if is_other:
             self._details.hide()
         self.source_button.setEnabled(bool(entry.line))
-        self.source_button.setToolTip("" if entry.line else "Nobody knows the line")
+        self.source_button.setToolTip("Show the line" if entry.line else "Nobody knows the line")
         in_graph = entry.seam is not None or entry.piece is not None
         self.graph_button.setVisible(in_graph)
+        self.graph_button.setToolTip("Zoom to it (double-click in the list)")
         self._fill_fixes(fixes)
 
     def _fill_fixes(self, fixes: tuple[FixReport, ...]) -> None:

@@ -18,7 +18,7 @@ from ace_studio.gui.panel import Panel
 from ace_studio.gui.starting import why_not
 from ace_studio.gui.theme import Colours, Theme
 from ace_studio.gui.widgets import GAP, ElidedLabel, EmptyState, button, column, fill_combo, label, row
-from ace_studio.records.graph import GraphTable
+from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.plan import Precision
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, EngineState, Part
@@ -235,14 +235,21 @@ class GraphPanel(Panel):
 
     def _show_selected(self, document: Document) -> None:
         op_ids = document.selection.op_ids
-        self.precision.setVisible(bool(op_ids))
-        self._precision_label.setVisible(bool(op_ids))
+        has_ops = _has_ops(op_ids, document.graph)
+        self.precision.setVisible(has_ops)
+        self._precision_label.setVisible(has_ops)
         if not op_ids or document.graph is None:
             count = document.graph.op_count if document.graph else 0
             self._selected.setText(plural(count, "op"))
             return
         facts = op_facts(document)
-        self._selected.setText(_describe(op_ids, document.graph, facts))
+        seam = next(
+            (one for one in entries(document) if one.seam is not None and one.seam == document.selection.seam), None
+        )
+        words = f"{seam.heading}  ·  {seam.title}" if seam else _describe(op_ids, document.graph, facts)
+        self._selected.setText(words)
+        if not has_ops:
+            return
         rules = {rule.match.partition(":")[2]: str(rule.precision) for rule in document.recipe.plan.rules}
         own = {rules.get(op_id, _FROM_PLAN) for op_id in op_ids}
         chosen = own.pop() if len(own) == 1 else _MIXED
@@ -324,6 +331,14 @@ class GraphPanel(Panel):
         if not document.recipe.model.entry and document.file is not None and document.file.entries:
             return "Which function makes the model?", "Choose the entry under Model, then trace.", (trace,)
         return "Not traced yet", "Trace captures the graph; Run also compresses, measures and compares.", (trace, run)
+
+
+def _has_ops(op_ids: Sequence[str], graph: GraphTable | None) -> bool:
+    """Whether a precision can be meant by the selection: breaks have none."""
+    if graph is None:
+        return False
+    rows = row_of_ops(graph)
+    return any(graph.kind[rows[op_id]] is not OpKind.BREAK for op_id in op_ids if op_id in rows)
 
 
 def _describe(op_ids: Sequence[str], graph: GraphTable, facts: OpFacts) -> str:
