@@ -16,6 +16,7 @@ from ace_studio.records.messages import (
     FileInspected,
     FileReport,
     FixTried,
+    InputsCaught,
     JobCancelled,
     JobFailed,
     JobFinished,
@@ -40,6 +41,7 @@ class JobAnswer:
     result: Result | None = None
     rungs: list[RungOutcome] = field(default_factory=list)
     fixes: list[FixReport] = field(default_factory=list)
+    caught: InputsCaught | None = None
 
 
 def follow(request: AnyRequest, console: Console) -> JobAnswer:
@@ -75,14 +77,25 @@ def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
             answer.captured = event
         case FixTried(fix=fix):
             answer.fixes.append(fix)
+        case InputsCaught():
+            answer.caught = event
         case JobFinished(result=result):
             answer.result = result
+        case _:
+            answer.problems = _problems_of(event) or answer.problems
+
+
+def _problems_of(event: AnyEvent) -> tuple[Problem, ...]:
+    """Why the job ended without an answer; empty if it did not."""
+    match event:
         case JobFailed(problems=problems):
-            answer.problems = problems
+            return problems
         case JobCancelled():
-            answer.problems = (Problem(code=ErrorCode.CANCELLED, what="The job was cancelled"),)
+            return (Problem(code=ErrorCode.CANCELLED, what="The job was cancelled"),)
         case WorkerLost(problem=problem):
-            answer.problems = (problem,)
+            return (problem,)
+        case _:
+            return ()
 
 
 def _show(event: AnyEvent, console: Console) -> None:

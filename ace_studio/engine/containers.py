@@ -140,3 +140,9 @@ _KINDS = (
     ),
 )
 """In the order in which they are asked."""
+
+
+def held_items(value: object) -> dict[Any, Any] | None:
+    """What a container of the table above holds, by name; None if ``value`` is none of them."""
+    kind = next((one for one in _KINDS if one.fits(value)), None)
+    return None if kind is None else dict(kind.items(value))

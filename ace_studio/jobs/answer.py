@@ -19,6 +19,7 @@ from ace_studio.records.messages import (
     JOB_ENDS,
     AnyEvent,
     AnyRequest,
+    CatchRequest,
     DoctorRequest,
     Event,
     FixRequest,
@@ -37,6 +38,7 @@ HANDLER_NAMES: dict[type[AnyRequest], str] = {
     TraceRequest: "trace",
     RunRequest: "run",
     FixRequest: "try_fixes",
+    CatchRequest: "catch_inputs",
 }
 """Kind of request -> the function of the handler module that serves it."""
 DETAILS_LIMIT = 20_000

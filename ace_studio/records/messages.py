@@ -95,6 +95,8 @@ class CatchRequest(Request, frozen=True, kw_only=True):
     """How many calls to keep at most."""
     arguments: tuple[str, ...] = ()
     """What the script finds in ``sys.argv`` behind its own name."""
+    folder: str = ""
+    """Where the script runs, as the folder of a shell; the script's own if empty."""
     trusted_sha256: tuple[str, ...] = ()
     trust_all: bool = False
 

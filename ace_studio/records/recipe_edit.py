@@ -45,6 +45,39 @@ def add_controls(path: Path, controls: Sequence[CaptureControl]) -> tuple[Captur
     return new
 
 
+def name_caught_inputs(path: Path, caught: str) -> None:
+    """Let a recipe trace with inputs that a script was seen to use, instead of its function or rows.
+
+    Args:
+        path: The recipe; what was there before is kept as ``NAME.bak``.
+        caught: Path of the caught inputs, relative to the recipe.
+
+    Raises: AceError(NOT_FOUND or RECIPE) if the file is no recipe, or cannot be written; it then is as it was.
+    """
+    recipe = read_recipe(path)
+    inputs = msgspec.structs.replace(recipe.inputs, caught=caught, tracing="", rows=())
+    text = path.read_bytes().decode("utf-8-sig")
+    try:
+        document: Any = tomlkit.parse(text)
+        if "inputs" not in document:
+            document["inputs"] = tomlkit.table()
+        for key in ("tracing", "rows"):
+            document["inputs"].pop(key, None)
+        document["inputs"]["caught"] = caught
+        changed = tomlkit.dumps(document)
+        if parse_recipe(changed, name=path.name) != msgspec.structs.replace(recipe, inputs=inputs):
+            raise ValueError("the changed text means something else")
+        write_atomically(path, changed.encode(), keep_backup=True)
+    except (OSError, ValueError, TOMLKitError) as error:
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            f"The caught inputs could not be named in {path.name}",
+            why=str(error),
+            remedy=f'Write caught = "{caught}" below [inputs] by hand, and remove tracing and rows.',
+            where=str(path),
+        ) from error
+
+
 def _written(control: CaptureControl) -> str:
     return f'[[capture.controls]] function = "{control.function}" as = "{control.treat_as}"'
 

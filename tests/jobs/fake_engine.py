@@ -182,6 +182,7 @@ def trace(request: TraceRequest, reporter: Reporter) -> None:
 
 run = trace
 try_fixes = trace
+catch_inputs = doctor
 
 
 def _climb(request: TraceRequest, reporter: Reporter) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ace_studio.engine.caught import read_caught, read_structure
 from ace_studio.engine.flow import LoadedModel
 from ace_studio.engine.load.builders import BuildJob, Built
 from ace_studio.engine.load.callables import CodeFile, CodeLibrary, Reference, choose_entry, parse_reference
 from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.sniff import bad_file, file_sha256
-from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_state_dict, read_state_dicts
+from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_checkpoint, read_state_dict, read_state_dicts
 from ace_studio.engine.load.torchvision_ops import make_importable, warn_if_standing_in
 from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.load.user_code import UserModules
@@ -70,7 +72,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
     if not sources.loader.is_openable:
         sources.loader.build(job)
     require_trust(_code_to_run(sources), is_trusted)
-    functions = _find_functions(sources.roles, library)
+    functions = _find_functions(sources.roles, library) | _caught_functions(recipe, folder)
     built = sources.loader.build(job)
     forbid_unsafe_loading()  # the user's code may have set it
     if sources.weights is not None:
@@ -201,6 +203,17 @@ def _find_functions(roles: dict[str, Reference], library: CodeLibrary) -> dict[s
             problems += error.problems
     if problems:
         raise AceError(*problems)
+    return found
+
+
+def _caught_functions(recipe: Recipe, folder: Path) -> dict[str, Callable[..., Any]]:
+    """What gives the examples that a script was seen to use. Raises: AceError(NOT_FOUND or BAD_FILE)."""
+    found: dict[str, Callable[..., Any]] = {}
+    for role, place in (("tracing", recipe.inputs.caught), ("calibration", recipe.calibration.caught)):
+        if place:
+            path = (folder / place).resolve()
+            read_structure(path)  # says at once what is wrong with it
+            found[role] = partial(read_caught, path, read_tensors=read_checkpoint)
     return found
 
 

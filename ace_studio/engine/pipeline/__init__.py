@@ -18,6 +18,7 @@ from ace_studio.engine.environment import choose_device, environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.load import files_sha256, inspect_file, load_model, read_tensor
 from ace_studio.engine.pipeline.candidates import select_targets
+from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compression import CompressionJob, Outcome
 from ace_studio.engine.pipeline.fixing import FixBench
 from ace_studio.engine.progress import Reporter
@@ -227,4 +228,16 @@ def read_sources(files: tuple[str, ...]) -> dict[str, str]:
     return sources
 
 
-__all__ = ["Example", "Outcome", "capture", "compress", "doctor", "inspect", "load", "run", "trace", "try_fixes"]
+__all__ = [
+    "Example",
+    "Outcome",
+    "capture",
+    "catch_inputs",
+    "compress",
+    "doctor",
+    "inspect",
+    "load",
+    "run",
+    "trace",
+    "try_fixes",
+]

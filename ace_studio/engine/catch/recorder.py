@@ -1,0 +1,226 @@
+"""Listening to every call of a module while a script runs, and keeping a few that differ."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.caught import CallWriter, CaughtCall, NotStorableError
+from ace_studio.engine.containers import register_containers
+from ace_studio.engine.flow import Example
+from ace_studio.engine.shapes.leaves import describe, forward_parameters
+from ace_studio.records.messages import ModuleCalls
+
+MAX_BYTES = 1_000_000_000
+"""Of all tensors that are kept at one time."""
+MOST_MODULES = 200
+"""Modules that are listed to choose from."""
+FORMS_SHOWN = 3
+_CALLS_DESCRIBED = 50
+"""Calls of one module that are looked at for another form to show."""
+_SEED = 20240607
+
+
+@dataclass
+class KeptCall:
+    """One call that was kept."""
+
+    form: str
+    """Shapes, types and plain values: calls of one form tell the capture the same."""
+    call: CaughtCall
+    tensors: dict[str, Tensor]
+
+    @property
+    def bytes(self) -> int:
+        """Of its tensors."""
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors.values())
+
+
+@dataclass
+class Shelf:
+    """The calls that are kept of one module: every form once at first, then a fair sample of the rest."""
+
+    module: nn.Module
+    path: str
+    room: int
+    kept: list[KeptCall] = field(default_factory=list)
+    seen: int = 0
+    chance: random.Random = field(default_factory=lambda: random.Random(_SEED))
+
+    def place_for(self, form: str) -> int | None:
+        """Where a call of this form belongs: an index into `kept`, its length for a new place, None for nowhere."""
+        self.seen += 1
+        if len(self.kept) < self.room:
+            return len(self.kept)
+        spare = [index for index, one in enumerate(self.kept) if self._is_spare(index, one.form)]
+        if not spare:
+            return None
+        if all(one.form != form for one in self.kept):
+            return spare[0]
+        chosen = self.chance.randrange(self.seen)
+        return spare[chosen] if chosen < len(spare) else None
+
+    def _is_spare(self, index: int, form: str) -> bool:
+        """Whether an earlier call has the same form."""
+        return any(one.form == form for one in self.kept[:index])
+
+
+@dataclass
+class _Count:
+    kind: str
+    calls: int = 0
+    forms: dict[str, None] = field(default_factory=dict)
+
+
+class Recorder:
+    """Hears every call of every module, and keeps those of the wanted one.
+
+    Args:
+        wanted: Class (``Net`` or ``model.Net``) or dotted path inside of the outermost module; empty for the outermost.
+        calls: How many to keep of a module.
+        check: Called now and then; raises if the job was cancelled.
+        max_bytes: What all kept tensors may take together.
+    """
+
+    def __init__(
+        self, *, wanted: str, calls: int, check: Callable[[], None] = lambda: None, max_bytes: int = MAX_BYTES
+    ) -> None:
+        self._wanted = wanted
+        self._calls = calls
+        self._check = check
+        self._max_bytes = max_bytes
+        self._local = threading.local()
+        self._lock = threading.RLock()
+        self._shelves: OrderedDict[int, Shelf] = OrderedDict()
+        self._counts: dict[tuple[str, str], _Count] = {}
+        self._paths: dict[int, dict[int, str]] = {}
+        self._roots: dict[int, nn.Module] = {}  # kept alive, so that no other module gets the same id
+        self.notes: dict[str, None] = {}
+
+    # --- listening ---
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear calls while the block runs. There is no hook of torch that sees keyword arguments of every module."""
+        original = nn.Module.__call__
+        recorder = self
+
+        def heard_call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+                return original(module, *args, **kwargs)
+            return recorder.around(original, module, args, kwargs)
+
+        nn.Module.__call__ = heard_call  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            nn.Module.__call__ = original  # type: ignore[method-assign]
+
+    def around(self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> Any:
+        """Note the call, then make it."""
+        outer = getattr(self._local, "root", None)
+        if outer is None:
+            self._check()
+            self._local.root = module
+        try:
+            with self._lock:
+                self._hear(module, outer if outer is not None else module, args, kwargs)
+            return original(module, *args, **kwargs)
+        finally:
+            if outer is None:
+                self._local.root = None
+
+    def _hear(self, module: nn.Module, root: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        path = "" if module is root else self._path_in(root, module)
+        kind = type(module).__qualname__
+        count = self._counts.setdefault((path, kind), _Count(kind))
+        count.calls += 1
+        is_wanted = self._is_wanted(module, path, is_root=module is root)
+        is_shown = len(count.forms) < FORMS_SHOWN and count.calls <= _CALLS_DESCRIBED
+        if is_wanted or is_shown:
+            register_containers((args, dict(kwargs)))
+        if is_shown:
+            count.forms[describe(Example(args, kwargs), forward_parameters(module))] = None
+        if is_wanted:
+            self._keep(module, path, args, kwargs)
+
+    def _path_in(self, root: nn.Module, module: nn.Module) -> str:
+        known = self._paths.get(id(root))
+        if known is None or id(module) not in known:
+            self._roots[id(root)] = root
+            known = self._paths[id(root)] = {id(one): path for path, one in root.named_modules()}
+        return known.get(id(module), f"<{type(module).__qualname__}>")
+
+    def _is_wanted(self, module: nn.Module, path: str, *, is_root: bool) -> bool:
+        if not self._wanted:
+            return is_root
+        kind = type(module)
+        return self._wanted in (path, kind.__name__, kind.__qualname__, f"{kind.__module__}.{kind.__qualname__}")
+
+    # --- keeping ---
+
+    def _keep(self, module: nn.Module, path: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        shelf = self._shelves.get(id(module))
+        if shelf is None:
+            shelf = self._shelves[id(module)] = Shelf(module, path, self._calls)
+        form = _form(args, kwargs)
+        place = shelf.place_for(form)
+        if place is None:
+            return
+        needed = _tensor_bytes(args, kwargs)
+        freed = shelf.kept[place].bytes if place < len(shelf.kept) else 0
+        held = sum(one.bytes for other in self._shelves.values() for one in other.kept)
+        if held - freed + needed > self._max_bytes:
+            self.notes[f"calls were left out, because more than {self._max_bytes / 1e6:.0f} MB would be kept"] = None
+            return
+        writer = CallWriter("call")
+        try:
+            kept = KeptCall(form, writer.call(args, kwargs), writer.tensors)
+        except NotStorableError as error:
+            self.notes[f"a call of {type(module).__qualname__} was left out: {error}, which no file holds"] = None
+            return
+        shelf.kept[place : place + 1] = [kept]
+
+    # --- what there is in the end ---
+
+    def chosen(self) -> Shelf | None:
+        """The module whose calls count: of several, the one with the most parameters, then the one called most."""
+        found = [shelf for shelf in self._shelves.values() if shelf.kept]
+        return max(found, key=lambda shelf: (_parameter_count(shelf.module), shelf.seen), default=None)
+
+    def modules(self) -> tuple[ModuleCalls, ...]:
+        """Every module that was called, the outermost first."""
+        ordered = sorted(self._counts.items(), key=lambda item: (item[0][0] != "", item[0][0]))
+        return tuple(
+            ModuleCalls(path=path, kind=kind, calls=count.calls, inputs=tuple(count.forms))
+            for (path, kind), count in ordered[:MOST_MODULES]
+        )
+
+
+def _form(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Shapes, types and plain values of a call as text."""
+    return repr(Example(args, kwargs).map_tensors(_shape_of))  # containers of the user's own print what they hold
+
+
+def _shape_of(tensor: Tensor) -> Any:
+    return f"{tensor.dtype} {tuple(tensor.shape)}"
+
+
+def _tensor_bytes(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in Example(args, kwargs).tensors())
+
+
+def _parameter_count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters() if not _is_lazy(parameter))
+
+
+def _is_lazy(parameter: Tensor) -> bool:
+    return isinstance(parameter, nn.UninitializedParameter)

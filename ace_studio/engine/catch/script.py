@@ -1,0 +1,69 @@
+"""Running a script as ``python script.py`` would, inside of this process."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+
+def run_script(path: Path, content: bytes, arguments: Sequence[str]) -> None:
+    """Run the script's bytes as ``__main__``; ending by ``sys.exit()`` without an error is an end like another.
+
+    Raises: whatever the script raises; SystemExit if it ends with an error.
+    """
+    main = ModuleType("__main__")
+    main.__dict__.update(__file__=str(path), __cached__=None, __spec__=None, __builtins__=__builtins__)
+    code = compile(content, str(path), "exec", dont_inherit=True)
+    with _in_place_of_main(main), _arguments(path, arguments), settings_kept():
+        try:
+            exec(code, main.__dict__)  # trusted by now: these are the bytes whose hash was asked about
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                raise
+
+
+@contextmanager
+def _in_place_of_main(main: ModuleType) -> Iterator[None]:
+    """Functions and classes of the script are looked up in ``__main__``, and so are those of pickles."""
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = main
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = before
+
+
+@contextmanager
+def _arguments(path: Path, arguments: Sequence[str]) -> Iterator[None]:
+    before = sys.argv
+    sys.argv = [str(path), *arguments]
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+@contextmanager
+def settings_kept() -> Iterator[None]:
+    """Put torch's global settings back, which a script may change and the next job would inherit."""
+    dtype, threads, grad = torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled()
+    seed = torch.get_rng_state()
+    is_strict: Any = torch.are_deterministic_algorithms_enabled()
+    try:
+        with torch.enable_grad():  # as it is when Python starts
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_num_threads(threads)
+        torch.set_grad_enabled(grad)
+        torch.set_rng_state(seed)
+        with contextlib.suppress(RuntimeError):
+            torch.use_deterministic_algorithms(is_strict)
+        torch.set_default_device(None)
