@@ -17,7 +17,7 @@ from ace_studio.engine.fixes.branches import (
     torch_name,
 )
 from ace_studio.engine.fixes.conditions import condition_text
-from ace_studio.engine.fixes.source_text import Edit, SourceText, new_name, read_names, stored_names
+from ace_studio.engine.fixes.source_text import Edit, SourceText, definitions, new_name, read_names, stored_names
 
 
 def cond_text(branch: Branch) -> str:
@@ -63,7 +63,7 @@ class _Rewriter:
         self.source: SourceText = branch.source
         self.names = all_names(branch.function)
         self.torch, self.edits = torch_name(branch.source)
-        self.condition = condition_text(branch.test, self.source.segment)
+        self.condition = condition_text(branch.test, self.source.segment, definitions(branch.function))
 
     def text(self) -> str:
         if self.branch.expression is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 Text = Callable[[ast.expr], str]
 """Text of an expression as it stands in the source, renamed where names were changed."""
@@ -12,8 +12,8 @@ _GIVE_TRUTH = frozenset({"any", "all", "is_nonzero", "logical_and", "logical_or"
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
-def condition_text(test: ast.expr, text: Text) -> str:
-    """The test as an expression whose value is a tensor of booleans.
+def condition_text(test: ast.expr, text: Text, made: Mapping[str, ast.expr]) -> str:
+    """The test as an expression whose value is a tensor of booleans; ``made`` says what names were assigned.
 
     ``and``, ``or``, ``not``, chained comparisons, ``bool()`` and ``.item()`` make a plain Python value of a tensor;
     here they become what does the same to tensors. What is no tensor at all is found out when the change is tried.
@@ -21,24 +21,37 @@ def condition_text(test: ast.expr, text: Text) -> str:
     match test:
         case ast.BoolOp(op=op, values=values):
             sign = " & " if isinstance(op, ast.And) else " | "
-            return sign.join(f"({condition_text(value, text)})" for value in values)
+            # A flag of the module may be a plain truth value, which "&" takes as it is.
+            plain = (ast.Name, ast.Attribute)
+            return sign.join(
+                f"({text(value) if isinstance(value, plain) else condition_text(value, text, made)})"
+                for value in values
+            )
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return f"~({condition_text(operand, text)})"
-        case ast.Compare(left=left, ops=ops, comparators=others) if len(ops) > 1:
+            return f"~({condition_text(operand, text, made)})"
+        case ast.Compare(left=left, ops=ops, comparators=others) if len(ops) > 1 and all(
+            type(op) in _SIGNS for op in ops
+        ):
             sides = [left, *others]
             pairs = zip(sides, ops, others, strict=False)
             return " & ".join(
-                f"({_tensor_text(one, text)} {_SIGNS[type(op)]} {_tensor_text(other, text)})"
+                f"({_tensor_text(one, text, made)} {_SIGNS[type(op)]} {_tensor_text(other, text, made)})"
                 for one, op, other in pairs
             )
         case ast.Compare(left=left, ops=[op], comparators=[other]) if type(op) in _SIGNS:
-            return f"{_tensor_text(left, text)} {_SIGNS[type(op)]} {_tensor_text(other, text)}"
+            return f"{_tensor_text(left, text, made)} {_SIGNS[type(op)]} {_tensor_text(other, text, made)}"
         case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="equal"), args=[one, other]):
             return f"({text(one)} == {text(other)}).all()"
+        case ast.Call(func=ast.Name(id="bool"), args=[value], keywords=[]):
+            return condition_text(value, text, made)
+        case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
+            return condition_text(value, text, made)
         case ast.Call(func=ast.Attribute(attr=name)) if name in _GIVE_TRUTH:
             return text(test)
+        case ast.Name(id=name) if name in made and _tensor_text(test, text, made) != text(test):
+            return condition_text(made[name], text, {})
         case _:
-            inner = _tensor_text(test, text)
+            inner = text(test)
             return f"{inner}.bool()" if isinstance(test, _ATOMS) else f"({inner}).bool()"
 
 
@@ -52,12 +65,16 @@ _SIGNS: dict[type[ast.cmpop], str] = {
 }
 
 
-def _tensor_text(side: ast.expr, text: Text) -> str:
-    """One side of a comparison, without what turns a tensor into a number."""
+def _tensor_text(side: ast.expr, text: Text, made: Mapping[str, ast.expr]) -> str:
+    """One side of a comparison, without what turns a tensor into a number; also of what made a name."""
     match side:
+        case ast.Name(id=name) if name in made:
+            behind = _tensor_text(made[name], text, {})
+            is_number = behind != text(made[name])
+            return (behind if isinstance(made[name], _ATOMS) else f"({behind})") if is_number else text(side)
         case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
             return text(value)
         case ast.Call(func=ast.Name(id=name), args=[value], keywords=[]) if name in _PLAIN_CALLS:
-            return _tensor_text(value, text)
+            return _tensor_text(value, text, made)
         case _:
             return text(side)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ace_studio.engine.fixes.branches import CannotRewriteError
-from ace_studio.engine.fixes.source_text import Edit, SourceText
+from ace_studio.engine.fixes.source_text import Edit, SourceText, definitions, read_names, statements_at
 from ace_studio.engine.fixes.spots import Spot
 
 HOOK = "__ace_studio_note__"
@@ -55,17 +55,29 @@ class ValueCalls:
 
 
 def value_calls(spot: Spot) -> ValueCalls | None:
-    """The calls on the line that give plain numbers; None if there are none."""
-    if spot.source is None:
+    """The calls on the line that give plain numbers, else those that made the names on it; None if there are none."""
+    if spot.source is None or spot.function is None:
         return None
-    found: list[ast.Call] = []
-    for call in spot.calls():  # outer ones come first
-        inside = any(call is node for one in found for node in ast.walk(one))
-        if not inside and call.lineno == spot.line and _gives_number(call, spot):
-            found.append(call)
+    found = _numbers_of([call for call in spot.calls() if call.lineno == spot.line], spot)
+    if not found:
+        read = read_names(statements_at(spot.function, spot.line)[-1:])
+        made = [
+            value for name, value in definitions(spot.function).items() if name in read and value.lineno < spot.line
+        ]
+        found = _numbers_of([node for one in made for node in ast.walk(one) if isinstance(node, ast.Call)], spot)
     if not found:
         return None
-    return ValueCalls(spot.source, tuple(sorted(found, key=lambda one: one.col_offset)))
+    return ValueCalls(spot.source, tuple(sorted(found, key=lambda one: (one.lineno, one.col_offset))))
+
+
+def _numbers_of(calls: Sequence[ast.Call], spot: Spot) -> list[ast.Call]:
+    """Those that give numbers, none inside of another; outer ones come first."""
+    found: list[ast.Call] = []
+    for call in calls:
+        inside = any(call is node for one in found for node in ast.walk(one))
+        if not inside and _gives_number(call, spot):
+            found.append(call)
+    return found
 
 
 def _gives_number(call: ast.Call, spot: Spot) -> bool:

@@ -139,6 +139,20 @@ def read_names(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
+def definitions(function: Function) -> dict[str, ast.expr]:
+    """Names that the function assigns exactly once, by a plain assignment, with what they are assigned."""
+    stored: dict[str, int] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            stored[node.id] = stored.get(node.id, 0) + 1
+    return {
+        node.targets[0].id: node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1
+        if isinstance(node.targets[0], ast.Name) and stored[node.targets[0].id] == 1
+    }
+
+
 def new_name(wish: str, taken: set[str]) -> str:
     """The name, with a number behind it if it is taken already; it is taken afterwards."""
     name, number = wish, 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ace_studio.engine.fixes.branches import Branch, CannotRewriteError, all_names, has_return, side_effect, torch_name
 from ace_studio.engine.fixes.conditions import condition_text
-from ace_studio.engine.fixes.source_text import Edit, SourceText, new_name, stored_names
+from ace_studio.engine.fixes.source_text import Edit, SourceText, definitions, new_name, stored_names
 
 Names = Mapping[str, str]
 """Name in the source -> name that holds its value at this point."""
@@ -68,6 +68,7 @@ class _Rewriter:
         self.source: SourceText = branch.source
         self.taken_names = all_names(branch.function)
         self.torch, self.edits = torch_name(branch.source)
+        self.made = definitions(branch.function)
 
     def text(self) -> str:
         if self.branch.expression is not None:
@@ -84,7 +85,7 @@ class _Rewriter:
     # --- the forms ---
 
     def _expression(self, node: ast.IfExp, names: Names) -> str:
-        condition = condition_text(node.test, lambda one: self._expr(one, names))
+        condition = condition_text(node.test, lambda one: self._expr(one, names), self.made)
         sides = [
             self._expression(one, names) if isinstance(one, ast.IfExp) else self._expr(one, names)
             for one in (node.body, node.orelse)
@@ -97,7 +98,7 @@ class _Rewriter:
     def _assigning(self, statement: ast.If, names: Names, outer: Names) -> Side:
         """Both sides one after the other, then the choice for every variable that one of them changes."""
         flag = new_name("is_taken", self.taken_names)
-        side = Side([f"{flag} = {condition_text(statement.test, lambda one: self._expr(one, names))}"])
+        side = Side([f"{flag} = {condition_text(statement.test, lambda one: self._expr(one, names), self.made)}"])
         taken = self._side(statement.body, names, "taken")
         other = self._side(statement.orelse, names, "other")
         side.lines += [*taken.lines, *other.lines]
@@ -159,7 +160,7 @@ class _Rewriter:
         """Keep what follows as it stands; only the final return changes."""
         assert isinstance(last, ast.Return)
         flag = new_name("is_taken", self.taken_names)
-        condition = condition_text(statement.test, lambda one: self._expr(one, {}))
+        condition = condition_text(statement.test, lambda one: self._expr(one, {}), self.made)
         taken = self._side(statement.body, {}, "taken")
         if taken.returned is None or last.value is None:
             raise CannotRewriteError("one side returns nothing")
@@ -185,7 +186,7 @@ class _Rewriter:
         if not any(ends):
             raise CannotRewriteError("a return stands deeper inside of one side")
         flag = new_name("is_taken", self.taken_names)
-        side = Side([f"{flag} = {condition_text(statement.test, lambda one: self._expr(one, names))}"])
+        side = Side([f"{flag} = {condition_text(statement.test, lambda one: self._expr(one, names), self.made)}"])
         taken = self._side([*statement.body, *([] if ends[0] else rest)], names, "taken")
         other = self._side([*statement.orelse, *([] if ends[1] else rest)], names, "other")
         if taken.returned is None or other.returned is None:
@@ -276,6 +277,8 @@ class _Rewriter:
                 return Returned((self._item(value, names),))
 
     def _item(self, node: ast.expr, names: Names) -> str:
+        if isinstance(node, ast.Tuple | ast.List | ast.Dict):
+            raise CannotRewriteError("a result is nested more than once, and torch.where takes one tensor at a time")
         return self._expression(node, names) if isinstance(node, ast.IfExp) else self._expr(node, names)
 
     def _merged(self, flag: str, taken: Returned, other: Returned) -> Returned:

@@ -11,6 +11,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ace_studio.engine.load.user_code import MARK, compile_instead
+from ace_studio.engine.load.user_errors import is_library_file
 
 
 @contextlib.contextmanager
@@ -34,12 +35,17 @@ def changed_source(path: Path, copy: Path) -> Iterator[None]:
 
 
 def _put_back(before: dict[str, ModuleType]) -> None:
-    """Forget the user's modules that were loaded since, and bring back those that were forgotten."""
+    """Forget the user's modules that were loaded since, and bring back those that were replaced or forgotten."""
     for name, module in list(sys.modules.items()):
-        if before.get(name) is not module and MARK in getattr(module, "__dict__", {}):
+        if name not in before and _is_users(module):
             del sys.modules[name]
-    for name, module in before.items():
-        sys.modules.setdefault(name, module)
+    sys.modules.update(before)
+
+
+def _is_users(module: ModuleType) -> bool:
+    """Whether a module is the user's own; one that a forward() imported late has no mark."""
+    file = getattr(module, "__file__", None)
+    return MARK in getattr(module, "__dict__", {}) or (isinstance(file, str) and not is_library_file(file))
 
 
 class _CopyLoader(importlib.machinery.SourceFileLoader):
