@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ace_studio.engine.flow import CapturedModel, Example, tensor_leaves
+from ace_studio.engine.flow import Captured, Example, tensor_leaves
 from ace_studio.records.errors import AceError, ErrorCode
 
 CONSECUTIVE_CALLS = 3
@@ -39,7 +39,7 @@ def flat_outputs(call: Callable[..., Any], example: Example) -> list[Tensor]:
     return [leaf.detach().cpu().clone() for leaf in tensor_leaves(example.copied().call(call))]
 
 
-def eager_outputs(captured: CapturedModel) -> list[list[Tensor]]:
+def eager_outputs(captured: Captured) -> list[list[Tensor]]:
     """What eager gives for every example of ``captured.examples``."""
     with torch.no_grad():
         return [flat_outputs(captured.module, example) for example in captured.examples]

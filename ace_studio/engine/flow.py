@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.pieces.run_pieces import Place
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import Plan, Precision
 from ace_studio.records.tensors import InputFinding
@@ -86,13 +87,11 @@ class LoadedModel:
     """Every file that was read, for the hash check at the end."""
 
 
-@dataclass
-class CapturedModel:
-    """A whole-graph capture that matches eager."""
+@dataclass(kw_only=True)
+class Captured:
+    """What every capture has, whole or in pieces; it matches eager."""
 
-    program: torch.export.ExportedProgram
     table: GraphTable
-    """``table.op_id[row]`` is the name of the node in ``program.graph``; in order."""
     inputs: tuple[InputFinding, ...]
     """One per tensor leaf of `example`, in the order of `Example.tensors`."""
     example: Example
@@ -112,6 +111,40 @@ class CapturedModel:
             {dim.index: dim.symbol or f"{found.name}_{dim.index}" for dim in found.dims if dim.verdict == "dynamic"}
             for found in self.inputs
         ]
+
+
+@dataclass(kw_only=True)
+class CapturedModel(Captured):
+    """A capture of the whole graph: ``table.op_id[row]`` is the name of the node in ``program.graph``, in order."""
+
+    program: torch.export.ExportedProgram
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a model that was captured by itself: flat tensors in, flat tensors out."""
+
+    place: Place
+    """Where it belongs in the model; ``place.name`` begins the ids of its ops in the model's table."""
+    captured: CapturedModel
+
+    @property
+    def name(self) -> str:
+        """``p0``."""
+        return self.place.name
+
+    def id_in_model(self, op_id: str) -> str:
+        """Id in the model's table of an op of this piece."""
+        return f"{self.name}.{op_id}"
+
+
+@dataclass(kw_only=True)
+class PartialModel(Captured):
+    """A capture in pieces, with the model's own Python between them."""
+
+    pieces: tuple[Piece, ...]
+    controls: tuple[tuple[str, str], ...] = ()
+    """Function (``module:name``) and mark of the controls that the pieces were found with."""
 
 
 @dataclass(frozen=True)

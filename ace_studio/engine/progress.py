@@ -33,6 +33,10 @@ class Reporter:
         self.job = job
         self.warnings: list[Warning] = []
 
+    def quiet(self) -> Reporter:
+        """One that tells nobody anything, and stops when this one does."""
+        return Reporter(job=self.job, is_cancelled=self._is_cancelled)
+
     def emit(self, event: Event) -> None:
         """Send a finding on (an `ModelCaptured`, a `TargetFinished`, ...)."""
         self.check()

@@ -375,26 +375,25 @@ class HeardBreak:
 
 
 @contextmanager
-def graph_breaks_heard() -> Iterator[list[HeardBreak]]:
-    """Everything at which the compiler stops while the block runs, in order."""
+def graph_breaks_heard(hear: Callable[[HeardBreak], object]) -> Iterator[None]:
+    """Let ``hear`` be told of everything at which the compiler stops while the block runs."""
     from torch._dynamo import symbolic_convert  # noqa: PLC0415 - loading the compiler takes seconds
 
-    heard: list[HeardBreak] = []
     owner: Any = symbolic_convert.InstructionTranslatorBase
     before = getattr(owner, "log_graph_break", None)
     if before is None:  # another release of torch says it elsewhere; pieces are found all the same
-        yield heard
+        yield
         return
 
     def listen(self: Any, code_options: Any, reason: Any = "", exc: Any = None, **more: Any) -> Any:
         stack = getattr(exc, "real_stack", None) or torch._guards.TracingContext.extract_stack()
         skips = bool(getattr(exc, "skip_frame", False)) or "Skipping the" in str(reason)[:200]
-        heard.append(HeardBreak(exc, tuple(stack or ()), skips))
+        hear(HeardBreak(exc, tuple(stack or ()), skips))
         return before(self, code_options, reason, exc, **more)
 
     owner.log_graph_break = listen
     try:
-        yield heard
+        yield
     finally:
         owner.log_graph_break = before
 

@@ -11,9 +11,10 @@ import msgspec
 import torch
 
 from ace_studio.engine.capture.batch_only import batch_only
+from ace_studio.engine.capture.cache import CaptureCache
 from ace_studio.engine.capture.ladder import Ladder
 from ace_studio.engine.capture.partial import PartialCapture, PartialJob, capture_partially
-from ace_studio.engine.flow import CapturedModel, PartialModel, Example, LoadedModel
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import Problem
 from ace_studio.records.recipe import Recipe
@@ -50,6 +51,12 @@ def capture_model(
         if held.held:
             names = ", ".join(held.held)
             reporter.warn("batch-only", f"{names}: held as in the first example; other examples were cut or repeated")
+    fingerprint = capture_fingerprint(loaded, asked, device)
+    cache = CaptureCache.for_capture(
+        loaded, examples, recipe, fingerprint=fingerprint, device=device, reporter=reporter
+    )
+    if cache is not None and not rungs_done and (found := cache.find(fingerprint)) is not None:
+        return found
     with torch.no_grad():
         ladder = Ladder(loaded.module, tuple(examples), recipe, reporter, rungs_done, capture_pieces=_pieces_of)
         ladder.run_eager()
@@ -63,7 +70,7 @@ def capture_model(
         "unseen": accepted.unseen,
         "module": loaded.module,
         "device": device,
-        "fingerprint": capture_fingerprint(loaded, asked, device),
+        "fingerprint": fingerprint,
     }
     captured: CapturedModel | PartialModel
     if isinstance(accepted, PartialCapture):
@@ -85,6 +92,8 @@ def capture_model(
             pieces=accepted.reports,
             ops_left_eager=accepted.ops_left_eager,
         )
+    if cache is not None and isinstance(captured, CapturedModel):
+        cache.keep(captured, report)
     return captured, report
 
 

@@ -149,7 +149,9 @@ class Ladder:
                 self.reporter.warn("idle-control", f"The control {title} did nothing in any rung")
             first, *others = _causes(self.outcomes)
             raise AceError(msgspec.structs.replace(first, code=ErrorCode.NOT_CAPTURED), *others)
-        self._warn_about_the_graph(accepted)
+        self._warn_about_idle_controls(accepted.rung)
+        if isinstance(accepted, Accepted):
+            self._warn_about_the_graph(accepted)
         return accepted
 
     def _given_up(self, outcome: RungOutcome) -> RungOutcome:

@@ -66,7 +66,7 @@ def export_replay(
     flat: FlatGraph, module: nn.Module, example: Example, inputs: tuple[InputDims, ...]
 ) -> ExportedProgram:
     """The traced graph as a program with the inputs, outputs, names and free sizes of the user's module."""
-    _clean_places(flat.graph.graph)
+    clean_places(flat.graph.graph)
     with torch.no_grad():
         program = export_program(
             _ReplayModule(flat, module),
@@ -75,10 +75,15 @@ def export_replay(
             dynamic_shapes=dynamic_shapes(module, example, inputs),
             strict=False,
         )
+    keep_user_frames(program)
+    return program
+
+
+def keep_user_frames(program: ExportedProgram) -> None:
+    """Let the stack of every node end in the user's own code instead of in what played the graph."""
     for node in program.graph.nodes:
         if trace := node.meta.get("stack_trace"):
             node.meta["stack_trace"] = _user_part(trace)
-    return program
 
 
 class _ReplayModule(nn.Module):
@@ -108,12 +113,12 @@ def _play(flat: FlatGraph, module: nn.Module, call: Any) -> Any:
         if not holds(condition, sizes):  # asking makes it a condition of the program as well
             raise RuntimeError(f"the graph holds only where {condition}")
     with preserve_node_meta():
-        results = _Player(flat.graph, module).run(*(read(module, leaves) for read in flat.inputs))
+        results = GraphPlayer(flat.graph, module).run(*(read(module, leaves) for read in flat.inputs))
     found = [results[one] if isinstance(one, int) else one(module, leaves) for one in flat.outputs]
     return pytree.tree_unflatten(found, flat.spec)
 
 
-class _Player(fx.Interpreter):
+class GraphPlayer(fx.Interpreter):
     """Runs a traced graph with symbolic sizes, for which some of Python's functions need another name."""
 
     def __init__(self, graph: fx.GraphModule, owner: nn.Module) -> None:
@@ -121,11 +126,13 @@ class _Player(fx.Interpreter):
         self._owner = owner
 
     def run_node(self, node: fx.Node) -> Any:
+        """Run one node, under the module path that the user knows."""
         if node.op == "call_module":  # what a whole module does inside is told by the module itself
             node.meta.pop("nn_module_stack", None)
         return super().run_node(node)
 
     def fetch_attr(self, target: str) -> Any:
+        """A parameter, buffer or constant of the graph."""
         value: Any = self._owner  # its parameters are those that the export watches
         for part in target.split("."):
             if not hasattr(value, part):
@@ -134,6 +141,7 @@ class _Player(fx.Interpreter):
         return value
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Call it; a function of Python on sizes is called by its symbolic name."""
         symbolic = _SYMBOLIC.get(target) if callable(target) and target in _PYTHON_FUNCTIONS else None
         if symbolic is not None and not kwargs and any(isinstance(arg, _SYMBOLS) for arg in args):
             return symbolic(*args)
@@ -164,13 +172,19 @@ _ROOT = re.compile(r"^L(\['\w+'\]|__\w+?__)\.?")
 _CHILD = re.compile(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\[(\d+)\]")
 
 
-def _clean_places(graph: fx.Graph) -> None:
-    """Give every node the module paths that the user knows, and a stack that ends in the user's own code."""
+def clean_places(graph: fx.Graph, *, prefix: str = "") -> None:
+    """Give every node the module paths that the user knows, and a stack that ends in the user's own code.
+
+    ``prefix`` is the path of the module that the graph's own paths start from.
+    """
     for node in graph.nodes:
         stack = node.meta.get("nn_module_stack")
         if stack:
-            named = {key: (_path_text(str(path)), kind) for key, (path, kind) in stack.items()}
+            paths = {key: _path_text(str(path)) for key, (path, _) in stack.items()}
+            named = {key: (f"{prefix}.{paths[key]}".strip("."), kind) for key, (_, kind) in stack.items()}
             node.meta["nn_module_stack"] = named
+        elif prefix:
+            node.meta["nn_module_stack"] = {prefix: (prefix, nn.Module)}
         if trace := node.meta.get("stack_trace") or node.stack_trace:
             node.meta["stack_trace"] = _user_part(trace)
 

@@ -29,7 +29,7 @@ class Rung:
     label: str
     """What it does, in words, for the progress display."""
     capture: Capture | None
-    """None: this version cannot do it yet."""
+    """None: it gives no whole graph, but pieces."""
 
 
 def _export(*, strict: bool) -> Capture:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, fx
@@ -75,6 +75,13 @@ def _largest(one: Tensor, other: Tensor) -> float:
     return float(gap.max())
 
 
+class RepeatedRun(Protocol):
+    """Something captured that can be called like the model, again and again from its first state."""
+
+    def outputs(self, examples: Sequence[Example]) -> list[Any]:
+        """Results of consecutive calls."""
+
+
 class GraphRun:
     """A captured program that can be called again and again from its first state."""
 
@@ -91,7 +98,7 @@ class GraphRun:
                 buffer.copy_(self._buffers[name])
 
 
-def check_example(graph: GraphRun, example: Example, *, expected: Any, label: str) -> Mismatch | None:
+def check_example(graph: RepeatedRun, example: Example, *, expected: Any, label: str) -> Mismatch | None:
     """Compare one call with its eager result. None if the graph is right."""
     try:
         actual = graph.outputs([example])[0]
@@ -124,7 +131,7 @@ def _refused(error: Exception, example: Example, label: str) -> Mismatch:
     )
 
 
-def check_consecutive_calls(eager: EagerRun, graph: GraphRun, example: Example) -> Mismatch | None:
+def check_consecutive_calls(eager: EagerRun, graph: RepeatedRun, example: Example) -> Mismatch | None:
     """Compare consecutive calls under one seed; a state or a random number that was frozen shows here.
 
     The second call has other numbers of the same sizes, so that what the model keeps of the first one shows too.

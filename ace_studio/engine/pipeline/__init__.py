@@ -15,7 +15,7 @@ import torch
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.environment import choose_device, environment_report
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.load import files_sha256, inspect_file, load_model, read_tensor
 from ace_studio.engine.pipeline.candidates import select_targets
 from ace_studio.engine.pipeline.catching import catch_inputs
@@ -151,7 +151,7 @@ def capture(
     *,
     reporter: Reporter,
     rungs_done: tuple[RungOutcome, ...] = (),
-) -> tuple[CapturedModel, CaptureReport]:
+) -> tuple[CapturedModel | PartialModel, CaptureReport]:
     """Gather the examples, capture the graph on the chosen device, and tell about it.
 
     ``rungs_done`` are outcomes of an engine process that ended under the last of them.
@@ -178,7 +178,7 @@ def capture(
 
 def compress(
     loaded: LoadedModel,
-    captured: CapturedModel,
+    captured: CapturedModel | PartialModel,
     report: CaptureReport,
     *,
     recipe: Recipe,

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from ace_studio.engine.capture.eager import EagerRun, run_example
 from ace_studio.engine.example_reader import read_examples
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.flow import Captured, Example, LoadedModel
 from ace_studio.engine.shapes.forms import in_form_of
 
 WHERE = "[calibration] inputs"
 
 
-def read_calibration(loaded: LoadedModel, captured: CapturedModel, *, samples: int) -> list[Example]:
+def read_calibration(loaded: LoadedModel, captured: Captured, *, samples: int) -> list[Example]:
     """At most ``samples`` examples on the model's device; the user's tracing examples if no data were given.
 
     Raises: AceError(NO_DATA) if there are none; AceError(USER_CODE) if the function raises; AceError(BAD_INPUT) if
@@ -36,7 +36,7 @@ def read_calibration(loaded: LoadedModel, captured: CapturedModel, *, samples: i
     return examples
 
 
-def _try_on_model(examples: Sequence[Example], captured: CapturedModel) -> None:
+def _try_on_model(examples: Sequence[Example], captured: Captured) -> None:
     """Run the first example of every form (shapes and types) through eager."""
     eager = EagerRun.of(captured.module)
     seen = set()

@@ -16,7 +16,7 @@ import torch
 
 from ace_studio.engine import evaluate, export, measure
 from ace_studio.engine.environment import result_environment
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.pipeline.calibration import read_calibration
 from ace_studio.engine.pipeline.candidates import (
     Candidate,
@@ -36,6 +36,7 @@ from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import Lowered, LoweringJob, Target
 from ace_studio.engine.targets.flat_call import tensor_places
 from ace_studio.engine.targets.library_error import library_reason
+from ace_studio.engine.targets.pieces import lower_pieces
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
 from ace_studio.records.plan import Plan, Precision
@@ -61,7 +62,7 @@ class CompressionJob:
     """All that one job carries from step to step."""
 
     loaded: LoadedModel
-    captured: CapturedModel
+    captured: CapturedModel | PartialModel
     capture: CaptureReport
     recipe: Recipe
     output: Path
@@ -158,7 +159,8 @@ class CompressionJob:
             self.left_out.append(candidate)  # auto is all targets that fit; this one does not
             return candidate
         self.candidates.append(candidate)
-        if problem := unsupported_op(target, self.capture, self.captured.table):
+        is_whole = isinstance(self.captured, CapturedModel)  # a piece that cannot be built stays eager
+        if is_whole and (problem := unsupported_op(target, self.capture, self.captured.table)):
             candidate.fail(problem)
         if candidate.run.status is RunStatus.OK:
             self._guarded(candidate, self._build)
@@ -187,8 +189,9 @@ class CompressionJob:
         started = time.monotonic()
         folder = self._folder_of(candidate)
         folder.mkdir(parents=True, exist_ok=True)
+        captured = self.captured if isinstance(self.captured, CapturedModel) else self.captured.pieces[0].captured
         job = LoweringJob(
-            captured=self.captured,
+            captured=captured,
             plan=candidate.plan,
             calibration=self._calibration_examples,
             threads=self.threads,
@@ -197,7 +200,10 @@ class CompressionJob:
             reporter=self.reporter,
             shared=self.shared,
         )
-        candidate.lowered = candidate.target.lower(job)
+        if isinstance(self.captured, CapturedModel):
+            candidate.lowered = candidate.target.lower(job)
+        else:
+            candidate.lowered = lower_pieces(candidate.target, self.captured, job)
         candidate.note(build_seconds=round(time.monotonic() - started, 3))
 
     def _check(self, candidate: Candidate) -> None:
@@ -285,16 +291,29 @@ class CompressionJob:
         path = candidate.lowered.save(self._folder_of(candidate))
         candidate.note(artifact=path.relative_to(self.output).as_posix(), size_bytes=export.artifact_bytes(path))
         chosen = [*self.captured.examples[:3], *self.captured.unseen[:2]]
-        export.verify_artifact(
-            candidate.target.name,
-            path,
-            chosen,
-            expected=[evaluate.flat_outputs(candidate.lowered, example) for example in chosen],
-            places=tensor_places(self.captured),
-            threads=self.threads,
-            device=self.captured.device,
-            reporter=self.reporter,
-        )
+        expected = [evaluate.flat_outputs(candidate.lowered, example) for example in chosen]
+        if isinstance(self.captured, CapturedModel):
+            export.verify_artifact(
+                candidate.target.name,
+                path,
+                chosen,
+                expected=expected,
+                places=tensor_places(self.captured),
+                threads=self.threads,
+                device=self.captured.device,
+                reporter=self.reporter,
+            )
+        else:
+            export.verify_pieces(
+                candidate.target.name,
+                path,
+                chosen,
+                expected=expected,
+                module=self.captured.module,
+                model=export.ModelSource(recipe=self.recipe, folder=str(Path.cwd())),
+                threads=self.threads,
+                reporter=self.reporter,
+            )
         candidate.note(verified=True)
 
     def _report_ops(self, candidate: Candidate) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.flow import CapturedModel, PartialModel
 from ace_studio.engine.targets.absent import AbsentTarget
 from ace_studio.engine.targets.base import Target
 from ace_studio.engine.targets.eager import EagerTarget
@@ -40,7 +40,7 @@ def report_targets() -> tuple[TargetReport, ...]:
     return tuple(_report(row) for row in TARGETS.values())
 
 
-def report_support(captured: CapturedModel, targets: Iterable[Target]) -> tuple[TargetSupport, ...]:
+def report_support(captured: CapturedModel | PartialModel, targets: Iterable[Target]) -> tuple[TargetSupport, ...]:
     """How each of the targets that are available takes the ops of a graph; nothing is built."""
     return tuple(summarize(row.name, judge_model(row.support, captured)) for row in targets if row.available().ok)
 

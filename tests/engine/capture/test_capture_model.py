@@ -40,9 +40,13 @@ def capture_tiny(name: str, recipe: Recipe = DEFAULT) -> tuple[CapturedModel, Ca
     return capture(tiny.module, tiny.examples, recipe)
 
 
+WHOLE = Recipe(capture=CaptureChoice(rungs=("export", "export-strict", "dynamo", "fx")))
+"""Only the rungs that give the whole graph."""
+
+
 def failure(name: str) -> AceError:
     with pytest.raises(AceError) as caught:
-        capture_tiny(name)
+        capture_tiny(name, WHOLE)
     return caught.value
 
 
@@ -206,12 +210,12 @@ def test_the_strict_rung_rescues_what_the_first_cannot_and_the_first_says_why() 
     assert dims(captured)["x.0"].verdict is DimVerdict.DYNAMIC
 
 
-def test_rungs_of_a_later_version_are_skipped_and_say_so() -> None:
-    _, report = capture_tiny("mlp")
-    partial = next(one for one in report.rungs if one.name == "partial")
-    assert partial.status is RungStatus.SKIPPED
-    assert partial.error is not None
-    assert "not part of this version" in partial.error.what
+def test_pieces_are_not_looked_for_where_the_whole_graph_was_found() -> None:
+    captured, report = capture_tiny("mlp")
+    assert report.rungs[-1].name == "partial"
+    assert report.rungs[-1].status is RungStatus.SKIPPED
+    assert isinstance(captured, CapturedModel)
+    assert not report.pieces
 
 
 def test_every_rung_is_reported_as_an_event() -> None:
@@ -281,7 +285,9 @@ def test_a_plain_attribute_that_changes_is_named_instead_of_frozen() -> None:
 def test_capture_leaves_the_state_of_the_module_as_it_was() -> None:
     tiny = tiny_models.stateful()
     with pytest.raises(AceError):
-        capture(tiny.module, tiny.examples)
+        capture(tiny.module, tiny.examples, WHOLE)
+    assert tiny.module.calls == 0
+    capture(tiny.module, tiny.examples)
     assert tiny.module.calls == 0
 
 

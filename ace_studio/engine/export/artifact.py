@@ -18,12 +18,29 @@ from torch import Tensor
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipe import Recipe
 
 MIN_RELOAD_SQNR_DB = 30.0
 """The reloaded artifact must agree with the one in memory at least this well. They hold the same weights; what is
 left is another compilation's rounding, which int8 grids can amplify by one step."""
 POLL_S = 0.05
 TIME_LIMIT_S = 600.0
+
+
+class StoredCall(msgspec.Struct, frozen=True, kw_only=True):
+    """The nesting of one call; its tensors are in the file of inputs."""
+
+    nesting: str
+    """torch's description of the nesting, as JSON."""
+    plain: dict[int, bool | int | float | str | None]
+    """Position among the leaves -> value of those that are no tensors."""
+
+
+class ModelSource(msgspec.Struct, frozen=True, kw_only=True):
+    """How a fresh process gets at the user's module."""
+
+    recipe: Recipe
+    folder: str
 
 
 class VerifyOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +53,11 @@ class VerifyOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Which of the artifact's flat outputs are compared; the others are numbers."""
     threads: int
     device: str
+    calls: tuple[StoredCall, ...] = ()
+    """How the examples are nested, for an artifact that is called like forward; empty for flat ones."""
+    model: ModelSource | None = None
+    """Where the module comes from that an artifact in pieces needs."""
+    sys_path: tuple[str, ...] = ()
 
 
 def artifact_bytes(path: Path) -> int:
@@ -73,8 +95,8 @@ def verify_artifact(
     """
     with tempfile.TemporaryDirectory(prefix="ace-verify-") as name:
         folder = Path(name)
-        _write_flat(folder / "inputs.safetensors", [example.tensors() for example in examples])
-        _write_flat(folder / "outputs.safetensors", expected)
+        write_flat(folder / "inputs.safetensors", [example.tensors() for example in examples])
+        write_flat(folder / "outputs.safetensors", expected)
         order = VerifyOrder(
             target=target,
             path=str(path.resolve()),
@@ -84,10 +106,11 @@ def verify_artifact(
             device=str(device),
         )
         (folder / "order.json").write_bytes(msgspec.json.encode(order))
-        _run_child(folder, path, reporter)
+        run_child(folder, path, reporter)
 
 
-def _write_flat(path: Path, examples: Sequence[Sequence[Tensor]]) -> None:
+def write_flat(path: Path, examples: Sequence[Sequence[Tensor]]) -> None:
+    """The tensors of several calls in one file, under ``call.position``."""
     tensors = {
         f"{index}.{leaf}": tensor.detach().cpu().contiguous().clone()
         for index, flat in enumerate(examples)
@@ -96,8 +119,9 @@ def _write_flat(path: Path, examples: Sequence[Sequence[Tensor]]) -> None:
     save_file(tensors, path)
 
 
-def _run_child(folder: Path, artifact: Path, reporter: Reporter) -> None:
-    package_parent = Path(__file__).resolve().parents[2]
+def run_child(folder: Path, artifact: Path, reporter: Reporter) -> None:
+    """Have a new process carry out the order in ``folder``. Raises AceError as `verify_artifact` does."""
+    package_parent = Path(__file__).resolve().parents[3]
     code = (
         f"import sys; sys.path.insert(0, {str(package_parent)!r}); "
         "from ace_studio.engine.verify_child import main; sys.exit(main(sys.argv[1]))"

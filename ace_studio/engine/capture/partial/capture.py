@@ -1,0 +1,369 @@
+"""The order of partial capture: record, capture each piece, prove the whole, and tell it as one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+
+from ace_studio.engine.capture.controls import Controls
+from ace_studio.engine.capture.eager import EagerRun, ModuleState, call_in_turn
+from ace_studio.engine.capture.partial.breaks import describe_breaks
+from ace_studio.engine.capture.partial.left_eager import EagerOps, left_eager, run_eager_ops
+from ace_studio.engine.capture.partial.one_graph import join_tables
+from ace_studio.engine.capture.partial.one_piece import capture_piece
+from ace_studio.engine.capture.partial.piece_modules import NotAPieceError, PieceSource, frame_source, module_source
+from ace_studio.engine.capture.partial.recording import RecordedFrame, Recording, Step, record_frames, recorded_calls
+from ace_studio.engine.capture.partial.unseen import unseen_examples
+from ace_studio.engine.capture.verify import Mismatch, check_consecutive_calls, check_example
+from ace_studio.engine.flow import Example, Piece
+from ace_studio.engine.pieces.run_pieces import HostedPiece, PieceRunner, Place
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.shapes import InputDims
+from ace_studio.engine.shapes.leaves import describe, forward_parameters
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.messages import Phase
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.results import GraphBreak, PieceKind, PieceReport
+from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
+
+FEWEST_OPS = 3
+"""A frame without weights and with fewer ops than this is left to Python: calling a runtime would cost more."""
+
+
+@dataclass(frozen=True)
+class PartialCapture:
+    """A model in pieces that was proven equal to eager."""
+
+    pieces: tuple[Piece, ...]
+    reports: tuple[PieceReport, ...]
+    """Of the pieces, and of the parts that could not become one."""
+    breaks: tuple[GraphBreak, ...]
+    table: GraphTable
+    findings: tuple[InputFinding, ...]
+    unseen: tuple[Example, ...]
+    ops_left_eager: int
+    controls: tuple[tuple[str, str], ...]
+    rung: str = "partial"
+
+
+@dataclass
+class PartialJob:
+    """What a ladder has found out by the time that it comes to this rung."""
+
+    module: nn.Module
+    eager: EagerRun
+    examples: tuple[Example, ...]
+    expected: Sequence[Any]
+    """The eager result of every example."""
+    tracing: Example
+    inputs: tuple[InputDims, ...]
+    recipe: Recipe
+    controls: Controls
+    reporter: Reporter
+    sources: dict[str, PieceSource] = field(default_factory=dict)
+    captured: dict[tuple[str, ...], Piece | Problem] = field(default_factory=dict)
+    """By what tells a piece from the others, so that a second recording captures nothing twice."""
+
+    names: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def run(self) -> PartialCapture | Problem:
+        """Record, capture, prove. A problem if nothing could be captured, or if the whole is not equal to eager."""
+        self.unseen = unseen_examples(self.eager, self.tracing, self.examples, self.inputs)
+        self.changing = frozenset(_changed_buffers(self.eager, self.examples[0]))
+        first = recording = self._record(())
+        pieces = self._frame_pieces(recording)
+        modules = self._module_pieces({name for piece in pieces for _, name in piece.place.weights})
+        if modules:
+            recording = self._record([_eager_piece(piece) for piece in modules])
+            pieces = self._frame_pieces(recording)
+        if not pieces and not modules:
+            pieces = self._frame_pieces(recording, fewest=1)  # rather a small piece than none
+        pieces = recording.in_order([*pieces, *modules])
+        pieces, mismatch = self._proven(pieces)
+        if mismatch is not None:
+            return _problem(mismatch)
+        if not pieces:
+            return self._nothing(first)
+        return self._told(pieces, first, recording)
+
+    # --- finding pieces ---
+
+    def _record(self, modules: Sequence[HostedPiece]) -> Recording:
+        self.reporter.phase(Phase.CAPTURE, "partial: looking for pieces")
+        order = [self.tracing, *self.examples, *(example for example, _ in self.unseen)]
+
+        def call(function: Callable[..., Any], example: Example) -> Any:
+            self.reporter.check()
+            with self.controls.applied("partial"):
+                return call_in_turn(function, [example])
+
+        return record_frames(self.module, order, modules, changing=self.changing, call=call)
+
+    def _frame_pieces(self, recording: Recording, *, fewest: int = FEWEST_OPS) -> list[Piece]:
+        found = []
+        for frame in recording.frames:
+            if not frame.weights and frame.op_count < fewest:
+                continue
+            key = ("frame", frame.frame.digest, *frame.weight_names)
+            frame.name = self._name_of(key)
+            found.append(self._captured(key, partial(self._frame_source, frame)))
+        return [piece for piece in found if isinstance(piece, Piece)]
+
+    def _frame_source(self, frame: RecordedFrame, name: str) -> PieceSource:
+        return frame_source(frame, self.module, name=name)
+
+    def _module_pieces(self, covered: set[str]) -> list[Piece]:
+        """Pieces for the largest submodules none of whose weights is in a piece yet."""
+        waiting, found = _children("", self.module), []
+        while waiting:
+            path = waiting.pop(0)
+            child = self.module.get_submodule(path)
+            names = {f"{path}.{name}" for name, _ in child.named_parameters()}
+            if not names or names <= covered:
+                continue
+            piece = None if names & covered else self._module_piece(path)
+            if isinstance(piece, Piece):
+                found.append(piece)
+            else:
+                waiting = [*_children(path, child), *waiting]
+        return found
+
+    def _module_piece(self, path: str) -> Piece | Problem | None:
+        child = self.module.get_submodule(path)
+        if type(child).forward is nn.Module.forward:  # a container: nobody calls it
+            return None
+        with recorded_calls(self.module, [path]) as heard:
+            self.eager.output(self.tracing)
+            first = heard[path].count
+            for example in [*self.examples, *(example for example, _ in self.unseen)]:
+                heard[path].begin_forward()
+                self.eager.output(example)
+        calls = heard[path]
+        if not calls.count:
+            return None
+
+        def source(name: str) -> PieceSource:
+            return module_source(self.module, path, calls, name=name, first=first)
+
+        return self._captured(("module", path), source)
+
+    def _captured(self, key: tuple[str, ...], source_of: Callable[[str], PieceSource]) -> Piece | Problem:
+        if key not in self.captured:
+            name = self._name_of(key)
+            self.reporter.phase(Phase.CAPTURE, f"partial: piece {name} ({key[1] if key[0] == 'module' else 'frame'})")
+            try:
+                source = self.sources[name] = source_of(name)
+                self.captured[key] = capture_piece(source, self.recipe, device=self._device, reporter=self.reporter)
+            except NotAPieceError as error:
+                self.captured[key] = Problem(
+                    code=ErrorCode.NOT_CAPTURED,
+                    what="This part cannot be a piece of its own",
+                    why=str(error),
+                    remedy="It runs eagerly; nothing else is lost.",
+                )
+        return self.captured[key]
+
+    def _name_of(self, key: tuple[str, ...]) -> str:
+        return self.names.setdefault(key, f"p{len(self.names)}")
+
+    @property
+    def _device(self) -> torch.device:
+        tensors = self.tracing.tensors()
+        return tensors[0].device if tensors else torch.device("cpu")
+
+    # --- proof ---
+
+    def _proven(self, pieces: list[Piece]) -> tuple[list[Piece], Mismatch | None]:
+        """The pieces with which the model equals eager; a piece that spoils it is left out."""
+        self.reporter.phase(Phase.VERIFY, f"partial: {len(pieces)} pieces on {len(self.examples)} examples")
+        if not pieces or (mismatch := self._mismatch(pieces)) is None:
+            return pieces, None
+        kept = []
+        for piece in pieces:
+            if (found := self._mismatch([piece])) is None:
+                kept.append(piece)
+            else:
+                self._refuse(piece, found)
+        return (kept, self._mismatch(kept)) if kept and len(kept) < len(pieces) else ([], mismatch)
+
+    def _refuse(self, piece: Piece, mismatch: Mismatch) -> None:
+        key = next(key for key, one in self.captured.items() if one is piece)
+        self.captured[key] = _problem(mismatch)
+
+    def _mismatch(self, pieces: Sequence[Piece]) -> Mismatch | None:
+        runner = PieceRunner(self.module, [host(piece) for piece in pieces], controls=self._marks)
+        run = _RunnerRun(runner, self.controls)
+        run.outputs([self.tracing])  # the one whose sizes tell most comes first, as when it was recorded
+        for number, (example, expected) in enumerate(zip(self.examples, self.expected, strict=True), start=1):
+            self.reporter.check()
+            if found := check_example(run, example, expected=expected, label=f"example {number}"):
+                return found
+        if found := check_consecutive_calls(self.eager, run, self.examples[0]):
+            return found
+        for example, expected in self.unseen:
+            label = f"a size that nobody gave ({describe(example, forward_parameters(self.module))})"
+            if found := check_example(run, example, expected=expected, label=label):
+                return found
+        return None
+
+    @property
+    def _marks(self) -> tuple[tuple[str, str], ...]:
+        return tuple((one.function, str(one.treat_as)) for one in self.recipe.capture.controls)
+
+    # --- telling ---
+
+    def _told(self, pieces: Sequence[Piece], first: Recording, recording: Recording) -> PartialCapture:
+        ran = run_eager_ops(self.eager, self.tracing, pieces)
+        left = left_eager(ran, pieces, recording)
+        breaks = describe_breaks(first.breaks, self.module, ran, left)
+        findings = self._findings()
+        steps = _with_breaks(recording.steps, breaks, ran)
+        table, breaks = join_tables(pieces, breaks, steps, module=self.module, findings=findings)
+        return PartialCapture(
+            pieces=tuple(pieces),
+            reports=tuple(self._reports(pieces)),
+            breaks=breaks,
+            table=table,
+            findings=findings,
+            unseen=tuple(example for example, _ in self.unseen),
+            ops_left_eager=left.total(),
+            controls=self._marks,
+        )
+
+    def _reports(self, pieces: Sequence[Piece]) -> list[PieceReport]:
+        """Pieces in the order of the graph, then what stayed eager."""
+        found = [self._report(piece.place, piece) for piece in pieces]
+        for key, problem in self.captured.items():
+            source = self.sources.get(self._name_of(key))
+            if isinstance(problem, Problem):
+                place = source.place if source else Place(name=self._name_of(key), kind=key[0], module="")
+                report = PieceReport(name=place.name, kind=PieceKind(place.kind), module=place.module, error=problem)
+                found.append(report)
+        return found
+
+    def _report(self, place: Place, piece: Piece) -> PieceReport:
+        table = piece.captured.table
+        return PieceReport(
+            name=place.name,
+            kind=PieceKind(place.kind),
+            module=place.module,
+            ops=table.op_count,
+            calls=self.sources[place.name].first_forward,
+            weight_bytes=sum(table.weight_bytes),
+            inputs=piece.captured.inputs,
+        )
+
+    def _findings(self) -> tuple[InputFinding, ...]:
+        """A verdict per dimension: Python between the pieces takes any size; what was run is what is known."""
+        run = [*self.examples, *(example for example, _ in self.unseen)]
+        shapes = [[tensor.shape for tensor in example.tensors()] for example in run]
+        traced = [tensor.shape for tensor in self.tracing.tensors()]
+        symbols: dict[tuple[int, ...], str] = {}
+        found = []
+        for leaf, one in enumerate(self.inputs):
+            dims = []
+            for dim in range(one.rank):
+                finding = _dim_finding(one, dim, traced[leaf][dim], sorted({shape[leaf][dim] for shape in shapes}))
+                if finding.verdict is DimVerdict.DYNAMIC:  # what moved alike is called alike
+                    symbol = symbols.setdefault(one.sizes[dim], f"s{len(symbols)}")
+                    finding = msgspec.structs.replace(finding, symbol=symbol)
+                dims.append(finding)
+            found.append(InputFinding(name=one.name, dtype=one.dtype, dims=tuple(dims)))
+        return tuple(found)
+
+    def _nothing(self, recording: Recording) -> Problem:
+        refused = [one for one in self.captured.values() if isinstance(one, Problem)]
+        if refused:
+            return msgspec.structs.replace(refused[0], what=f"No piece could be captured: {refused[0].what}")
+        return Problem(
+            code=ErrorCode.NOT_CAPTURED,
+            what="No piece of the model could be captured",
+            why="no part of it, down to single layers, computes something with tensors that can be followed"
+            if not recording.breaks
+            else "its layers are not called as modules, and every function that uses their weights breaks",
+            remedy="Move the computation into submodules with a forward of their own.",
+        )
+
+
+def capture_partially(job: PartialJob) -> PartialCapture | Problem:
+    """Capture what can be captured. See `PartialJob.run`."""
+    return job.run()
+
+
+def host(piece: Piece) -> HostedPiece:
+    """A captured piece that runs as its own graph."""
+    module = piece.captured.program.module(check_guards=False)
+    return HostedPiece(piece.place, module)
+
+
+def _eager_piece(piece: Piece) -> HostedPiece:
+    """A piece that runs as the user's own submodule, only to keep the compiler out of it."""
+    return HostedPiece(piece.place, piece.captured.module)
+
+
+class _RunnerRun:
+    """A runner that can be called again and again from its first state."""
+
+    def __init__(self, runner: PieceRunner, controls: Controls) -> None:
+        self._runner = runner
+        self._controls = controls
+        self._state = ModuleState(runner.module)
+
+    def outputs(self, examples: Sequence[Example]) -> list[Any]:
+        """Results of consecutive calls."""
+        try:
+            return call_in_turn(self._runner, examples)
+        finally:
+            self._state.restore()
+
+
+def _with_breaks(steps: Sequence[Step], breaks: Sequence[GraphBreak], ran: EagerOps) -> list[Step]:
+    """The steps, and in them the breaks that the compiler met only while it looked into the submodules as well."""
+    found = list(steps)
+    told = {step.line for step in steps if step.is_break}
+    for one in breaks:
+        line = (one.file, one.line)
+        if line not in told:
+            after = [number for number, step in enumerate(found) if step.name and step.name == ran.behind.get(line)]
+            found.insert(after[0] + 1 if after else 0, Step(line=line))
+    return found
+
+
+def _children(path: str, module: nn.Module) -> list[str]:
+    return [f"{path}.{name}" if path else name for name, _ in module.named_children()]
+
+
+def _changed_buffers(eager: EagerRun, example: Example) -> list[str]:
+    try:
+        call_in_turn(eager.module, [example])
+        return eager.state.buffer_changes()
+    finally:
+        eager.state.restore()
+
+
+def _problem(mismatch: Mismatch) -> Problem:
+    return Problem(
+        code=ErrorCode.WRONG_CAPTURE,
+        what=mismatch.what,
+        why=mismatch.why,
+        remedy=mismatch.remedy,
+        where=mismatch.where,
+    )
+
+
+def _dim_finding(one: InputDims, dim: int, size: int, run: Sequence[int]) -> DimFinding:
+    if one.is_dynamic(dim):
+        verdict, reason = DimVerdict.DYNAMIC, "pieces take any size here, or run eagerly; these sizes equal eager"
+    elif set(one.sizes[dim]) == {1} and one.choices[dim] is DimChoice.AUTO:
+        verdict, reason = DimVerdict.UNKNOWN, "only ever 1 in the examples: another row would tell"
+    else:
+        verdict, reason = DimVerdict.STATIC, "the same in all examples; at another size the pieces run eagerly"
+    sizes = tuple(run) if verdict is DimVerdict.DYNAMIC else ()
+    return DimFinding(index=dim, verdict=verdict, size=size, verified_sizes=sizes, reason=reason)

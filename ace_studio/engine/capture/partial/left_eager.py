@@ -1,0 +1,119 @@
+"""What runs between the pieces: the ops that stay eager, by the user's line."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from types import FrameType
+
+import torch
+from torch import nn
+
+from ace_studio.engine.capture.eager import EagerRun, call_in_turn
+from ace_studio.engine.capture.partial.recording import NOT_COUNTED, Line, OpCounter, Recording
+from ace_studio.engine.capture.places import is_user_file
+from ace_studio.engine.flow import Example, Piece
+
+
+@dataclass(frozen=True)
+class EagerOps:
+    """The operators of one eager forward, submodules that are pieces left out."""
+
+    counts: Counter[tuple[Line, str]]
+    """Line and operator -> how often it ran."""
+    behind: Mapping[Line, str]
+    """Line -> name of the piece that was called last when the line first ran; empty if none was."""
+
+    def lines(self) -> Counter[Line]:
+        """Line -> ops."""
+        found: Counter[Line] = Counter()
+        for (line, _), count in self.counts.items():
+            found[line] += count
+        return found
+
+    def times(self, line: Line) -> int:
+        """How often a line ran: each of its operators ran at least once each time. 1 if it has no operator."""
+        return min((count for (place, _), count in self.counts.items() if place == line), default=1)
+
+
+def run_eager_ops(eager: EagerRun, example: Example, pieces: Sequence[Piece]) -> EagerOps:
+    """Run the example eagerly and count."""
+    watch = _Watch()
+    try:
+        with torch.no_grad(), watch.on(eager.module, pieces), OpCounter(watch.place) as counter:
+            call_in_turn(eager.module, [example])
+    finally:
+        eager.state.restore()
+    return EagerOps(counter.counts, watch.behind)
+
+
+def left_eager(ran: EagerOps, pieces: Sequence[Piece], recording: Recording) -> Counter[Line]:
+    """Ops of one forward that are in no piece, by line: those of eager, less those of the pieces."""
+    left = ran.lines()
+    names = {piece.name for piece in pieces}
+    for frame in recording.frames:
+        if frame.name in names:
+            left.subtract(frame.lines)
+    return Counter({line: count for line, count in left.items() if count > 0})
+
+
+@dataclass
+class _Watch:
+    """Where a forward is, while it runs."""
+
+    depth: int = 0
+    """How many submodules that are pieces are running."""
+    last: str = ""
+    """Name of the piece that was called last, of those that belong to a submodule."""
+    behind: dict[Line, str] = field(default_factory=dict)
+
+    def place(self) -> Line:
+        """The line that runs now."""
+        if self.depth:
+            return NOT_COUNTED
+        line = _current_line()
+        self.behind.setdefault(line, self.last)
+        return line
+
+    @contextmanager
+    def on(self, module: nn.Module, pieces: Sequence[Piece]) -> Iterator[None]:
+        """Hear the calls of the submodules that pieces belong to."""
+        handles = []
+        for piece in pieces:
+            if piece.place.module:
+                child = module.get_submodule(piece.place.module)
+                step = 1 if piece.place.kind == "module" else 0
+                handles.append(child.register_forward_pre_hook(partial(self._enter, piece.name, step)))
+                handles.append(child.register_forward_hook(partial(self._leave, step), always_call=True))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _enter(self, name: str, step: int, *_: object) -> None:
+        self.depth += step
+        self.last = name
+
+    def _leave(self, step: int, *_: object) -> None:
+        self.depth -= step
+
+
+_user_files: dict[str, bool] = {}
+
+
+def _current_line() -> Line:
+    """The innermost line of the user that is running."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name not in _user_files:
+            _user_files[name] = is_user_file(name)
+        if _user_files[name]:
+            return name, frame.f_lineno
+        frame = frame.f_back
+    return "", 0

@@ -1,0 +1,326 @@
+"""One run of the model under torch's compiler in which nothing is compiled: what pieces there are, and their calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, fx, nn
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ace_studio.engine.capture.places import find_place
+from ace_studio.engine.flow import Example
+from ace_studio.engine.inspect import user_place
+from ace_studio.engine.pieces.run_pieces import Frame, HostedPiece, PieceRunner
+from ace_studio.engine.torch_compat import HeardBreak, forget_traces, graph_breaks_heard
+
+Line = tuple[str, int]
+"""A file and a line of the user."""
+MOST_CALLS = 12
+"""Calls of one piece that are kept."""
+MOST_CALLS_IN_A_FORWARD = 3
+"""How many of them come from one forward, so that a loop does not leave out the other examples."""
+
+
+@dataclass
+class RecordedCalls:
+    """Calls of one piece, each a copy; first those whose sizes differ."""
+
+    calls: list[Any] = field(default_factory=list)
+    seen: set[Any] = field(default_factory=set)
+    count: int = 0
+    """Calls in all."""
+    kept_now: int = 0
+    """Calls of the present forward that are kept."""
+
+    def begin_forward(self) -> None:
+        """The next calls belong to another forward."""
+        self.kept_now = 0
+
+    def add(self, call: Any) -> None:
+        """Keep the call if its sizes are new, or if there is only one yet."""
+        self.count += 1
+        if self.kept_now >= MOST_CALLS_IN_A_FORWARD:
+            return
+        leaves = pytree.tree_leaves(call)
+        sizes = tuple(tuple(leaf.shape) if isinstance(leaf, Tensor) else repr(leaf) for leaf in leaves)
+        if len(self.calls) >= MOST_CALLS or (sizes in self.seen and len(self.calls) > 1):
+            return
+        self.kept_now += 1
+        self.seen.add(sizes)
+        self.calls.append(pytree.tree_map_only(Tensor, lambda tensor: tensor.detach().clone(), call))
+
+
+@dataclass
+class RecordedFrame:
+    """One graph of the compiler with one set of weights."""
+
+    frame: Frame
+    weights: tuple[tuple[int, str], ...]
+    calls: RecordedCalls = field(default_factory=RecordedCalls)
+    first_forward: int = 0
+    """Calls that the first forward makes."""
+    writes: str = ""
+    """What it writes into, if anything."""
+    lines: Counter[Line] = field(default_factory=Counter)
+    """Ops that one forward runs in it, by the user's line."""
+    name: str = ""
+    """Name of the piece that is made of it."""
+
+    @property
+    def op_count(self) -> int:
+        """Calls in the compiler's graph."""
+        return sum(node.op.startswith("call_") for node in self.frame.graph.graph.nodes)
+
+    @property
+    def weight_names(self) -> list[str]:
+        """Names of the weights that it is given."""
+        return [name for _, name in self.weights]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that the first forward came to: a piece, or a place where the compiler stopped."""
+
+    name: str = ""
+    """Name of the piece; empty for a break."""
+    line: Line = ("", 0)
+    """The break's line."""
+    reads: tuple[int | str | None, ...] = ()
+    """Per tensor of the piece: which input of the model it is, or the piece that made it; None for Python's."""
+
+    @property
+    def is_break(self) -> bool:
+        """Whether it is a break."""
+        return not self.name
+
+
+class Recorder(PieceRunner):
+    """Runs every graph of the compiler as it is and writes down what it was called with."""
+
+    def __init__(self, module: nn.Module, modules: Sequence[HostedPiece], *, changing: frozenset[str]) -> None:
+        self.frames: dict[tuple[str, tuple[str, ...]], RecordedFrame] = {}
+        self.forwards = 0
+        self.events: list[RecordedFrame | Step | HeardBreak] = []
+        """What the first forward came to, in order."""
+        self.reads: dict[int, tuple[int | RecordedFrame | str | None, ...]] = {}
+        """Position among the events -> where the tensors come from."""
+        self._made_by: dict[int, int | RecordedFrame | str] = {}
+        self._alive: list[Any] = []  # so that no identity is used a second time during the first forward
+        super().__init__(module, [HostedPiece(one.place, self._heard(one)) for one in modules])
+        self._changing = changing
+
+    def _heard(self, piece: HostedPiece) -> Callable[..., Sequence[Tensor]]:
+        def call(*tensors: Tensor) -> Sequence[Tensor]:
+            self._note_call(Step(name=piece.place.name), tensors)
+            results = piece.function(*tensors)
+            self._note_results(piece.place.name, results)
+            return results
+
+        return call
+
+    def _note_call(self, event: RecordedFrame | Step, tensors: Sequence[Tensor]) -> None:
+        if self.forwards == 0:
+            self.reads[len(self.events)] = tuple(self._made_by.get(id(tensor)) for tensor in tensors)
+            self.events.append(event)
+
+    def _note_results(self, maker: int | RecordedFrame | str, results: Any) -> None:
+        for leaf in pytree.tree_leaves(results) if self.forwards == 0 else ():
+            self._made_by[id(leaf)] = maker
+            self._alive.append(leaf)
+
+    @property
+    def needs_graphs(self) -> bool:
+        """Always: that is what is recorded."""
+        return True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module would give."""
+        self._unseen = {("", ())}  # never at rest: every graph is wanted
+        for found in self.frames.values():
+            found.calls.begin_forward()
+        leaves = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        for number, leaf in enumerate(leaves):
+            self._note_results(number, leaf)
+        try:
+            return super().__call__(*args, **kwargs)
+        finally:
+            self.forwards += 1
+
+    def _run_frame(self, frame: Frame, values: tuple[Any, ...]) -> Any:
+        named = [(at, self._names.get(id(value), "")) for at, value in enumerate(values)]
+        weights = tuple((at, name) for at, name in named if name and name not in self._changing)
+        key = (frame.digest, tuple(name for _, name in weights))
+        found = self.frames.setdefault(key, RecordedFrame(frame, weights))
+        places = {at for at, _ in weights}
+        found.calls.add([None if at in places else value for at, value in enumerate(values)])
+        self._note_call(
+            found, [value for at, value in enumerate(values) if isinstance(value, Tensor) and at not in places]
+        )
+        versions = [value._version if isinstance(value, Tensor) else 0 for value in values]
+        results = self._run_graph(found, values)
+        changed = [
+            at for at, value in enumerate(values) if isinstance(value, Tensor) and value._version != versions[at]
+        ]
+        if changed:
+            found.writes = dict(named)[changed[0]] or str(frame.nodes[changed[0]].name)
+        self._note_results(found, results)
+        return results
+
+    def _run_graph(self, found: RecordedFrame, values: tuple[Any, ...]) -> Any:
+        if self.forwards:
+            return found.frame.graph(*values)
+        found.first_forward += 1
+        with OpCounter() as counter:
+            results = _Stepper(found.frame.graph, counter).run(*values)
+        for (line, _), count in counter.counts.items():
+            found.lines[line] += count
+        return results
+
+
+class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the operators that really run, by the user's line that is said to be current."""
+
+    def __init__(self, place: Callable[[], Line | None] = lambda: None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.counts: Counter[tuple[Line, str]] = Counter()
+        """Line and operator -> how often it ran."""
+        self.current: Line = ("", 0)
+        self._place = place
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        place = self._place() or self.current
+        if place != NOT_COUNTED:
+            self.counts[place, str(func)] += 1
+        return func(*args, **(kwargs or {}))
+
+
+NOT_COUNTED: Line = ("", -1)
+"""The place of ops that are part of a piece already."""
+
+
+class _Stepper(fx.Interpreter):
+    """Runs a graph node by node and tells the counter which line each came from."""
+
+    def __init__(self, graph: fx.GraphModule, counter: OpCounter) -> None:
+        super().__init__(graph)
+        self._counter = counter
+
+    def run_node(self, node: fx.Node) -> Any:
+        self._counter.current = user_place(node.meta.get("stack_trace") or node.stack_trace or "")
+        return super().run_node(node)
+
+
+@dataclass
+class Recording:
+    """What one recording found."""
+
+    frames: list[RecordedFrame]
+    """In the order of their first calls."""
+    breaks: list[HeardBreak]
+    events: list[RecordedFrame | Step | HeardBreak]
+    reads: dict[int, tuple[int | RecordedFrame | str | None, ...]]
+    place_of: Callable[[HeardBreak], Line]
+
+    @property
+    def steps(self) -> list[Step]:
+        """What the first forward came to: a break stands behind the piece that ends at it.
+
+        The compiler says a break while it reads, before what it read so far runs for the first time.
+        """
+        found: list[Step] = []
+        waiting: list[Step] = []
+        for number, event in enumerate(self.events):
+            if isinstance(event, HeardBreak):
+                step = Step(line=self.place_of(event))
+                found += waiting + ([step] if event.skips_frame else [])
+                waiting = [] if event.skips_frame else [step]
+                continue
+            name = event.name
+            reads = tuple(one.name if isinstance(one, RecordedFrame) else one for one in self.reads[number])
+            found += [*([Step(name=name, reads=reads)] if name else []), *waiting]
+            waiting = []
+        return [*found, *waiting]
+
+    def in_order(self, pieces: Sequence[Any]) -> list[Any]:
+        """Pieces in the order in which the first forward comes to them."""
+        order = {step.name: number for number, step in reversed(list(enumerate(self.steps))) if step.name}
+        return sorted(pieces, key=lambda piece: order.get(piece.name, len(self.events) + 1))
+
+
+def record_frames(
+    module: nn.Module,
+    examples: Sequence[Example],
+    modules: Sequence[HostedPiece],
+    *,
+    changing: frozenset[str],
+    call: Callable[[Callable[..., Any], Example], Any],
+) -> Recording:
+    """Run the examples under the compiler, the first one being the one whose sizes are the most telling.
+
+    Args:
+        module: The user's module.
+        examples: Calls to make.
+        modules: Submodules that are pieces already; the compiler does not look into them.
+        changing: Names of the buffers that a call changes; they are values of a call, not weights.
+        call: Makes one call of the recorder, with the controls in place and the state put back.
+    """
+    forget_traces()
+    recorder = Recorder(module, modules, changing=changing)
+    breaks: list[HeardBreak] = []
+
+    def hear(heard: HeardBreak) -> None:
+        breaks.append(heard)
+        if recorder.forwards == 0:
+            recorder.events.append(heard)
+
+    with graph_breaks_heard(hear):
+        for example in examples:
+            call(recorder, example)
+    forget_traces()
+
+    def line_of(heard: HeardBreak) -> Line:
+        place = find_place(heard.frames, module)
+        return place.file, place.line
+
+    return Recording(list(recorder.frames.values()), breaks, recorder.events, recorder.reads, line_of)
+
+
+@contextmanager
+def recorded_calls(module: nn.Module, paths: Sequence[str]) -> Iterator[dict[str, RecordedCalls]]:
+    """The calls of submodules, written down while the block runs: path -> (args, kwargs) of each.
+
+    A module that is reached by several paths is found under the first one.
+    """
+    found: dict[str, RecordedCalls] = {}
+    handles = []
+    for path in paths:
+        calls = found[path] = RecordedCalls()
+
+        def hear(_: nn.Module, args: Any, kwargs: Any, calls: RecordedCalls = calls) -> None:
+            calls.add((args, kwargs))
+
+        handles.append(module.get_submodule(path).register_forward_pre_hook(hear, with_kwargs=True))
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+__all__ = [
+    "Line",
+    "OpCounter",
+    "RecordedCalls",
+    "RecordedFrame",
+    "Recording",
+    "Step",
+    "record_frames",
+    "recorded_calls",
+]

@@ -1,0 +1,130 @@
+"""Proving an artifact in pieces: the model is built anew elsewhere, and the saved pieces are put in their places."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.export.artifact import (
+    MIN_RELOAD_SQNR_DB,
+    ModelSource,
+    StoredCall,
+    VerifyOrder,
+    run_child,
+    write_flat,
+)
+from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.pieces import run_pieces
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipe import ModelChoice, Recipe
+
+
+def verify_pieces(
+    target: str,
+    path: Path,
+    examples: Sequence[Example],
+    *,
+    expected: Sequence[Sequence[Tensor]],
+    module: nn.Module,
+    model: ModelSource,
+    threads: int,
+    reporter: Reporter,
+) -> None:
+    """Build the model in a new process, load the pieces by the file that lies beside them, and compare.
+
+    Args:
+        target: Registry name of the target.
+        path: The folder of the artifact.
+        examples: Calls to make.
+        expected: Tensors of the candidate's results in memory, for each example.
+        module: The module itself.
+        model: Where it came from; a module that came from no file is written to one.
+        threads: Threads that the new process may use.
+        reporter: May cancel.
+
+    Raises: AceError(WRONG_CAPTURE) if it does not run or disagrees.
+    """
+    with tempfile.TemporaryDirectory(prefix="ace-verify-") as name:
+        folder = Path(name)
+        try:
+            calls = tuple(_stored_call(example) for example in examples)
+            source = model if model.recipe.model.source else _written(module, folder)
+        except _CannotLeaveError as error:
+            _verify_here(path, examples, expected=expected, module=module)
+            reporter.warn(
+                "verified-here",
+                f"The saved pieces were loaded and compared in this process only: {error}",
+                where=str(path.name),
+            )
+            return
+        write_flat(folder / "inputs.safetensors", [example.tensors() for example in examples])
+        write_flat(folder / "outputs.safetensors", expected)
+        order = VerifyOrder(
+            target=target,
+            path=str(path.resolve()),
+            examples=len(examples),
+            places=(),
+            threads=threads,
+            device="cpu",
+            calls=calls,
+            model=source,
+            sys_path=tuple(sys.path),
+        )
+        (folder / "order.json").write_bytes(msgspec.json.encode(order))
+        run_child(folder, path, reporter)
+
+
+class _CannotLeaveError(Exception):
+    """The model or its inputs cannot be built in another process; the message says why."""
+
+
+def _stored_call(example: Example) -> StoredCall:
+    leaves, spec = pytree.tree_flatten((example.args, dict(example.kwargs)))
+    plain = {at: leaf for at, leaf in enumerate(leaves) if not isinstance(leaf, Tensor)}
+    if any(not isinstance(leaf, bool | int | float | str | None) for leaf in plain.values()):
+        raise _CannotLeaveError("an argument is neither a tensor nor a plain value")
+    try:
+        return StoredCall(nesting=pytree.treespec_dumps(spec), plain=plain)
+    except Exception as error:
+        raise _CannotLeaveError("the arguments are nested in a type of the model's own") from error
+
+
+def _written(module: nn.Module, folder: Path) -> ModelSource:
+    """The module as a file, which works if its class can be imported elsewhere."""
+    homes = {type(child).__module__ for child in module.modules()}
+    if "__main__" in homes or any("<locals>" in type(child).__qualname__ for child in module.modules()):
+        raise _CannotLeaveError("the model's class is defined in the running script, and no other process has it")
+    try:
+        torch.save(module, folder / "model.pt")
+    except Exception as error:
+        raise _CannotLeaveError("the model cannot be written to a file") from error
+    return ModelSource(recipe=Recipe(model=ModelChoice(source="model.pt")), folder=str(folder))
+
+
+def _verify_here(
+    path: Path,
+    examples: Sequence[Example],
+    *,
+    expected: Sequence[Sequence[Tensor]],
+    module: nn.Module,
+) -> None:
+    runner = run_pieces.load(run_pieces.own_copy(module), path)
+    for example, wanted in zip(examples, expected, strict=True):
+        got = tensor_leaves(example.copied().call(runner))
+        if sqnr_db(wanted, [leaf.detach().cpu() for leaf in got]) < MIN_RELOAD_SQNR_DB:
+            raise AceError.of(
+                ErrorCode.WRONG_CAPTURE,
+                f"The saved pieces in {path.name} do not compute what they did in memory",
+                why="they were loaded again and compared with the candidate",
+                remedy="Do not ship them. Try another target.",
+                where=str(path),
+            )

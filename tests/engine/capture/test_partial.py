@@ -1,0 +1,361 @@
+"""Models whose whole graph cannot be had: pieces of them are captured, and the whole still equals eager."""
+
+from __future__ import annotations
+
+import linecache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.capture.partial.capture import host
+from ace_studio.engine.capture.verify import difference
+from ace_studio.engine.flow import Example, LoadedModel, PartialModel
+from ace_studio.engine.pieces.run_pieces import PieceRunner
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.torch_compat import forget_traces
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.graph import OpKind
+from ace_studio.records.recipe import CaptureChoice, CaptureControl, ControlKind, Recipe
+from ace_studio.records.results import CaptureReport, PieceKind
+from ace_studio.records.tensors import DimVerdict
+
+torch.set_num_threads(1)
+PARTIAL = Recipe(capture=CaptureChoice(rungs=("partial",)))
+
+
+def capture(module: nn.Module, examples: list[Any], recipe: Recipe = PARTIAL) -> tuple[PartialModel, CaptureReport]:
+    torch.manual_seed(0)
+    loaded = LoadedModel(module=module, source=Path(), sha256="")
+    given = [Example.of(example) for example in examples]
+    captured, report = capture_model(loaded, given, recipe, device=torch.device("cpu"), reporter=Reporter())
+    assert isinstance(captured, PartialModel)
+    return captured, report
+
+
+def runner_of(captured: PartialModel) -> PieceRunner:
+    return PieceRunner(captured.module, [host(piece) for piece in captured.pieces], controls=captured.controls)
+
+
+def code_of(report: CaptureReport) -> list[str]:
+    return [linecache.getline(one.file, one.line).strip() for one in report.graph_breaks]
+
+
+class Branches(nn.Module):
+    """A branch by a value in the middle, and sizes that are used on both sides of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.wide = nn.Conv2d(8, 8, 3, padding=1)
+        self.narrow = nn.Conv2d(8, 8, 1)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, image: Tensor) -> Tensor:
+        y = torch.relu(self.norm(self.stem(image)))
+        height, width = y.shape[-2:]
+        if y.mean() > 0:  # noqa: SIM108 - two lines are what the break is between
+            y = torch.relu(self.wide(y))
+        else:
+            y = self.narrow(y)
+        y = y * (height / width)
+        return self.head(y.mean((2, 3)))
+
+
+IMAGES = [torch.randn(2, 3, 8, 10), torch.randn(3, 3, 12, 9), torch.randn(1, 3, 5, 9)]
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.Linear(16, 32)
+        self.down = nn.Linear(32, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.down(torch.relu(self.up(x)))
+
+
+class EarlyExit(nn.Module):
+    """A break in a loop: the compiler gives up the whole function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(3)])
+        self.exits = nn.ModuleList([nn.Linear(16, 3) for _ in range(3)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block, leave in zip(self.blocks, self.exits, strict=True):
+            x = block(x)
+            result = leave(x)
+            if result.softmax(-1).max() > 0.9:
+                return result
+        return result
+
+
+ROWS = [torch.randn(2, 16), torch.randn(5, 16), torch.randn(1, 16)]
+
+
+class Experts(nn.Module):
+    """Each expert sees as many rows as the gate gives it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(16, 3)
+        self.experts = nn.ModuleList([nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16)) for _ in "abc"])
+
+    def forward(self, x: Tensor) -> Tensor:
+        chosen = self.gate(x).argmax(-1)
+        result = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows = (chosen == number).nonzero().squeeze(-1)
+            if rows.numel() > 0:
+                result[rows] = expert(x[rows])
+        return result
+
+
+class Greedy(nn.Module):
+    """Decodes until a token comes, or the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(20, 16)
+        self.block = Block()
+        self.to_token = nn.Linear(16, 20)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        while tokens.shape[1] < 10:
+            state = self.block(self.embed(tokens))
+            token = self.to_token(state[:, -1]).argmax(-1, keepdim=True)
+            tokens = torch.cat([tokens, token], 1)
+            if (token == 3).all():
+                break
+        return tokens
+
+
+AWKWARD = {
+    "branches": (Branches, IMAGES),
+    "early exit": (EarlyExit, ROWS),
+    "experts": (Experts, [torch.randn(24, 16), torch.randn(40, 16)]),
+    "greedy": (Greedy, [torch.randint(0, 20, (2, 4)), torch.randint(0, 20, (1, 3))]),
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_something_is_captured_and_the_whole_equals_eager_at_sizes_that_nobody_gave(name: str) -> None:
+    kind, examples = AWKWARD[name]
+    torch.manual_seed(0)
+    module = kind().eval()
+    captured, report = capture(module, [(example,) for example in examples])
+    assert report.rung == "partial"
+    assert len(report.pieces) >= 1
+    assert all(piece.error is None for piece in report.pieces)
+    assert report.graph_breaks
+    assert report.ops_left_eager > 0
+    assert captured.unseen
+    runner = runner_of(captured)
+    with torch.no_grad():
+        for example in captured.examples:
+            assert not difference(example.copied().call(module), example.copied().call(runner))
+
+
+def test_a_loop_with_a_break_is_captured_by_its_submodules() -> None:
+    _, report = capture(EarlyExit().eval(), [(row,) for row in ROWS])
+    kinds = {piece.module: piece.kind for piece in report.pieces}
+    assert kinds == {f"blocks.{n}": PieceKind.FRAME for n in range(3)} | {
+        f"exits.{n}": PieceKind.MODULE for n in range(3)
+    }
+    assert code_of(report) == ["if result.softmax(-1).max() > 0.9:"]
+    assert report.graph_breaks[0].count == 3
+
+
+def test_a_break_says_its_line_reason_hint_cost_and_row() -> None:
+    captured, report = capture(Branches().eval(), [(image,) for image in IMAGES])
+    (found,) = report.graph_breaks
+    assert found.code == "if y.mean() > 0:"
+    assert "chooses a branch by a tensor's value" in found.reason
+    assert "torch.where" in found.hint
+    assert found.count == 1
+    assert found.ops_left_eager > 0
+    row = captured.table.op_id.index(found.id)
+    assert captured.table.kind[row] is OpKind.BREAK
+    assert captured.table.line[row] == found.line
+
+
+def test_pieces_and_breaks_are_one_graph_in_the_order_of_the_code() -> None:
+    captured, _ = capture(Branches().eval(), [(image,) for image in IMAGES])
+    table = captured.table
+    kinds = [f"{kind}{table.piece[row]}" for row, kind in enumerate(table.kind)]
+    assert list(dict.fromkeys(kinds)) == ["input-1", "op0", "break-1", "op1", "output-1"]
+    assert all(source < target for source, target in zip(table.edge_source, table.edge_target, strict=True))
+    seam = table.kind.index(OpKind.BREAK)
+    assert {target for source, target in zip(table.edge_source, table.edge_target, strict=True) if source == seam}
+    named = {table.module[row] for row in table.op_rows()}
+    assert {"stem", "norm", "wide", "head"} <= named
+
+
+def test_pieces_are_dynamic_where_the_model_is_and_static_elsewhere() -> None:
+    _, report = capture(Branches().eval(), [(image,) for image in IMAGES])
+    verdicts = [dim.verdict for dim in report.pieces[0].inputs[0].dims]
+    assert verdicts == [DimVerdict.DYNAMIC, DimVerdict.STATIC, DimVerdict.DYNAMIC, DimVerdict.DYNAMIC]
+
+
+def test_a_call_at_a_size_that_a_piece_does_not_take_runs_eagerly_and_is_right() -> None:
+    module = Branches().eval()
+    captured, _ = capture(module, [(IMAGES[0],)])
+    runner = runner_of(captured)
+    runner(IMAGES[0])
+    assert runner.missed == 0
+    with torch.no_grad():
+        assert torch.equal(runner(IMAGES[1]), module(IMAGES[1]))
+    assert runner.missed > 0
+
+
+def test_the_other_side_of_a_branch_runs_eagerly_and_is_right() -> None:
+    module = Branches().eval()
+    module.stem.weight.data.abs_()
+    module.stem.bias.data.fill_(-1)
+    captured, _ = capture(module, [(image.abs(),) for image in IMAGES])
+    runner = runner_of(captured)
+    below = -IMAGES[0].abs() * 10
+    with torch.no_grad():
+        assert torch.allclose(runner(below), module(below), atol=1e-5)
+
+
+def test_what_the_compiler_forgets_is_read_again_under_the_right_settings() -> None:
+    module = Branches().eval()
+    captured, _ = capture(module, [(image,) for image in IMAGES])
+    calls: list[str] = []
+    hosted = [host(piece) for piece in captured.pieces]
+
+    def counted(function: Any, name: str) -> Any:
+        return lambda *tensors: (calls.append(name), function(*tensors))[1]
+
+    runner = PieceRunner(module, [type(one)(one.place, counted(one.function, one.place.name)) for one in hosted])
+    runner(IMAGES[0])
+    assert calls == ["p0", "p1"]
+    forget_traces()
+    for _ in range(3):
+        result = runner(IMAGES[1])
+    with torch.no_grad():
+        assert torch.equal(result, module(IMAGES[1]))
+    assert calls[-2:] == ["p0", "p1"]
+
+
+class Counts(nn.Module):
+    """Keeps a number of its own, as no graph can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return self.linear(x) * self.calls
+
+
+def test_a_plain_attribute_goes_on_counting_between_pieces() -> None:
+    module = Counts().eval()
+    captured, _ = capture(module, [(torch.randn(2, 4),), (torch.randn(5, 4),)])
+    runner = runner_of(captured)
+    x = torch.ones(2, 4)
+    with torch.no_grad():
+        results = [runner(x) for _ in range(3)]
+        assert torch.allclose(results[2], module.linear(x) * 3, atol=1e-6)
+    assert module.calls == 0
+
+
+class Accumulates(nn.Module):
+    """Writes into a buffer, which the next call reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.register_buffer("total", torch.zeros(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.linear(x)
+        if y.sum() > 1e9:
+            return y
+        self.total += y.mean(0)
+        return y + self.total
+
+
+def test_a_buffer_that_changes_is_no_constant_of_a_piece() -> None:
+    module = Accumulates().eval()
+    captured, _ = capture(module, [(torch.randn(2, 4),), (torch.randn(5, 4),)])
+    runner, x = runner_of(captured), torch.ones(3, 4)
+    with torch.no_grad():
+        given = [runner(x) for _ in range(3)]
+        wanted = [module(x) for _ in range(3)]
+    assert all(torch.allclose(one, other, atol=1e-6) for one, other in zip(given, wanted, strict=True))
+
+
+class Shared(nn.Module):
+    """One layer at two places, and tied weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Linear(8, 8)
+        self.two = nn.Linear(8, 8)
+        self.two.weight = self.one.weight
+
+    def forward(self, x: Tensor, options: dict[str, Tensor]) -> dict[str, Tensor]:
+        y = self.one(x)
+        if float(y.max()) > 1e6:
+            y = y * 0
+        return {"sum": self.two(y) + options["bias"], "last": self.one(y)}
+
+
+def test_nested_inputs_outputs_and_tied_weights_keep_their_form() -> None:
+    module = Shared().eval()
+    examples = [(torch.randn(n, 8), {"bias": torch.randn(8)}) for n in (2, 5)]
+    captured, _ = capture(module, examples)
+    with torch.no_grad():
+        assert not difference(module(*examples[0]), runner_of(captured)(*examples[0]))
+
+
+def helper(x: Tensor) -> Tensor:
+    return x * 2 if x.sum() > 0 else x
+
+
+class CallsHelper(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.last = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(helper(torch.relu(self.first(x))))
+
+
+def test_a_disabled_function_parts_the_model_and_the_control_is_seen_to_work() -> None:
+    control = CaptureControl(function=f"{__name__}:helper", treat_as=ControlKind.DISABLE)
+    recipe = Recipe(capture=CaptureChoice(rungs=("partial",), controls=(control,)))
+    module = CallsHelper().eval()
+    captured, report = capture(module, [(torch.randn(2, 4),), (torch.randn(5, 4),)], recipe)
+    assert len(report.pieces) == 2
+    assert not [one for one in report.warnings if one.code == "idle-control"]
+    assert captured.controls == ((f"{__name__}:helper", "disable"),)
+    with torch.no_grad():
+        x = torch.randn(3, 4)
+        assert torch.allclose(runner_of(captured)(x), module(x), atol=1e-6)
+
+
+class OnlyPython(nn.Module):
+    """Nothing in it can be a piece."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tensor([sum(x.flatten().tolist())])
+
+
+def test_a_model_without_any_piece_says_so() -> None:
+    with pytest.raises(AceError) as caught:
+        capture(OnlyPython(), [(torch.randn(2, 4),), (torch.randn(5, 4),)])
+    assert caught.value.problem.code is ErrorCode.NOT_CAPTURED
+    assert "No piece" in caught.value.problem.what
+    assert caught.value.problem.remedy
