@@ -11,7 +11,7 @@ import typer.main
 
 from ace_studio.cli.commands import app
 from ace_studio.engine.load.kinds import LOADERS
-from ace_studio.records import recipe, results, tensors
+from ace_studio.records import fixes, recipe, results, tensors
 from ace_studio.records.errors import ErrorCode, ExitCode
 from ace_studio.records.plan import MATCH_KINDS, PlanRule, Precision
 from ace_studio.records.recipe_file import parse_recipe
@@ -82,6 +82,7 @@ def test_the_recipes_on_the_page_are_valid(pages):
         ("recipe.md", set(recipe.ControlKind) | set(recipe.Objective) | set(recipe.ALL_RUNGS)),
         ("goals.md", keys_of(recipe.Goal) | set(recipe.Objective)),
         ("loading-and-trust.md", set(LOADERS)),
+        ("fixes.md", set(fixes.FixKind) | set(fixes.FixStatus)),
         ("result.md", set(results.ResultStatus) | set(results.RunStatus)),
     ],
 )
