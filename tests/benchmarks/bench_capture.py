@@ -98,6 +98,8 @@ def in_words(found: RowFound) -> str:
         return f"whole by {ours.rung}, {ours.ops} ops{ratio}"
     if ours.pieces:
         left = f", {ours.ops_left_eager} ops left eager, {len(ours.breaks)} breaks"
+        left += f", not called: {', '.join(ours.idle_pieces)}" if ours.idle_pieces else ""
+        left += f", {ours.missed_calls} calls at sizes that run eagerly" if ours.missed_calls else ""
         unequal = f"; unequal: {ours.unequal}" if ours.unequal else ""
         return f"{ours.captured_pieces} of {ours.pieces} pieces, {ours.ops} ops{left}{unequal}"
     if ours.rung:

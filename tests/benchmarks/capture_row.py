@@ -9,24 +9,26 @@ import argparse
 import os
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ace_studio.engine.capture import capture_model
-from ace_studio.engine.capture.eager import EagerRun
+from ace_studio.engine.capture.eager import EagerRun, ModuleState
 from ace_studio.engine.capture.limit import RungTimeoutError, interruptible
+from ace_studio.engine.capture.partial.capture import host
 from ace_studio.engine.capture.verify import difference
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.pieces.run_pieces import HostedPiece, PieceRunner
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import compare_examples, tracing_example
 from ace_studio.engine.torch_compat import forget_traces
 from ace_studio.records.errors import AceError
-from ace_studio.records.messages import Event, Phase, Progress
+from ace_studio.records.messages import Event, Phase, Progress, RungTried
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.results import CaptureReport, RungOutcome
 from ace_studio.records.tensors import DimVerdict
@@ -35,6 +37,7 @@ from tests.benchmarks.zoo import ROWS, Row
 
 LONG_ROUND_S = 15.0
 """A first round that took longer is not repeated."""
+CALLS_IN_A_ROW = 3
 
 
 class ToolFound(msgspec.Struct, kw_only=True):
@@ -56,6 +59,10 @@ class LadderFound(msgspec.Struct, kw_only=True):
     ops_left_eager: int = 0
     pieces: int = 0
     captured_pieces: int = 0
+    idle_pieces: list[str] = []
+    """Pieces that no example called."""
+    missed_calls: int = 0
+    """Calls of places with a piece that ran eagerly, because the piece was not made for those sizes."""
     breaks: list[str] = []
     dynamic: list[str] = []
     """Dimensions with the verdict dynamic."""
@@ -79,8 +86,8 @@ class LadderFound(msgspec.Struct, kw_only=True):
 
     @property
     def is_partial(self) -> bool:
-        """Pieces, at least one of them captured, and equal results."""
-        return self.captured_pieces > 0 and not self.unequal
+        """Pieces, at least one of them captured and called, and equal results."""
+        return self.captured_pieces > len(self.idle_pieces) and not self.unequal
 
 
 class RowFound(msgspec.Struct, kw_only=True):
@@ -117,7 +124,8 @@ class Measurement:
         self.examples = tuple(Example.of(one) for one in row.examples())
         self.unseen = Example.of(row.unseen_example())
         self.eager = EagerRun.of(self.module)
-        self.expected = [self.eager.output(one) for one in (*self.examples, self.unseen)]
+        for one in (*self.examples, self.unseen):
+            self.eager.output(one)  # raises if the row itself does not run
         self.inputs = compare_examples(self.module, self.examples, choices={})
         self.tracing, _ = tracing_example(self.examples, self.inputs)
         self.asked = [f"{one.name}.{dim}" for one in self.inputs for dim in one.dynamic_dims()]
@@ -144,27 +152,32 @@ class Measurement:
             forget_traces()
         return found
 
-    def unequal(self, function: Callable[..., Any]) -> str:
-        """How the results of a function differ from eager; empty if they do not."""
-        run = EagerRun(_Called(function), self.eager.state)
-        for number, (example, expected) in enumerate(
-            zip((*self.examples, self.unseen), self.expected, strict=True), start=1
-        ):
-            label = "unseen" if number > len(self.examples) else f"example {number}"
+    def unequal(self, function: Callable[..., Any], state: nn.Module | None = None) -> str:
+        """How the results of a function differ from eager, call by call and call after call; empty if nowhere.
+
+        ``state`` is the module whose state the function keeps, if it is none itself.
+        """
+        called = _Called(function, state)
+        run = EagerRun(called, ModuleState(called))  # not of(): a program refuses eval()
+        calls = {f"example {number}": [example] for number, example in enumerate(self.examples, start=1)}
+        calls |= {"unseen": [self.unseen], "calls in a row": [self.examples[0]] * CALLS_IN_A_ROW}
+        for label, examples in calls.items():
             try:
-                if text := difference(expected, run.output(example)):
+                if text := difference(self.eager.outputs(examples), run.outputs(examples)):
                     return f"{label}: {text}"
             except Exception as error:  # noqa: BLE001 - a graph may refuse a size in any way
                 return f"{label}: {_short(error)}"
+            finally:
+                self.eager.state.restore()  # the function may hold the module itself
         return ""
 
     # --- the ladder ---
 
-    def climb(self) -> tuple[LadderFound, CapturedModel | None]:
+    def climb(self) -> tuple[LadderFound, CapturedModel | PartialModel | None]:
         """Capture as the product does, from the first eager call to the proof."""
         forget_traces()
-        phases = _Phases()
-        reporter = Reporter(phases)
+        heard = _Listener()
+        reporter = Reporter(heard)
         loaded = LoadedModel(module=self.module, source=Path(), sha256="zoo")
         started, cpu_started = time.perf_counter(), cpu_s()
         try:
@@ -177,11 +190,13 @@ class Measurement:
                 seconds=time.perf_counter() - started,
                 error=f"{first.what}; {first.why}"[:400],
                 where=first.where,
+                rungs=heard.rungs,
             ), None
         seconds, used_s = time.perf_counter() - started, cpu_s() - cpu_started
         found = self._ladder_found(report, seconds)
+        found.rungs = heard.rungs
         found.cpu_s = used_s
-        found.trace_s = phases.trace_s(report.rung)
+        found.trace_s = heard.trace_s(report.rung)
         return found, captured
 
     def _recipe(self) -> Recipe:
@@ -203,7 +218,6 @@ class Measurement:
             breaks=[f"{Path(one.file).name}:{one.line} {one.reason}" for one in report.graph_breaks],
             dynamic=dynamic,
             is_exact=sorted(dynamic) == sorted(self.asked),
-            rungs=[_without_details(one) for one in report.rungs],
             seconds=seconds,
             warnings=[f"{one.code}: {one.what}" for one in report.warnings],
         )
@@ -215,14 +229,17 @@ def cpu_s() -> float:
     return used.user + used.system + used.children_user + used.children_system
 
 
-class _Phases:
-    """Listens when the trace and the proof of every rung begin."""
+class _Listener:
+    """Hears when the trace and the proof of every rung begin, and how every rung ended."""
 
     def __init__(self) -> None:
         self._begun: dict[tuple[Phase, str], float] = {}
+        self.rungs: list[RungOutcome] = []
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Progress):
+        if isinstance(event, RungTried):
+            self.rungs.append(_without_details(event.outcome))
+        elif isinstance(event, Progress):
             rung = event.detail.partition(":")[0]
             self._begun.setdefault((event.phase, rung), time.perf_counter())
 
@@ -233,14 +250,15 @@ class _Phases:
 
 
 class _Called(nn.Module):
-    """A function as a module."""
+    """A function as a module, with the buffers that it keeps."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], state: nn.Module | None) -> None:
         super().__init__()
-        self._function = [function]  # in a list, so that a module is no child
+        self.function = function
+        self.state = state
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function[0](*args, **kwargs)
+        return self.function(*args, **kwargs)
 
 
 def _without_details(outcome: RungOutcome) -> RungOutcome:
@@ -254,18 +272,42 @@ def _short(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[:240]}" if text else ""
 
 
-def run_captured(captured: CapturedModel) -> Callable[..., Any]:
-    """The capture as a function: one program, or the runner of its pieces."""
-    module: nn.Module = captured.program.module()
-    return module
+class Pieces:
+    """A partial capture as a function that counts the calls of every piece."""
+
+    def __init__(self, captured: PartialModel) -> None:
+        self.calls = {piece.name: 0 for piece in captured.pieces}
+        pieces = [self._counted(host(piece)) for piece in captured.pieces]
+        self.runner = PieceRunner(captured.module, pieces, controls=captured.controls)
+
+    def _counted(self, piece: HostedPiece) -> HostedPiece:
+        def call(*tensors: Tensor) -> Sequence[Tensor]:
+            self.calls[piece.place.name] += 1
+            return piece.function(*tensors)
+
+        return HostedPiece(piece.place, call)
+
+    def idle(self) -> list[str]:
+        """Pieces that nobody called."""
+        return [name for name, count in self.calls.items() if not count]
+
+
+def compare(one: Measurement, captured: CapturedModel | PartialModel, found: LadderFound) -> None:
+    """Run what was captured and note how it differs from eager."""
+    with torch.no_grad():
+        if isinstance(captured, CapturedModel):
+            found.unequal = one.unequal(captured.program.module())
+            return
+        pieces = Pieces(captured)
+        found.unequal = one.unequal(pieces.runner, pieces.runner.module)
+        found.idle_pieces, found.missed_calls = pieces.idle(), pieces.runner.missed
 
 
 def warm_up() -> None:
     """Import and fill what every first capture of a process pays for."""
     row = ROWS["mlp"]
     small = Measurement(row, limit_s=60.0)
-    for name in TOOLS:
-        small.try_tool(name)
+    small.try_tool("export")
     small.climb()
 
 
@@ -305,8 +347,7 @@ def _time_both(one: Measurement, found: RowFound, step: Callable[[], None], *, o
                 found.trace_s.append(ladder.trace_s)
                 ours_cpu.append(ladder.cpu_s)
                 if captured is not None:
-                    with torch.no_grad():
-                        ladder.unequal = one.unequal(run_captured(captured))
+                    compare(one, captured, ladder)
                 found.ours = ladder
             step()
         if only_ours or sum(found.bare_s) + sum(found.ours_s) > LONG_ROUND_S:

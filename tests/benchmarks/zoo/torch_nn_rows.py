@@ -41,16 +41,18 @@ class StepByStep(nn.Module):
 
 
 class Packed(nn.Module):
-    """x [n, t, 16] and lengths [n] -> [n, t, 24]: a recurrent layer over sequences of different lengths."""
+    """x [n, t, 16] and lengths [n] -> [n, t, 5]: it tags sequences of different lengths."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.before = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
         self.layer = nn.LSTM(16, 24, batch_first=True)
+        self.head = nn.Linear(24, 5)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        packed = nn.utils.rnn.pack_padded_sequence(self.before(x), lengths, batch_first=True, enforce_sorted=False)
         sequence, _ = self.layer(packed)
-        return nn.utils.rnn.pad_packed_sequence(sequence, batch_first=True, total_length=x.shape[1])[0]
+        return self.head(nn.utils.rnn.pad_packed_sequence(sequence, batch_first=True, total_length=x.shape[1])[0])
 
 
 class Bags(nn.Module):
