@@ -36,6 +36,11 @@ def _can_start(document: Document) -> bool:
     return _has_model(document) and not (document.activity.is_working or document.needs_trust or is_no_model)
 
 
+def _has_breaks(document: Document) -> bool:
+    is_broken = document.capture is not None and bool(document.capture.graph_breaks)
+    return _can_start(document) and (is_broken or document.failure is not None)
+
+
 def _can_cancel(document: Document) -> bool:
     activity = document.activity
     return activity.is_working and activity.state is not EngineState.CANCELLING
@@ -123,9 +128,21 @@ def _engine_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="run", text="&Run", menu=menu, shortcut="F6", icon="run", in_toolbar=True, enabled=_can_start,
                     verb=lambda window: window.session.run(),
                     tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
+    yield ActionRow(id="catch", text="Catch &inputs…", menu=menu, enabled=_has_model,
+                    verb=lambda window: window.open_catch(),
+                    tip="Run a script of yours and take what it calls the model with as examples")  # fmt: skip
     yield ActionRow(id="cancel", text="&Cancel", menu=menu, shortcut="Esc", icon="cancel", in_toolbar=True,
                     enabled=_can_cancel, verb=lambda window: window.session.cancel(),
                     tip="Stop what the engine is doing")  # fmt: skip
+    yield ActionRow(id="trace-anew", text="Trace a&new", menu=menu, shortcut="Shift+F5", enabled=_can_start,
+                    starts_group=True, verb=lambda window: window.session.trace(anew=True),
+                    tip="Trace although a capture of this very model was kept")  # fmt: skip
+    yield ActionRow(id="compare-rungs", text="Compare all &ways to capture", menu=menu, enabled=_can_start,
+                    verb=lambda window: window.compare_rungs(),
+                    tip="Try every rung of the ladder, to see what becomes of each")  # fmt: skip
+    yield ActionRow(id="try-fixes", text="Try fi&xes for every break", menu=menu, enabled=_has_breaks,
+                    verb=lambda window: window.try_fixes(),
+                    tip="Each in a copy of your files; nothing is taken over by itself")  # fmt: skip
     yield ActionRow(id="trust", text="Trust this &file", menu=menu, icon="shield", starts_group=True,
                     enabled=lambda document: document.needs_trust,
                     verb=lambda window: window.session.trust_file())  # fmt: skip
@@ -141,10 +158,9 @@ def _view_rows() -> Iterator[ActionRow]:
                     verb=lambda window: window.open_palette())  # fmt: skip
     yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, enabled=_has_model,
                     verb=_show_panel("graph"))  # fmt: skip
-    for number, row in enumerate(PANELS, start=1):
-        yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, shortcut=f"Alt+{number}" if number < 10 else "",
-                        enabled=_has_model, tip=row.tip,
-                        verb=_show_panel(row.id))  # fmt: skip
+    for row in PANELS:
+        yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, shortcut=row.shortcut, enabled=_has_model,
+                        tip=row.tip, verb=_show_panel(row.id))  # fmt: skip
     yield ActionRow(id="toggle-side", text="Choices beside the graph", menu=menu, shortcut="Ctrl+B", starts_group=True,
                     enabled=_has_model, verb=lambda window: window.toggle_area(Place.SIDE))  # fmt: skip
     yield ActionRow(id="toggle-bottom", text="Findings under the graph", menu=menu, shortcut="Ctrl+J",

@@ -189,6 +189,16 @@ class MainWindow(QMainWindow):
             return False
         return self.session.save_recipe(path if path.endswith(".toml") else f"{path}.toml")
 
+    def compare_rungs(self) -> None:
+        """Try every rung this time, and show how each ends."""
+        self.session.trace(compare_rungs=True)
+        self.show_panel("capture")
+
+    def try_fixes(self) -> None:
+        """Try fixes for every place where the capture stops, and show what comes of them."""
+        self.session.try_fixes()
+        self.show_panel("breaks")
+
     def set_precision_of_selection(self, precision: Precision | None) -> None:
         """A precision for the selected ops."""
         self.session.set_precision_of_ops(self.session.document.selection.op_ids, precision)
@@ -204,6 +214,12 @@ class MainWindow(QMainWindow):
         from ace_studio.gui.dialogs.settings import SettingsDialog  # noqa: PLC0415 - loaded when it is wanted
 
         self._show_dialog(SettingsDialog(self.session, self))
+
+    def open_catch(self) -> None:
+        """Show the dialog that catches inputs."""
+        from ace_studio.gui.dialogs.catch import CatchDialog  # noqa: PLC0415 - loaded when it is wanted
+
+        self._show_dialog(CatchDialog(self.session, self))
 
     def open_help(self, page: str = "") -> None:
         """Show the help."""

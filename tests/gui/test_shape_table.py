@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
+from ace_studio.gui.shape_table.faults import refused_rows, size_faults
 from ace_studio.gui.shape_table.rows import (
     ColumnKind,
     InputSpec,
@@ -19,6 +21,8 @@ from ace_studio.gui.shape_table.rows import (
     with_cell,
 )
 from ace_studio.gui.shape_table.verdicts import chip_of, next_choice
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.results import RungOutcome, RungStatus
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding, TensorSpec
 
 ROW = {"x": TensorSpec(shape=(1, 3)), "mask": TensorSpec(shape=(3,), dtype="bool", values="zeros")}
@@ -163,3 +167,71 @@ def test_verdicts_of_earlier_choices_say_so(desk, panel):
     desk.session.set_dim("pixels.0", DimChoice.STATIC)
     desk.settle()
     assert "Trace again" in panel._source.text()
+
+
+# --- rows that the graph does not take ---
+
+
+def dims_of(*dims):
+    return (InputFinding(name="x", dtype="float32", dims=dims),)
+
+
+def dynamic(index, **more):
+    return DimFinding(index=index, verdict=DimVerdict.DYNAMIC, size=4, symbol="s0", **more)
+
+
+@pytest.mark.parametrize(
+    ("dim", "words"),
+    [
+        (
+            DimFinding(index=0, verdict=DimVerdict.STATIC, size=3),
+            "the graph holds size 3 here: trace again with this row",
+        ),
+        (dynamic(0, min=8), "the graph holds for s0 ≥ 8 only"),
+        (dynamic(0, max=4), "the graph holds for s0 ≤ 4 only"),
+        (dynamic(0, equal_to="x.1"), "the graph needs the same size as x.1, which is 7 here"),
+        (dynamic(0, min=2, max=64), ""),
+    ],
+)
+def test_a_size_that_breaks_a_guard_is_named_with_the_guard(dim, words):
+    row = {"x": TensorSpec(shape=(5, 7))}
+    assert size_faults(row, dims_of(dim)).get("x.0", "") == words
+
+
+def test_rows_that_no_graph_took_say_which_rung_refused_them_and_why():
+    refusal = Problem(code=ErrorCode.WRONG_CAPTURE, what="forward() takes another path on example 2", why="x.0 != 3")
+    rungs = (
+        RungOutcome(name="export", status=RungStatus.WRONG, error=refusal),
+        RungOutcome(name="fx", status=RungStatus.FAILED),
+    )
+    assert refused_rows(rungs) == {1: "export: forward() takes another path on example 2. x.0 != 3"}
+    assert refused_rows((*rungs, RungOutcome(name="dynamo", status=RungStatus.OK))) == {}
+
+
+def test_a_row_that_breaks_a_guard_is_red_says_so_and_is_fine_again_after_an_edit(desk, panel):
+    desk.bot.mouseClick(panel.use_rows_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    first = desk.document.recipe.inputs.rows[0]
+    ((name, spec),) = first.items()
+    wrong = {name: replace(spec, shape=(*spec.shape[:-1], spec.shape[-1] + 3))}
+    desk.session.set_rows((first, wrong))
+    desk.settle()
+    last = f"{name}.{len(spec.shape) - 1}"
+    assert panel.table.fault_text(0, last) == ""
+    assert "the graph holds size" in panel.table.fault_text(1, last)
+    model = panel.table.model()
+    assert model.headerData(1, Qt.Orientation.Vertical, Qt.ItemDataRole.DisplayRole) == "✕ example 2"
+    assert last in model.headerData(1, Qt.Orientation.Vertical, Qt.ItemDataRole.ToolTipRole)
+    at = next(index for index, column in enumerate(panel.table.columns) if column.name == last)
+    brush = model.data(model.index(1, at), Qt.ItemDataRole.ForegroundRole)
+    assert brush.color().name() == desk.window.theme.colours.bad
+    desk.session.set_rows((first, first))
+    desk.settle()
+    assert panel.table.fault_text(1, last) == ""
+
+
+def test_a_dimension_that_batch_only_holds_says_held():
+    why = "held static at 64 by batch_only, as in the first example"
+    held = DimFinding(index=0, verdict=DimVerdict.STATIC, size=64, reason=why)
+    chip = chip_of(SIZE_0, [ROW], dims_of(held), dims={})
+    assert (chip.text, chip.mood) == ("held at 64", "held")

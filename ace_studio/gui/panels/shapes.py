@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 from ace_studio.gui.panel import Panel
 from ace_studio.gui.shape_table.add_form import AddInputForm
 from ace_studio.gui.shape_table.cells import ShapeTable
+from ace_studio.gui.shape_table.faults import refused_rows
 from ace_studio.gui.shape_table.rows import add_input, paste, remove_input, with_rows
 from ace_studio.gui.shape_table.verdicts import next_choice
 from ace_studio.gui.theme import Colours, Theme
@@ -70,7 +71,11 @@ class ShapesPanel(Panel):
         inputs = document.recipe.inputs
         findings = document.capture.inputs if document.capture else ()
         self.table.show_inputs(
-            () if inputs.tracing else inputs.rows, findings, dims=inputs.dims, is_stale=document.is_capture_stale
+            () if inputs.tracing else inputs.rows,
+            findings,
+            dims=inputs.dims,
+            is_stale=document.is_capture_stale,
+            refused=refused_rows(document.rungs) if not document.is_capture_stale else {},
         )
         uses_callable = bool(inputs.tracing)
         self._source.setText(_source_words(document))
@@ -144,6 +149,8 @@ def _source_words(document: Document) -> str:
     inputs = document.recipe.inputs
     if document.capture and document.is_capture_stale:
         return "Choices changed since the trace: the verdicts are from before. Trace again (F5)."
+    if document.recipe.capture.batch_only:
+        return "Batch only is on (Capture): only the batch may vary; other sizes are held as in the first example."
     if inputs.tracing:
         return f"Examples come from {inputs.tracing}(). Click a verdict to cycle auto, dynamic, static."
     return "One row per example. Sizes that differ between rows are traced as dynamic. Click a verdict to change it."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPen
+from PySide6.QtGui import QBrush, QColor, QFont, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -15,9 +15,10 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
+from ace_studio.gui.shape_table.faults import size_faults
 from ace_studio.gui.shape_table.rows import ColumnKind, Row, ShapeColumn, cell_text, shape_columns, with_cell
 from ace_studio.gui.shape_table.verdicts import Chip, chip_of, find_dim, sizes_text
-from ace_studio.gui.theme import Theme
+from ace_studio.gui.theme import Colours, Theme
 from ace_studio.records.tensors import DimChoice, InputFinding
 
 AnyIndex = QModelIndex | QPersistentModelIndex
@@ -37,6 +38,9 @@ class _Model(QAbstractTableModel):
         self.rows: tuple[Row, ...] = ()
         self.findings: tuple[InputFinding, ...] = ()
         self.chips: tuple[Chip | None, ...] = ()
+        self.faults: tuple[Mapping[str, str], ...] = ()
+        self.refused: Mapping[int, str] = {}
+        self.alarm = QColor()
 
     def fill(self, rows: Sequence[Row], findings: Sequence[InputFinding], dims: Mapping[str, DimChoice]) -> None:
         columns = shape_columns(rows, findings)
@@ -44,9 +48,11 @@ class _Model(QAbstractTableModel):
         if not is_same_size:
             self.beginResetModel()
         self.columns, self.rows, self.findings = columns, tuple(rows), tuple(findings)
+        self.faults = tuple(size_faults(each, findings) for each in self.rows)
         self.chips = tuple(chip_of(column, rows, findings, dims=dims) for column in columns)
         if is_same_size:
             self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(columns) - 1))
+            self.headerDataChanged.emit(Qt.Orientation.Vertical, 0, self.rowCount() - 1)
         else:
             self.endResetModel()
 
@@ -76,7 +82,32 @@ class _Model(QAbstractTableModel):
             return f"{column.name}: {chip.text}"
         if role == _CHIP:
             return chip if self.is_verdict(row) else None
-        return None
+        return self._fault_data(row, column, role)
+
+    def fault_of(self, row: int, column: ShapeColumn) -> str:
+        """Why a cell is red: the guard that its size breaks, or why the whole row was refused."""
+        if row >= len(self.rows):
+            return ""
+        return self.faults[row].get(column.name, "") or self.refused.get(row, "")
+
+    def row_fault(self, row: int) -> str:
+        """Everything that is wrong with a row."""
+        if row >= len(self.rows):
+            return ""
+        broken = [f"{name}: {why}" for name, why in self.faults[row].items()]
+        return "\n".join([*broken, *([self.refused[row]] if row in self.refused else [])])
+
+    def _fault_data(self, row: int, column: ShapeColumn, role: int) -> object:
+        fault = self.fault_of(row, column)
+        if not fault:
+            return None
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return QBrush(self.alarm)
+        if role == Qt.ItemDataRole.FontRole:
+            font = QFont()
+            font.setBold(True)
+            return font
+        return fault if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole) else None
 
     def _text(self, row: int, column: ShapeColumn, chip: Chip | None) -> str:
         if self.is_verdict(row):
@@ -93,6 +124,11 @@ class _Model(QAbstractTableModel):
     def headerData(  # noqa: N802 - Qt's name
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
+        if orientation is Qt.Orientation.Vertical and self.row_fault(section):
+            if role == Qt.ItemDataRole.ToolTipRole:
+                return self.row_fault(section)
+            if role == Qt.ItemDataRole.ForegroundRole:
+                return QBrush(self.alarm)
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         if orientation is Qt.Orientation.Horizontal:
@@ -101,7 +137,8 @@ class _Model(QAbstractTableModel):
             return "verdict"
         if section > self.example_rows:
             return "verified at"
-        return f"example {section + 1}" if self.rows else "as traced"
+        mark = "✕ " if self.row_fault(section) else ""
+        return f"{mark}example {section + 1}" if self.rows else "as traced"
 
     def flags(self, index: AnyIndex) -> Qt.ItemFlag:
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
@@ -125,6 +162,11 @@ class _ChipDelegate(QStyledItemDelegate):
         self._theme = theme
         self.is_stale = False
 
+    @property
+    def colours(self) -> Colours:
+        """The colours that hold now."""
+        return self._theme.colours
+
     def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:  # noqa: N802 - Qt's name
         size = super().sizeHint(option, index)
         return QSize(size.width() + 22, size.height() + 6)
@@ -135,8 +177,11 @@ class _ChipDelegate(QStyledItemDelegate):
             super().paint(painter, option, index)
             return
         colours = self._theme.colours
-        fills = {"dynamic": colours.good_fill, "unknown": colours.warn_fill, "static": colours.raised}
-        inks = {"dynamic": colours.good, "unknown": colours.warn, "static": colours.text}
+        fills = {
+            "dynamic": colours.good_fill, "unknown": colours.warn_fill, "static": colours.raised,
+            "held": colours.info_fill,
+        }  # fmt: skip
+        inks = {"dynamic": colours.good, "unknown": colours.warn, "static": colours.text, "held": colours.accent}
         has_focus = bool(option.state & QStyle.StateFlag.State_HasFocus)
         box = QRectF(option.rect).adjusted(4.5, 3.5, -4.5, -3.5)
         painter.save()
@@ -201,14 +246,22 @@ class ShapeTable(QTableView):
         *,
         dims: Mapping[str, DimChoice],
         is_stale: bool,
+        refused: Mapping[int, str] | None = None,
     ) -> None:
-        """Show examples and verdicts."""
+        """Show examples and verdicts; ``refused`` says of rows (by index) why no graph took them."""
         self._chips.is_stale = is_stale
+        self._model.refused = refused or {}
+        self._model.alarm = QColor(self._chips.colours.bad)
         current = self.currentIndex()
         place = (current.row(), current.column())
         self._model.fill(rows, findings, dims)
         if place[0] >= 0 and not self.currentIndex().isValid():
             self.setCurrentIndex(self._model.index(*place))
+
+    def fault_text(self, row: int, name: str) -> str:
+        """Why the cell of a dimension is red; empty if it is not."""
+        column = next((one for one in self.columns if one.name == name), None)
+        return self._model.fault_of(row, column) if column is not None else ""
 
     def chip_text(self, name: str) -> str:
         """What the chip of a dimension says; empty if there is none."""

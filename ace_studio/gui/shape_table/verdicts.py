@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from ace_studio.gui.shape_table.rows import ColumnKind, Row, ShapeColumn
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
+_HELD = "batch_only"
+"""Named in the reason of a dimension that would be dynamic if not only the batch were free."""
 _CYCLE = {None: DimChoice.DYNAMIC, DimChoice.AUTO: DimChoice.DYNAMIC, DimChoice.DYNAMIC: DimChoice.STATIC}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """What a chip says. ``mood`` is dynamic, static, unknown or asked (nothing traced yet)."""
+    """What a chip says. ``mood`` is dynamic, static, held, unknown or asked (nothing traced yet)."""
 
     text: str
     mood: str
@@ -53,6 +55,8 @@ def sizes_text(found: DimFinding | None) -> str:
 
 
 def _verdict(found: DimFinding) -> tuple[str, str]:
+    if found.verdict is DimVerdict.STATIC and _HELD in found.reason:
+        return f"held at {found.size}", "held"
     if found.verdict is DimVerdict.STATIC:
         return f"static {found.size}", "static"
     if found.verdict is DimVerdict.UNKNOWN:
