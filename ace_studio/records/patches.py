@@ -28,27 +28,25 @@ def apply_patch(text: str, patch: str) -> str:
 def _hunks(patch: str) -> list[tuple[int, list[str], list[str]]]:
     """Start (0-based), lines before and lines after, per hunk."""
     found: list[tuple[int, list[str], list[str]]] = []
+    sign = ""
     for line in _lines(patch):
         if match := _HUNK.match(line):
             start, count = int(match[1]), int(match[2] or 1)
             found.append((start - 1 if count else start, [], []))
         elif found and line == NO_NEWLINE:
-            _strip_last(found[-1])
-        elif found and line[0] in " -+":
-            _, removed, added = found[-1]
-            if line[0] in " -":
-                removed.append(line[1:])
-            if line[0] in " +":
-                added.append(line[1:])
+            for one in _sides(found[-1], sign):
+                one[-1] = one[-1].removesuffix("\n")
+        elif found:
+            sign = line[0]
+            for one in _sides(found[-1], sign):
+                one.append(line[1:])
     return found
 
 
-def _strip_last(hunk: tuple[int, list[str], list[str]]) -> None:
-    """The line before this remark has no end. A context line is in both lists."""
-    _, removed, added = hunk
-    lists = [removed, added] if removed and added and removed[-1] == added[-1] else [added if added else removed]
-    for one in lists:
-        one[-1] = one[-1].removesuffix("\n")
+def _sides(hunk: tuple[int, list[str], list[str]], sign: str) -> list[list[str]]:
+    """The lists that a line of a patch belongs to: ``-`` before, ``+`` after, a blank both."""
+    _, before, after = hunk
+    return [*([before] if sign in " -" else []), *([after] if sign in " +" else [])]
 
 
 def _lines(text: str) -> list[str]:

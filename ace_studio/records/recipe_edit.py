@@ -34,11 +34,11 @@ def add_controls(path: Path, controls: Sequence[CaptureControl]) -> tuple[Captur
         if parse_recipe(changed, name=path.name) != msgspec.structs.replace(recipe, capture=wanted):
             raise ValueError("the changed text means something else")
         write_atomically(path, changed.encode(), keep_backup=True)
-    except (OSError, ValueError, TOMLKitError) as error:
+    except (AceError, OSError, ValueError, TOMLKitError) as error:
         raise AceError.of(
             ErrorCode.RECIPE,
             f"The controls could not be written into {path.name}",
-            why=str(error),
+            why=error.problem.what if isinstance(error, AceError) else str(error),
             remedy="Add them by hand: " + "; ".join(_written(one) for one in new),
             where=str(path),
         ) from error

@@ -1,0 +1,29 @@
+"""Applying our own patches."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ace_studio.engine.fixes.source_text import SourceText, unified_diff
+from ace_studio.records.patches import apply_patch
+
+LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "if a:", "  c"]), max_size=12)
+
+
+@given(before=LINES, after=LINES, ends=st.tuples(st.booleans(), st.booleans()))
+def test_a_patch_makes_the_new_text_of_the_old(tmp_path_factory, before, after, ends):
+    old, new = ("\n".join(lines) + "\n" * has_end for lines, has_end in zip((before, after), ends, strict=True))
+    path = tmp_path_factory.getbasetemp() / "net.py"
+    source = SourceText(path, old, None, ())  # type: ignore[arg-type]
+    assert apply_patch(old, unified_diff(source, new, folder=path.parent)) == new
+
+
+def test_a_patch_of_another_text_is_refused():
+    patch = "".join(difflib.unified_diff(["a\n", "b\n"], ["a\n", "c\n"], "x", "x"))
+    assert apply_patch("a\nb\n", patch) == "a\nc\n"
+    with pytest.raises(ValueError, match="line 1 is not what"):
+        apply_patch("a\nd\n", patch)
