@@ -13,7 +13,7 @@ import msgspec
 from ace_studio.records.errors import Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.messages import EnvironmentReport, FileReport, Phase
+from ace_studio.records.messages import EnvironmentReport, FileReport, InputsCaught, Phase
 from ace_studio.records.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
 from ace_studio.session.history import RunSummary
@@ -42,6 +42,8 @@ class Part(StrEnum):
     """Problems that nobody dismissed yet."""
     FIXES = "fixes"
     """Fixes that were tried."""
+    CAUGHT = "caught"
+    """What a script was seen to call."""
     HISTORY = "history"
     """Past runs."""
     ENVIRONMENT = "environment"
@@ -74,6 +76,7 @@ class Verb(StrEnum):
     TRACE = "trace"
     RUN = "run"
     FIX = "fix"
+    CATCH = "catch"
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,8 +94,8 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_working(self) -> bool:
-        """Whether a trace, a run or a fix is going on (a quick inspection does not count)."""
-        return self.verb in {Verb.TRACE, Verb.RUN, Verb.FIX}
+        """Whether a trace, a run, a fix or a script is going on (a quick inspection does not count)."""
+        return self.verb in {Verb.TRACE, Verb.RUN, Verb.FIX, Verb.CATCH}
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +160,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     what was captured before that; otherwise `graph` is from an earlier job."""
     fixes: tuple[FixReport, ...] = ()
     """Fixes that were tried, in the order in which they came."""
+    caught: InputsCaught | None = None
+    """What the script that was run last called."""
 
     baseline: Baseline | None = None
     runs: tuple[TargetRun, ...] = ()
@@ -225,7 +230,7 @@ PART_OF_FIELD: dict[str, Part] = {
     "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH, "rungs": Part.GRAPH,
     "rung_at_work": Part.GRAPH,
     "captured_with": Part.GRAPH, "graph_job": Part.GRAPH, "failure": Part.GRAPH,
-    "fixes": Part.FIXES, "history": Part.HISTORY,
+    "fixes": Part.FIXES, "caught": Part.CAUGHT, "history": Part.HISTORY,
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
     "ran_with": Part.RUNS,
     "activity": Part.ACTIVITY, "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
     AnyRequest,
+    CatchRequest,
     DoctorRequest,
     FixRequest,
     InspectRequest,
@@ -28,6 +29,7 @@ VERBS: dict[type[AnyRequest], Verb] = {
     TraceRequest: Verb.TRACE,
     RunRequest: Verb.RUN,
     FixRequest: Verb.FIX,
+    CatchRequest: Verb.CATCH,
 }
 
 

@@ -18,9 +18,11 @@ from ace_studio.records.messages import (
     JOB_ENDS,
     AnyEvent,
     AnyRequest,
+    CatchRequest,
     DoctorRequest,
     FileInspected,
     FixRequest,
+    InputsCaught,
     InspectRequest,
     JobFailed,
     JobFinished,
@@ -35,6 +37,7 @@ from ace_studio.records.recipe import ModelChoice, Recipe
 from ace_studio.records.recipe_file import read_recipe, write_recipe
 from ace_studio.session.artifacts import export_run
 from ace_studio.session.autosave import Autosave, SavedChoices
+from ace_studio.session.catch_verbs import CatchVerbs
 from ace_studio.session.choice_verbs import ChoiceVerbs
 from ace_studio.session.choices import prefill
 from ace_studio.session.document import Document, Part, changed_parts
@@ -62,7 +65,7 @@ __all__ = ["EngineLink", "Listener", "Session"]
 Listener = Callable[[Document, frozenset[Part]], None]
 
 
-class Session(ChoiceVerbs, LookingVerbs, FixVerbs, HistoryVerbs):
+class Session(ChoiceVerbs, LookingVerbs, FixVerbs, CatchVerbs, HistoryVerbs):
     """The user's work: choices with undo, findings, and the conversation with the engine.
 
     Every verb ends by telling the listeners the new document and the parts of it that changed. What goes wrong
@@ -272,6 +275,8 @@ class Session(ChoiceVerbs, LookingVerbs, FixVerbs, HistoryVerbs):
         match event:
             case FileInspected() if is_wanted:
                 self._inspected(event)
+            case InputsCaught() if is_wanted:
+                self._caught(event)
             case JobFailed() if is_wanted:
                 self._failed(request, event)
             case JobFinished():
@@ -312,6 +317,8 @@ class Session(ChoiceVerbs, LookingVerbs, FixVerbs, HistoryVerbs):
                 return lambda: self.run(output)
             case FixRequest(file=file, line=line):
                 return lambda: self.try_fixes(file, line)
+            case CatchRequest(script=script, module=module, calls=calls, arguments=arguments):
+                return lambda: self.catch_inputs(script, module, calls=calls, arguments=arguments)
             case TraceRequest():
                 return self.trace
             case _:

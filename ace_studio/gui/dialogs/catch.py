@@ -1,0 +1,135 @@
+"""Catching inputs: which script to run, and which of the modules it calls to listen to."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QFileDialog,
+    QHeaderView,
+    QLayout,
+    QLineEdit,
+    QSpinBox,
+    QTableWidget,
+    QTableWidgetItem,
+    QWidget,
+)
+
+from ace_studio.gui.widgets import MARGIN, button, column, inset, label, row
+from ace_studio.records.messages import InputsCaught
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+_HEADINGS = ("Module", "Class", "Calls", "Called with")
+_OUTERMOST = "(outermost)"
+_INTRODUCTION = (
+    "Runs a script of yours as Python would, and keeps what a module in it is called with as example inputs. "
+    "A script is code: it runs only if you trust exactly that file."
+)
+
+
+class CatchDialog(QDialog):
+    """A script, a module, and what the last run of the script called."""
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        """Start with the file that is open, which often calls its own model."""
+        super().__init__(parent)
+        self.setWindowTitle("Catch inputs")
+        self.resize(640, 520)
+        self._session = session
+        self.script = _line("Script", "train.py")
+        self.arguments = _line("Arguments of the script", "--epochs 1")
+        self.module = _line("Module", "empty: the outermost one")
+        self.calls = QSpinBox()
+        self.calls.setRange(1, 10_000)
+        self.calls.setValue(8)
+        self.calls.setAccessibleName("Calls to keep at most")
+        inset(self.calls)
+        self.start = button("Run and catch", self._catch, role="primary")
+        self.said = label("", "dim")
+        self.modules = self._module_table()
+        browse = row(self.script, button("Browse…", self._browse))
+        browse.setStretch(0, 1)
+        self.setLayout(
+            column(
+                label(_INTRODUCTION, "dim"),
+                _named("Script", browse, self.script),
+                _named("Arguments", row(self.arguments), self.arguments),
+                _named("Module: a class or a dotted path", row(self.module), self.module),
+                _named("Calls to keep at most", row(self.calls, None), self.calls),
+                row(self.start, self.said, None),
+                self.modules,
+                row(None, button("Close", self.accept)),
+                margin=MARGIN,
+                gap=10,
+            )
+        )
+        self._unsubscribe = session.subscribe(self._follow)
+        self.finished.connect(lambda _: self._unsubscribe())
+        self._follow(session.document, frozenset(Part))
+
+    def _module_table(self) -> QTableWidget:
+        table = QTableWidget(0, len(_HEADINGS))
+        table.setHorizontalHeaderLabels(list(_HEADINGS))
+        table.setAccessibleName("Modules that the script called")
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        table.verticalHeader().hide()
+        table.horizontalHeader().setSectionResizeMode(3, QHeaderView.ResizeMode.Stretch)
+        table.itemSelectionChanged.connect(self._choose_module)
+        return table
+
+    def _browse(self) -> None:
+        folder = str(Path(self.script.text() or self._session.document.folder))
+        path, _ = QFileDialog.getOpenFileName(self, "A script that calls the model", folder, "Python (*.py)")
+        if path:
+            self.script.setText(path)
+
+    def _catch(self) -> None:
+        script = self.script.text().strip()
+        if not script:
+            self.said.setText("Name a script first.")
+            return
+        try:
+            arguments = shlex.split(self.arguments.text())
+        except ValueError as error:
+            self.said.setText(f"The arguments cannot be read: {error}.")
+            return
+        path = Path(self._session.document.folder) / Path(script).expanduser()
+        self._session.catch_inputs(path, self.module.text().strip(), calls=self.calls.value(), arguments=arguments)
+
+    def _choose_module(self) -> None:
+        items = self.modules.selectedItems()
+        if items:
+            path = items[0].text()
+            self.module.setText("" if path == _OUTERMOST else path)
+
+    def _follow(self, document: Document, parts: frozenset[Part]) -> None:
+        if Part.ACTIVITY in parts:
+            self.start.setEnabled(not document.activity.is_working)
+        if Part.CAUGHT in parts and document.caught is not None:
+            self._show(document.caught)
+
+    def _show(self, caught: InputsCaught) -> None:
+        self.said.setText(f"Kept {caught.kept} of {caught.seen} calls of {caught.module}.")
+        self.modules.setRowCount(len(caught.modules))
+        for at, one in enumerate(caught.modules):
+            words = (one.path or _OUTERMOST, one.kind, str(one.calls), "; ".join(one.inputs))
+            for place, text in enumerate(words):
+                self.modules.setItem(at, place, QTableWidgetItem(text))
+
+
+def _line(name: str, hint: str) -> QLineEdit:
+    line = QLineEdit()
+    line.setAccessibleName(name)
+    line.setPlaceholderText(hint)
+    return line
+
+
+def _named(text: str, content: QLayout, buddy: QWidget) -> QLayout:
+    name = label(text, "heading")
+    name.setBuddy(buddy)
+    return column(name, content, gap=3)
