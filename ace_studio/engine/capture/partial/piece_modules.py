@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor, fx, nn
@@ -112,7 +113,13 @@ def _dotted(match: re.Match[str]) -> str:
 
 
 class FramePiece(nn.Module):
-    """Plays a graph of the compiler with the weights of the model under their own names."""
+    """Plays a graph of the compiler with the weights of the model under their own names.
+
+    Attributes:
+        plain: Takes a list of the tensors and runs the graph as fast as the model itself would.
+    """
+
+    plain: Callable[[Sequence[Tensor]], list[Tensor]]
 
     def __init__(self, recorded: RecordedFrame, place: Place, model: nn.Module) -> None:
         super().__init__()
@@ -137,13 +144,15 @@ class FramePiece(nn.Module):
         def _value_at(at: int, tensors: Sequence[Tensor]) -> Tensor:
             return _weight(self, weights[at]) if at in weights else tensors[order.index(at)]
 
-        def forward(*tensors: Tensor) -> list[Tensor]:
-            values = [value(at, tensors) for at in range(len(frame.nodes))]
-            with preserve_node_meta():
-                results = GraphPlayer(graph, self).run(*values)
-            pairs = zip(frame.outputs, results, strict=True)
-            return [result for node, result in pairs if is_tensor_node(node)]
+        def results(run: Callable[..., Any], tensors: Sequence[Tensor]) -> list[Tensor]:
+            given = run(*(value(at, tensors) for at in range(len(frame.nodes))))
+            return [result for node, result in zip(frame.outputs, given, strict=True) if is_tensor_node(node)]
 
+        def forward(*tensors: Tensor) -> list[Tensor]:
+            with preserve_node_meta():
+                return results(GraphPlayer(graph, self).run, tensors)
+
+        self.plain = partial(results, frame.graph)
         names = _argument_names([str(frame.nodes[at].name) for at in order])
         forward.__signature__ = _signature(names)  # type: ignore[attr-defined]
         self.forward = forward
