@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,37 +13,13 @@ from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example, put_in_eval_mode
 from ace_studio.engine.load.archive import open_archive
-from ace_studio.engine.load.callables import CodeLibrary, Reference, describe_value
+from ace_studio.engine.load.build_job import BuildJob, Built
+from ace_studio.engine.load.callables import Reference, describe_value
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
 from ace_studio.engine.load.tensors import WRAPPINGS, find_state_dicts, read_state_dicts
+from ace_studio.engine.load.torchscript import with_parts_written
 from ace_studio.engine.load.weights import load_weights
-from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-
-
-@dataclass(frozen=True)
-class BuildJob:
-    """What a builder gets. Everything that will run has been trusted by now."""
-
-    path: Path
-    """The model's source."""
-    entry: Reference | None
-    library: CodeLibrary
-    reporter: Reporter
-    entry_word: str = ""
-    """What the recipe says as its entry, for kinds that have a word of their own there."""
-    has_weights: bool = False
-    """Whether weights from another file are put in afterwards."""
-
-
-@dataclass(frozen=True)
-class Built:
-    """A live module, and the examples that came with it."""
-
-    module: nn.Module
-    examples: tuple[Example, ...] = ()
-    files: tuple[Path, ...] = ()
-    """What was read beside the source, for the check at the end that nothing changed."""
 
 
 def build_from_entry(job: BuildJob) -> Built:
@@ -109,17 +83,6 @@ def build_from_exported_program(job: BuildJob) -> Built:
         return _from_program(program)
 
 
-def refuse_torchscript(job: BuildJob) -> Built:
-    """TorchScript has no Python code left to trace."""
-    raise AceError.of(
-        ErrorCode.UNSUPPORTED,
-        f"{job.path.name} is a TorchScript program, which cannot be captured yet",
-        why="it was compiled once already, and neither torch.export nor dynamo can read it",
-        remedy="open the Python code it was made from, with its weights, or a .pt2 from torch.export.save",
-        where=str(job.path),
-    )
-
-
 def refuse_onnx(job: BuildJob) -> Built:
     """ONNX files are looked at only."""
     raise AceError.of(
@@ -169,8 +132,6 @@ def _interpret(value: Any, job: BuildJob, doing: str) -> Built:
         value, examples = value
     if isinstance(value, torch.export.ExportedProgram):
         return _from_program(value)
-    if isinstance(value, torch.jit.ScriptModule):
-        refuse_torchscript(job)
     if not isinstance(value, nn.Module):
         raise _not_a_module(value, doing)
     with job.library.user.guard(doing):
@@ -178,7 +139,9 @@ def _interpret(value: Any, job: BuildJob, doing: str) -> Built:
             examples = list(examples)
         listed = examples if isinstance(examples, list) else [] if examples == () else [examples]
         put_in_eval_mode(value)
-    return Built(value, tuple(Example.of(item) for item in listed))
+        module, reference = with_parts_written(value, job.path)
+        put_in_eval_mode(module)
+    return Built(module, tuple(Example.of(item) for item in listed), reference=reference)
 
 
 def _from_program(program: torch.export.ExportedProgram) -> Built:

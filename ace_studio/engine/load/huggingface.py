@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ace_studio.engine.load.builders import BuildJob, Built
+from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.huggingface_inputs import rows_for
 from ace_studio.engine.load.proposals import examples_of, specs_of

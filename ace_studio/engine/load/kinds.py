@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ace_studio.engine.load import builders
 from ace_studio.engine.load.archive import open_archive
+from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.entries import list_entries, parse_source
 from ace_studio.engine.load.huggingface import build_huggingface, describe_huggingface, read_folder
@@ -25,6 +26,7 @@ from ace_studio.engine.load.pickles import (
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
 from ace_studio.engine.load.stored_tensors import list_tensors_of_file
+from ace_studio.engine.load.torchscript import build_from_torchscript
 
 _MOST_NAMES = 20
 
@@ -49,7 +51,7 @@ class Loader:
     trust: TrustLevel
     suffixes: tuple[str, ...]
     describe: Callable[[Path], Description]
-    build: Callable[[builders.BuildJob], builders.Built]
+    build: Callable[[BuildJob], Built]
     code_files: Callable[[Path], tuple[Path, ...]] = lambda path: (path,)
     """The files that a word of trust is about, where it needs one."""
     has_own_entry: bool = False
@@ -177,8 +179,7 @@ _ROWS = (
         trust=TrustLevel.CODE,
         suffixes=(".pt", ".pth", ".ts", ".jit", ".torchscript"),
         describe=_describe_torchscript,
-        build=builders.refuse_torchscript,
-        is_openable=False,
+        build=build_from_torchscript,
     ),
     Loader(
         name="pt2",

@@ -11,7 +11,7 @@ from typing import Any
 
 from ace_studio.engine.caught import read_caught, read_structure
 from ace_studio.engine.flow import LoadedModel
-from ace_studio.engine.load.builders import BuildJob, Built
+from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.callables import CodeFile, CodeLibrary, Reference, choose_entry, parse_reference
 from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
@@ -87,6 +87,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         sha256=files_sha256(files),
         examples=built.examples,
         files=files,
+        reference=built.reference,
         **functions,
     )
 

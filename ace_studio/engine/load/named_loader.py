@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from ace_studio.engine.load.builders import BuildJob, Built
+from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.named_models import NamedModel, find_model
 from ace_studio.engine.load.proposals import examples_of, specs_of

@@ -16,7 +16,7 @@ import torch
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.environment import choose_device, environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
-from ace_studio.engine.load import files_sha256, inspect_file, load_model, read_tensor
+from ace_studio.engine.load import check_translation, files_sha256, inspect_file, load_model, read_tensor
 from ace_studio.engine.pipeline.candidates import select_targets
 from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compression import CompressionJob, Outcome
@@ -138,10 +138,12 @@ def examples_on(device: torch.device, loaded: LoadedModel, recipe: Recipe, folde
     """The examples that the recipe asks for, and the model, on a device."""
     loaded.module.to(device)
     with torch.no_grad():
-        return tuple(
+        examples = tuple(
             example.map_tensors(lambda leaf: leaf.to(device))
             for example in gather_examples(loaded, recipe, folder, read_tensor=read_tensor)
         )
+        check_translation(loaded, examples)
+    return examples
 
 
 def capture(

@@ -253,10 +253,7 @@ def test_a_program_is_captured_again_and_says_which_size_it_was_exported_for(tmp
     assert caught.value.problem.code is ErrorCode.BAD_INPUT
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_kinds_that_cannot_be_opened_say_so_without_asking_for_trust(tmp_path):
-    torch.jit.trace(Plain(), torch.zeros(1, 2)).save(tmp_path / "m.pt")
-    assert problem_of(tmp_path, "m.pt", trusted=False).code is ErrorCode.UNSUPPORTED
     assert problem_of(tmp_path.parent, tmp_path.name, trusted=False).code is ErrorCode.UNSUPPORTED
 
 
@@ -370,6 +367,7 @@ def test_every_loader_that_opens_is_tried_here():
         "state-dict",
         "pickle-module",
         "pt2",
+        "torchscript",  # in test_torchscript.py
         "huggingface",  # in test_huggingface.py
         "huggingface-code",
         "timm",  # in test_named_models.py

@@ -1,0 +1,213 @@
+"""What the Python written from a TorchScript graph calls: its operators on numbers, lists and tensors alike.
+
+A traced program computes sizes with tensors of no dimensions. Here such a number stays a number, so that a size can
+stay free while the program is traced again.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+DTYPES = {
+    0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16, 6: torch.float32,
+    7: torch.float64, 9: torch.complex64, 10: torch.complex128, 11: torch.bool, 15: torch.bfloat16,
+}  # fmt: skip
+"""TorchScript's number for an element type -> the type."""
+
+
+_whole: Callable[[Any], Any] = torch.sym_int
+_real: Callable[[Any], Any] = torch.sym_float
+
+
+def as_int(value: Any) -> Any:
+    """A whole number of a number or of a tensor with one element; a free size stays free."""
+    if isinstance(value, Tensor):
+        return value.item()
+    return value if isinstance(value, int | torch.SymInt) else _whole(value)
+
+
+def as_float(value: Any) -> Any:
+    """The same as a real number."""
+    return value.item() if isinstance(value, Tensor) else _real(value)
+
+
+def as_bool(value: Any) -> Any:
+    """The same as a truth value."""
+    return value.item() if isinstance(value, Tensor) else bool(value)
+
+
+def as_tensor(value: Any) -> Tensor:
+    """A number where an operator wants a tensor."""
+    return value if isinstance(value, Tensor) else torch.scalar_tensor(value, dtype=_dtype_of(value))
+
+
+def _dtype_of(value: Any) -> torch.dtype:
+    if isinstance(value, bool):
+        return torch.bool
+    return torch.int64 if isinstance(value, int | torch.SymInt) else torch.float32
+
+
+def same(one: Any, other: Any) -> Any:
+    """``==``, also between an element type and TorchScript's number for it."""
+    if isinstance(one, torch.dtype) and isinstance(other, int):
+        return one == DTYPES.get(other)
+    if isinstance(other, torch.dtype) and isinstance(one, int):
+        return other == DTYPES.get(one)
+    return one == other
+
+
+def divide(one: Any, other: Any, rounding: str | None = None) -> Any:
+    """Division of numbers with the rounding of ``torch.div``."""
+    if rounding is None:
+        return one / other
+    return one // other if rounding == "floor" else _whole(one / other)
+
+
+def convolution(source: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -> Tensor:
+    """The general convolution of traced programs as the plain one that it is, so that later stages know it.
+
+    Settings are stride, padding, dilation, transposed, output padding and groups; further ones are about kernels.
+    """
+    stride, padding, dilation, is_transposed, output_padding, groups = settings[:6]
+    dims = weight.dim() - 2
+    if is_transposed:
+        return _TRANSPOSED[dims](source, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _PLAIN[dims](source, weight, bias, stride, padding, dilation, groups)
+
+
+_PLAIN: dict[int, Callable[..., Tensor]] = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
+_TRANSPOSED: dict[int, Callable[..., Tensor]] = {
+    1: functional.conv_transpose1d,
+    2: functional.conv_transpose2d,
+    3: functional.conv_transpose3d,
+}
+
+
+def fail(message: Any, *_: Any) -> None:
+    """The program's own ``raise``. Raises: RuntimeError."""
+    raise RuntimeError(f"the TorchScript program raised: {message}")
+
+
+def make_tensor(value: Any, dtype: Any = None, device: Any = None, *_: Any) -> Tensor:
+    """``torch.tensor``, with TorchScript's number for the type."""
+    return torch.tensor(value, dtype=DTYPES[dtype] if isinstance(dtype, int) else dtype, device=device)
+
+
+def ignore(*_: Any) -> None:
+    """Printing and warning are left out of a graph."""
+
+
+def append(items: list[Any], item: Any) -> list[Any]:
+    """Append in place, as the program means it."""
+    items.append(item)
+    return items
+
+
+def set_item(items: Any, key: Any, item: Any) -> Any:
+    """Set an item in place."""
+    items[key] = item
+    return items
+
+
+def pop(items: list[Any], index: int = -1) -> Any:
+    """Take an item out."""
+    return items.pop(index)
+
+
+def sliced(items: Any, start: int | None = None, stop: int | None = None, step: int = 1) -> Any:
+    """A slice of a list or text; TorchScript writes the largest number for an open end."""
+    return items[slice(start, stop, step)]
+
+
+ON_NUMBERS: dict[str, Callable[..., Any]] = {
+    "add": lambda one, other, alpha=1: one + other * alpha if alpha != 1 else one + other,
+    "sub": lambda one, other, alpha=1: one - other * alpha if alpha != 1 else one - other,
+    "rsub": lambda one, other, alpha=1: other - one * alpha,
+    "mul": operator.mul,
+    "div": divide,
+    "true_divide": operator.truediv,
+    "floordiv": operator.floordiv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "mod": operator.mod,
+    "fmod": math.fmod,
+    "pow": operator.pow,
+    "neg": operator.neg,
+    "abs": abs,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "lt": operator.lt,
+    "le": operator.le,
+    "eq": same,
+    "ne": lambda one, other: not same(one, other),
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "round": round,
+    "sqrt": torch.sym_sqrt if hasattr(torch, "sym_sqrt") else math.sqrt,
+    "log": math.log,
+    "exp": math.exp,
+    "max": max,
+    "min": min,
+    "detach": lambda value: value,
+    "to": lambda value, *_, **__: value,
+    "contiguous": lambda value, *_, **__: value,
+    "__not__": operator.not_,
+    "logical_not": operator.not_,
+    "__and__": lambda one, other: one and other,
+    "__or__": lambda one, other: one or other,
+    "__xor__": operator.xor,
+    "__is__": operator.is_,
+    "__isnot__": operator.is_not,
+    "__getitem__": lambda items, key: items[key],
+    "__contains__": lambda items, item: item in items,
+    "len": len,
+    "Int": as_int,
+    "IntImplicit": as_int,
+    "Float": as_float,
+    "FloatImplicit": as_float,
+    "Bool": as_bool,
+    "ScalarImplicit": as_int,
+    "append": append,
+    "extend": lambda items, more: items.extend(more),
+    "insert": lambda items, index, item: items.insert(index, item),
+    "pop": pop,
+    "_set_item": set_item,
+    "reverse": lambda items: items.reverse(),
+    "list": list,
+    "copy": lambda items: items.copy(),
+    "keys": lambda table: list(table.keys()),
+    "values": lambda table: list(table.values()),
+    "items": lambda table: list(table.items()),
+    "get": lambda table, key, default=None: table.get(key, default),
+    "slice": sliced,
+    "size": lambda value, *dim: value.size(*dim) if dim else list(value.size()),
+    "dim": lambda value: value.dim(),
+    "is_floating_point": lambda value: value.is_floating_point(),
+    "format": lambda text, *values: text.format(*values),
+    "str": str,
+    "join": lambda text, items: text.join(items),
+    "warn": ignore,
+    "_unwrap_optional": lambda value: value,
+    "tensor": make_tensor,
+}
+"""Operator -> what it does to numbers, texts, lists and tables; tensors go to torch's own operator, if it takes one."""
+
+ALWAYS_HERE = frozenset(
+    {"size", "dim", "len", "__is__", "__isnot__", "Int", "IntImplicit", "Float", "FloatImplicit", "Bool", "tensor"}
+    | {"ScalarImplicit", "__getitem__", "append", "warn", "format", "_unwrap_optional", "is_floating_point", "list"}
+)
+"""Operators that are never torch's, whatever they are given."""
+
+
+def call(name: str, overload: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator that takes numbers or tensors: torch's if one of the arguments is a tensor."""
+    if any(isinstance(value, Tensor) for value in args):
+        return overload(*args, **kwargs)
+    return ON_NUMBERS[name](*args, **kwargs)
