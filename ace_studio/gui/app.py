@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -63,6 +64,8 @@ class Studio:
         self.session.subscribe(self._ask_environment)
         self._environment_asked = 0
         self._preload = Preload(self.window)
+        # What was imported stays for good: looking through all of it again and again would stop the window for 50 ms.
+        self._preload.finished.connect(gc.freeze)
 
     def _apply(self, event: AnyEvent) -> None:
         self.session.apply(event)

@@ -60,8 +60,12 @@ class PanelSlot(QWidget):
             return
         if not self.isVisible():
             self._stale |= parts
-        elif parts & self.panel.shows:
+        elif self.wants(parts):
             self._guarded(lambda: self._update(document))
+
+    def wants(self, parts: frozenset[Part]) -> bool:
+        """Whether these changes are shown now by work of the panel."""
+        return self.panel is not None and self.isVisible() and bool(parts & self.panel.shows)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
         """Make the panel, or catch up.
@@ -118,6 +122,7 @@ class Workbench(QWidget):
     def __init__(self, session: Session, theme: Theme) -> None:
         """Make the places of all panels, and the panels that are seen first."""
         super().__init__()
+        self._session = session
         self._slots: dict[str, PanelSlot] = {row.id: PanelSlot(row, session, theme) for row in (*PANELS, _GRAPH)}
         for slot in self._slots.values():
             slot.failed.connect(session.report)
@@ -127,6 +132,9 @@ class Workbench(QWidget):
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)
         self._is_laid_out = False
+        self._waiting: dict[PanelSlot, frozenset[Part]] = {}
+        self._next_turn = QTimer(self, singleShot=True, interval=0)
+        self._next_turn.timeout.connect(self._refresh_next)
         self._assemble()
 
     def _tab_widget(self, place: Place) -> QTabWidget:
@@ -182,15 +190,31 @@ class Workbench(QWidget):
     # --- the document ---
 
     def refresh(self, document: Document, parts: frozenset[Part]) -> None:
-        """Pass changes on to the panels, and keep the numbers on the tabs right."""
-        for slot in self._slots.values():
-            slot.refresh(document, parts)
+        """Pass changes on to the panels, and keep the numbers on the tabs right.
+
+        Each panel that has work to do gets a turn of the event loop of its own, the graph first: what a large graph
+        costs them together would stop the window for longer than anybody should notice.
+        """
+        for slot in (self._slots["graph"], *self._slots.values()):
+            if slot in self._waiting or slot.wants(parts):
+                self._waiting[slot] = self._waiting.get(slot, frozenset()) | parts
+            else:
+                slot.refresh(document, parts)
+        self._refresh_next()
         for tabs in self._tabs.values():
             for at in range(tabs.count()):
                 page = tabs.widget(at)
                 if isinstance(page, PanelSlot) and page.row.count is not None:
                     count = page.row.count(document)
                     tabs.setTabText(at, f"{page.row.title} ({count})" if count else page.row.title)
+
+    def _refresh_next(self) -> None:
+        """The panel that has waited longest; then the next, after what the user did meanwhile."""
+        if self._waiting:
+            slot = next(iter(self._waiting))
+            slot.refresh(self._session.document, self._waiting.pop(slot))
+        if self._waiting:
+            self._next_turn.start()
 
     # --- getting around ---
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QFileDialog, QLabel
 
@@ -16,8 +16,9 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed, LogLine, ModelCaptured, RunRequest, TraceRequest, WorkerLost
 from ace_studio.records.places import example_recipe
 from ace_studio.records.plan import Precision
-from ace_studio.records.results import GraphBreak
+from ace_studio.records.results import CaptureReport, GraphBreak
 from ace_studio.session.document import EngineState
+from tests.gui.graph_tables import layered_table
 
 
 def test_an_empty_window_offers_to_open_something_and_no_verb_that_needs_a_model(desk):
@@ -236,6 +237,24 @@ def test_opening_something_else_offers_the_unsaved_choices_again(desk):
     desk.window.bars._restore()
     desk.settle()
     assert desk.document.recipe.plan.default is Precision.FP16
+
+
+def test_panels_take_turns_when_a_graph_arrives_so_that_the_window_answers_between_them(desk):
+    desk.captured(layered_table(50), CaptureReport(rung="export", ops=150, seconds=1.0))
+    ops = desk.panel("ops")
+    modules = desk.panel("modules")
+    turns = []
+    QTimer.singleShot(0, lambda: turns.append("somebody else"))
+    for name, panel in (("ops", ops), ("modules", modules), ("graph", desk.window.workbench.panel("graph"))):
+        show = panel.update_from
+        panel.update_from = lambda document, name=name, show=show: (turns.append(name), show(document))
+    desk.session.select([desk.document.graph.op_id[5]])
+    desk.window._refresh()
+    assert turns == ["graph"]
+    desk.settle()
+    assert set(turns) == {"graph", "ops", "modules", "somebody else"}
+    assert turns.index("somebody else") < len(turns) - 1
+    assert ops.table.selectionModel().selectedRows()
 
 
 def test_a_flood_of_log_lines_is_shown_without_a_repaint_per_line(desk):

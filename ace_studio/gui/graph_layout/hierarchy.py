@@ -167,8 +167,11 @@ def _plant(table: GraphTable, pieces: Sequence[PieceReport]) -> _Tree:
             return block
         parts = path.split(".")
         if not path:
-            name = pieces[piece].name if piece < len(pieces) else f"p{piece}"
-            block = tree.add(name=name, path=name, module_type="", piece=piece)
+            about = pieces[piece] if piece < len(pieces) else None
+            name = about.name if about else f"p{piece}"
+            module = about.module if about else ""
+            title = f"{name}{NAME_GAP}{module}" if module else name
+            block = tree.add(name=title, path=name, module_type=types.get(module, ""), piece=piece)
             tree.children[0].append(-1 - block)
         elif len(parts) > MAX_DEPTH:
             block = block_of(piece, ".".join(parts[:MAX_DEPTH]))
@@ -242,11 +245,15 @@ def _tidy_children(tree: _Tree, block: int, row_names: list[str]) -> None:
 
 
 def _name_after_content(tree: _Tree, piece: int) -> None:
-    """A piece whose only content is a module takes its content and says its name; it stays a block of its own."""
+    """A piece whose only content is a module takes its content, and its name if it has none of its own.
+
+    It stays a block of its own.
+    """
     inner = tree.children[piece]
     if len(inner) == 1 and inner[0] < 0:
         only = -1 - inner[0]
-        tree.names[piece] = f"{tree.names[piece]}{NAME_GAP}{tree.names[only]}"
+        if NAME_GAP not in tree.names[piece]:
+            tree.names[piece] = f"{tree.names[piece]}{NAME_GAP}{tree.names[only]}"
         tree.types[piece] = tree.types[only]
         tree.children[piece] = tree.children[only]
 

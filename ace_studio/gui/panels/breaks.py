@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from ace_studio.gui.break_list.entries import Entry, chosen_entry, entries, fixes_of, ops_of_piece, sentence
@@ -14,7 +14,7 @@ from ace_studio.gui.table_model import Column, ColumnsModel
 from ace_studio.gui.tables import plain_table, set_widths
 from ace_studio.gui.theme import Colours, Theme, monospace
 from ace_studio.gui.widgets import GAP, MARGIN, EmptyState, button, clear_layout, column, label, row, scrolling
-from ace_studio.records.fixes import FixReport
+from ace_studio.records.fixes import FixReport, FixStatus
 from ace_studio.session.document import Document, Part, Verb
 from ace_studio.session.session import Session
 
@@ -55,6 +55,7 @@ class BreaksPanel(Panel):
         self._entries: tuple[Entry, ...] = ()
         self._entry: Entry | None = None
         self._shown: tuple[object, ...] = ()
+        self._had_fixes = False
         self.model = ColumnsModel(self)
         self.table = plain_table(self.model, "Places where capture stops")
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
@@ -192,12 +193,25 @@ class BreaksPanel(Panel):
         in_graph = entry.seam is not None or entry.piece is not None
         self.graph_button.setVisible(in_graph)
         self.graph_button.setToolTip("Zoom to it (double-click in the list)")
-        self._fill_fixes(fixes)
+        self._fill_fixes(fixes, are_new=not is_other and not self._had_fixes)
+        self._had_fixes = bool(fixes)
 
-    def _fill_fixes(self, fixes: tuple[FixReport, ...]) -> None:
+    def _fill_fixes(self, fixes: tuple[FixReport, ...], *, are_new: bool) -> None:
         clear_layout(self._fixes)
-        for fix in sorted(fixes, key=lambda one: _ORDER.index(one.status)):
-            self._fixes.addWidget(FixCard(fix, self.session, self.theme))
+        cards = [FixCard(fix, self.session, self.theme) for fix in sorted(fixes, key=lambda one: _RANK[one.status])]
+        for card in cards:
+            self._fixes.addWidget(card)
+        if cards and are_new:
+            # What somebody just asked for should not have to be looked for. Laid out first, then scrolled to.
+            QTimer.singleShot(0, self, lambda: self._scroll_to(cards[0]))
+
+    def _scroll_to(self, card: FixCard) -> None:
+        if card is self._first_card():
+            self._detail.verticalScrollBar().setValue(max(0, card.y() - 2 * MARGIN))
+
+    def _first_card(self) -> object:
+        item = self._fixes.itemAt(0)
+        return item.widget() if item is not None else None
 
     def _show_starting(self, document: Document) -> None:
         """What can be tried now, or why it cannot."""
@@ -278,5 +292,5 @@ def _readable(text: QLabel) -> QLabel:
     return text
 
 
-_ORDER = ("green", "wrong", "failed", "no-effect")
+_RANK = {FixStatus.GREEN: 0, FixStatus.WRONG: 1, FixStatus.FAILED: 2, FixStatus.NO_EFFECT: 3}
 """What works comes first."""
