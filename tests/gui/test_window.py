@@ -251,8 +251,7 @@ def test_panels_take_turns_when_a_graph_arrives_so_that_the_window_answers_betwe
     desk.session.select([desk.document.graph.op_id[5]])
     desk.window._refresh()
     assert turns == ["graph"]
-    desk.settle()
-    assert set(turns) == {"graph", "ops", "modules", "somebody else"}
+    desk.bot.waitUntil(lambda: set(turns) == {"graph", "ops", "modules", "somebody else"})
     assert turns.index("somebody else") < len(turns) - 1
     assert ops.table.selectionModel().selectedRows()
 
