@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,7 +82,9 @@ class FixCheck:
         for number, one in enumerate(inputs, start=1):
             self.reporter.check()
             try:
-                actual = run(one.example)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of code that we changed; nobody could act on them
+                    actual = run(one.example)
             except Exception as error:  # noqa: BLE001 - code that we changed may raise anything; that is the verdict
                 return Verdict(number, f"on {one.label} it raises {_short(error)}", has_raised=True, details=str(error))
             if text := difference(one.expected, actual):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,37 +33,27 @@ from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialM
 from ace_studio.engine.load import changed_source
 from ace_studio.engine.pieces.run_pieces import HostedPiece, PieceRunner
 from ace_studio.engine.pipeline.fix_check import FixCheck, Verdict, copy_state
+from ace_studio.engine.pipeline.fix_outcomes import (
+    Attempt,
+    as_attempt,
+    cannot,
+    failed,
+    is_better,
+    is_whole,
+    not_captured,
+    renamed,
+    with_values,
+    wrong_report,
+)
 from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.records.errors import AceError, ErrorCode, Problem
-from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.fixes import FixKind, FixReport, FixStatus
 from ace_studio.records.messages import Event, LogLine, Phase, Progress, RungTried
 from ace_studio.records.recipe import CaptureControl, Recipe
-from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus
+from ace_studio.records.results import RungOutcome
 
 LEAST_LIMIT_S = 60.0
 """A rung of a try may take this long at least, and else four times what the slowest one took before."""
-KEPT_SHARE = 0.9
-"""Fewer breaks are an improvement only if at least this share of the captured ops is still captured."""
-_ONE_SHAPE = (
-    "A graph has one shape per result: let both sides of the model give the same (torch.zeros_like of the other "
-    "result, for example), or leave the branch to a capture in pieces."
-)
-_PLACE = re.compile(r"^(.+):(\d+)(?:, .*)?$")
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One capture, as far as it came."""
-
-    outcome: CaptureOutcome
-    places: tuple[tuple[str, int], ...]
-    """File and line of everything that stopped it."""
-    captured: Any = None
-    problem: Problem | None = None
-    """The headline if nothing was captured."""
-    wrong: frozenset[str] = frozenset()
-    """Rungs that made a graph which is not equal to the model."""
-    slowest_s: float = 0.0
 
 
 @dataclass
@@ -90,11 +79,16 @@ class FixBench:
             self.check = FixCheck.of(self.loaded.module, self.examples, self.reporter)
 
     def run(self, file: str, line: int) -> Iterator[FixReport]:
-        """Try what fits one place; without a file, what fits any place where capture stops."""
+        """Try what fits one place; without a file, what fits any place where capture stops.
+
+        Raises: AceError with what stops the capture if nothing at all is captured and nothing is known to try.
+        """
         stops = () if is_whole(self.before.outcome) else self.before.places
         wanted = [(file, line)] if file else list(stops)
         spots = [Spot.of(str((self.folder / name).absolute()), number, self.loaded.module) for name, number in wanted]
         found = [candidate for spot in spots for candidate in candidates(spot) if self._is_worth_a_try(candidate)]
+        if not found and self.before.problem is not None:
+            raise AceError(self.before.problem)
         for number, candidate in enumerate(found):
             self.reporter.phase(Phase.FIX, candidate.title)
             self.reporter.advance(number / len(found), _short_title(candidate))
@@ -127,9 +121,9 @@ class FixBench:
         except Cancelled:
             raise
         except CannotRewriteError as error:
-            report = _failed(report, _cannot(candidate, str(error)))
+            report = failed(report, cannot(candidate, str(error)))
         except AceError as error:
-            report = _failed(report, error.problem)
+            report = failed(report, error.problem)
         return msgspec.structs.replace(report, seconds=time.monotonic() - started)
 
     def _judged(self, candidate: Candidate, report: FixReport) -> FixReport:
@@ -138,13 +132,13 @@ class FixBench:
         if is_whole(self.before.outcome):
             note = f"Nothing to gain: {self.before.outcome.rung} captures the whole graph without it. {candidate.note}"
             patch = self._patch(candidate, candidate.text) if candidate.text else ""
-            return _with(report, status=FixStatus.NO_EFFECT, note=note.strip(), patch=patch)
+            return with_values(report, status=FixStatus.NO_EFFECT, note=note.strip(), patch=patch)
         if candidate.control is not None:
             return self._with_control(candidate, candidate.control, report)
         text = self._text(candidate)
-        report = _with(report, patch=self._patch(candidate, text))
+        report = with_values(report, patch=self._patch(candidate, text))
         with self._copy(candidate, text) as (copy, loaded):
-            return _renamed(self._with_change(candidate, loaded, report), copy, candidate.file)
+            return renamed(self._with_change(candidate, loaded, report), copy, candidate.file)
 
     def _with_control(self, candidate: Candidate, control: CaptureControl, report: FixReport) -> FixReport:
         concerned = CONTROL_ROWS[control.treat_as].rungs
@@ -162,34 +156,34 @@ class FixBench:
             inputs = [one for one in inputs if not one.has_other_integers]
         verdict = self.check.compare(EagerRun.of(loaded.module).output, inputs)
         if verdict.difference:
-            return _wrong(report, "The changed code does not compute what the model computes", verdict)
+            return wrong_report(report, "The changed code does not compute what the model computes", verdict)
         if len(inputs) < len(self.check.inputs):
             others = [one for one in self.check.inputs if one.has_other_integers]
             if self.check.compare(EagerRun.of(loaded.module).output, others).difference:
                 note = "With other whole numbers in the inputs (lengths, ids, steps) the model gives another result."
-                report = _with(report, note=f"{report.note} {note}".strip())
+                report = with_values(report, note=f"{report.note} {note}".strip())
         return self._captured(candidate, loaded, self.recipe, report)
 
     def _captured(self, candidate: Candidate, loaded: LoadedModel, recipe: Recipe, report: FixReport) -> FixReport:
         after = self._attempt(loaded, recipe, _short_title(candidate))
-        report = _with(report, after=after.outcome)
+        report = with_values(report, after=after.outcome)
         if after.wrong - self.before.wrong and not is_whole(after.outcome) and after.problem is not None:
-            return _with(report, status=FixStatus.WRONG, problem=after.problem)
+            return with_values(report, status=FixStatus.WRONG, problem=after.problem)
         if after.captured is None:
             is_there = (candidate.file, candidate.line) in after.places
             status = FixStatus.NO_EFFECT if is_there else FixStatus.FAILED
-            return _with(report, status=status, problem=after.problem)
+            return with_values(report, status=status, problem=after.problem)
         verdict = self._compare_graph(after.captured)
-        report = _with(report, inputs_compared=verdict.compared)
+        report = with_values(report, inputs_compared=verdict.compared)
         if verdict.difference:
-            return _wrong(report, "The graph does not compute what the model computes", verdict)
+            return wrong_report(report, "The graph does not compute what the model computes", verdict)
         if not is_better(self.before.outcome, after.outcome):
-            return _with(report, status=FixStatus.NO_EFFECT)
+            return with_values(report, status=FixStatus.NO_EFFECT)
         more = after.outcome.ops_left_eager - self.before.outcome.ops_left_eager
         note = (
             f"{report.note} {more} more ops are left eager." if self.before.outcome.rung and more > 0 else report.note
         )
-        return _with(report, status=FixStatus.GREEN, note=note)
+        return with_values(report, status=FixStatus.GREEN, note=note)
 
     def _compare_graph(self, captured: CapturedModel | PartialModel) -> Verdict:
         """Compare the graph with the model as it was: on all inputs, and at the sizes that the proof made up."""
@@ -254,8 +248,8 @@ class FixBench:
         except Cancelled:
             raise
         except AceError as error:
-            return _not_captured(error.problems, rungs)
-        return _as_attempt(captured, report, rungs)
+            return not_captured(error.problems, rungs)
+        return as_attempt(captured, report, rungs)
 
     def _quiet(self, title: str, rungs: list[RungOutcome]) -> Reporter:
         """A reporter whose progress is a detail of ours; outcomes of rungs go into ``rungs``."""
@@ -301,118 +295,3 @@ def _is_cancelled(reporter: Reporter) -> bool:
 
 def _short_title(candidate: Candidate) -> str:
     return candidate.title.partition(":")[0]
-
-
-# --- outcomes ---
-
-
-def is_whole(outcome: CaptureOutcome) -> bool:
-    """Whether it is one graph."""
-    return outcome.rung not in ("", "partial")
-
-
-def is_better(before: CaptureOutcome, after: CaptureOutcome) -> bool:
-    """Whether more was captured than before: all instead of parts, parts instead of nothing, or larger parts."""
-    if is_whole(before) or not after.rung:
-        return False
-    if is_whole(after) or not before.rung:
-        return True
-    if after.breaks < before.breaks:
-        return after.ops >= KEPT_SHARE * before.ops
-    return after.breaks == before.breaks and after.ops_left_eager < before.ops_left_eager
-
-
-def places_of(problems: Sequence[Problem], report: CaptureReport | None = None) -> tuple[tuple[str, int], ...]:
-    """File and line of everything that stops a capture: its breaks, or what the rungs' problems name."""
-    found = [(one.file, one.line) for one in report.graph_breaks if one.file] if report is not None else []
-    if not found:
-        named = (_PLACE.match(problem.where) for problem in problems)
-        found = [(match[1], int(match[2])) for match in named if match]
-    return tuple(dict.fromkeys(found))
-
-
-def _not_captured(problems: Sequence[Problem], rungs: Sequence[RungOutcome]) -> Attempt:
-    places = places_of(problems)
-    return Attempt(
-        CaptureOutcome(breaks=len(places)),
-        places,
-        problem=problems[0],
-        wrong=_wrong_rungs(rungs),
-        slowest_s=max((one.seconds for one in rungs), default=0.0),
-    )
-
-
-def _as_attempt(captured: Any, report: CaptureReport, rungs: Sequence[RungOutcome]) -> Attempt:
-    outcome = CaptureOutcome(
-        rung=report.rung,
-        breaks=len(report.graph_breaks),
-        ops=report.ops,
-        ops_left_eager=report.ops_left_eager,
-    )
-    wrong = next((one.error for one in report.rungs if one.status is RungStatus.WRONG), None)
-    errors = [one.error for one in report.rungs if one.error is not None]
-    return Attempt(
-        outcome,
-        places_of(errors, report),
-        captured=captured,
-        problem=wrong,
-        wrong=_wrong_rungs(report.rungs),
-        slowest_s=max((one.seconds for one in rungs), default=0.0),
-    )
-
-
-def _wrong_rungs(rungs: Sequence[RungOutcome]) -> frozenset[str]:
-    return frozenset(one.name for one in rungs if one.status is RungStatus.WRONG)
-
-
-# --- reports ---
-
-
-def _with(report: FixReport, **values: Any) -> FixReport:
-    return msgspec.structs.replace(report, **values)
-
-
-def _failed(report: FixReport, problem: Problem) -> FixReport:
-    return _with(report, status=FixStatus.FAILED, problem=problem)
-
-
-def _wrong(report: FixReport, what: str, verdict: Verdict) -> FixReport:
-    why, remedy = verdict.difference, "Take another fix, or change the code by hand so that it is equal for all values."
-    if verdict.has_raised and report.kind is FixKind.COND:
-        why += "; torch.cond wants results of one structure, shape and type from both sides"
-        remedy = _ONE_SHAPE
-    elif "has the shape" in verdict.difference and report.kind is FixKind.WHERE:
-        why += "; the sides give results of different shapes, and torch.where gives the larger one for both"
-        remedy = _ONE_SHAPE
-    problem = Problem(
-        code=ErrorCode.NOT_CAPTURED if verdict.has_raised else ErrorCode.WRONG_CAPTURE,
-        what="The changed code cannot be run" if verdict.has_raised else what,
-        why=why,
-        remedy=remedy,
-        where=f"{report.file}:{report.line}",
-        details=verdict.details,
-    )
-    status = FixStatus.FAILED if verdict.has_raised else FixStatus.WRONG
-    return _with(report, status=status, problem=problem, inputs_compared=verdict.compared)
-
-
-def _cannot(candidate: Candidate, why: str) -> Problem:
-    return Problem(
-        code=ErrorCode.UNSUPPORTED,
-        what=f"This cannot be done here: {candidate.title}",
-        why=why,
-        remedy="Take another fix, or change the code by hand.",
-        where=f"{candidate.file}:{candidate.line}",
-    )
-
-
-def _renamed(report: FixReport, copy: Path, file: str) -> FixReport:
-    """The report with the user's file named where the tracer named the copy."""
-    if report.problem is None:
-        return report
-    changed = f"{file} (changed)"
-    texts = {
-        name: getattr(report.problem, name).replace(str(copy), file) for name in ("what", "why", "remedy", "details")
-    }
-    where = report.problem.where.replace(str(copy), changed)
-    return _with(report, problem=msgspec.structs.replace(report.problem, where=where, **texts))

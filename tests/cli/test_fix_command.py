@@ -1,0 +1,137 @@
+"""``fix``: what is asked of the engine, what is shown, and what is written only if it is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ace_studio.cli import follow, run_command
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
+from ace_studio.records.messages import FixRequest, FixTried, JobFailed, JobFinished
+from ace_studio.records.recipe import CaptureControl, ControlKind
+from ace_studio.records.recipe_file import read_recipe
+
+SOURCE = "a = 1\nif a:\n    b = 2\n"
+PATCH = "--- net.py\n+++ net.py\n@@ -1,3 +1,3 @@\n a = 1\n-if a:\n+if True:\n     b = 2\n"
+CONTROL = CaptureControl(function="net:magic", treat_as=ControlKind.NONSTRICT_TRACE)
+WHOLE, PARTS = CaptureOutcome(rung="export", ops=9), CaptureOutcome(rung="partial", breaks=2, ops=5)
+
+
+class Engine:
+    """Answers with what a test puts into it, and keeps the requests."""
+
+    def __init__(self) -> None:
+        self.requests: list[FixRequest] = []
+        self.fixes: list[FixReport] = []
+        self.problem: Problem | None = None
+
+    def run(self, request):
+        self.requests.append(request)
+        for fix in self.fixes:
+            yield FixTried(job=request.job, fix=fix)
+        yield JobFailed(job=request.job, problems=(self.problem,)) if self.problem else JobFinished(job=request.job)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    found = Engine()
+    monkeypatch.setattr(follow, "WorkerExecutor", lambda: found)
+    return found
+
+
+@pytest.fixture
+def recipe(tmp_path) -> Path:
+    (tmp_path / "net.py").write_text(SOURCE)
+    path = tmp_path / "recipe.toml"
+    path.write_text('# mine\nformat = 1\n[model]\nsource = "net.py"  # here\n')
+    return path
+
+
+def fix(recipe: Path, status: FixStatus, **values) -> FixReport:
+    given = {"kind": FixKind.WHERE, "title": "use torch.where", "file": str(recipe.parent / "net.py"), "line": 2}
+    given |= {"before": PARTS, "after": WHOLE if status is FixStatus.GREEN else CaptureOutcome()} | values
+    return FixReport(status=status, **given)
+
+
+def control_fix(recipe: Path, status: FixStatus = FixStatus.GREEN) -> FixReport:
+    return fix(recipe, status, kind=FixKind.NONSTRICT_TRACE, title="mark magic", control=CONTROL)
+
+
+def test_every_place_is_asked_for_and_nothing_is_written_by_default(recipe, engine, capsys):
+    wrong = Problem(code=ErrorCode.WRONG_CAPTURE, what="It differs", why="on example 1")
+    engine.fixes = [
+        fix(recipe, FixStatus.WRONG, problem=wrong),
+        control_fix(recipe),
+        fix(recipe, FixStatus.GREEN, patch=PATCH),
+    ]
+    before = {path.name: path.read_bytes() for path in recipe.parent.iterdir()}
+    assert run_command(["fix", str(recipe), "--trust"]) == 0
+    assert {path.name: path.read_bytes() for path in recipe.parent.iterdir()} == before
+    (request,) = engine.requests
+    assert (request.file, request.line, request.trust_all) == ("", 0, True)
+    shown = capsys.readouterr().out
+    assert shown.index("mark magic") < shown.index("wrong")  # green ones first
+    assert "partial, 2 breaks -> export" in shown and "+if True:" in shown and "It differs (on example 1)" in shown
+
+
+def test_a_place_is_looked_for_here_and_beside_the_recipe(recipe, engine):
+    run_command(["fix", str(recipe), "--at", "net.py:2"])
+    assert (engine.requests[0].file, engine.requests[0].line) == (str(recipe.parent / "net.py"), 2)
+
+
+@pytest.mark.parametrize(("at", "code"), [("net.py", 2), ("other.py:3", 2)])
+def test_a_place_that_makes_no_sense_is_a_mistake_of_usage(recipe, engine, at, code):
+    assert run_command(["fix", str(recipe), "--at", at]) == code
+    assert engine.requests == []
+
+
+def test_green_controls_go_into_the_recipe_when_asked_for(recipe, engine, capsys):
+    engine.fixes = [control_fix(recipe, FixStatus.NO_EFFECT), fix(recipe, FixStatus.GREEN, patch=PATCH)]
+    assert run_command(["fix", str(recipe), "--apply-controls"]) == 0
+    assert read_recipe(recipe).capture.controls == ()
+    engine.fixes = [control_fix(recipe)]
+    assert run_command(["fix", str(recipe), "--apply-controls"]) == 0
+    assert read_recipe(recipe).capture.controls == (CONTROL,)
+    assert recipe.read_text().startswith('# mine\nformat = 1\n[model]\nsource = "net.py"  # here\n')
+    assert "In the recipe now: net:magic as nonstrict_trace" in capsys.readouterr().out
+
+
+def test_a_model_without_a_recipe_has_no_place_for_controls(recipe, engine):
+    assert run_command(["fix", str(recipe.parent / "net.py"), "--apply-controls"]) == 2
+    assert engine.requests == []
+
+
+def test_the_patch_is_saved_and_the_source_is_written_only_when_asked_for(recipe, engine, tmp_path):
+    engine.fixes = [fix(recipe, FixStatus.GREEN, patch=PATCH)]
+    saved, source = tmp_path / "a.patch", recipe.parent / "net.py"
+    assert run_command(["fix", str(recipe), "--save-patch", str(saved)]) == 0
+    assert saved.read_text() == PATCH and source.read_text() == SOURCE
+    assert run_command(["fix", str(recipe), "--write-source"]) == 0
+    assert source.read_text() == SOURCE.replace("if a:", "if True:")
+    assert (recipe.parent / "net.py.bak").read_text() == SOURCE
+    assert run_command(["fix", str(recipe), "--write-source"]) == 2  # it does not fit any more
+    assert source.read_text() == SOURCE.replace("if a:", "if True:")
+
+
+def test_no_green_fix_is_a_model_that_could_not_be_captured(recipe, engine, capsys):
+    engine.fixes = [control_fix(recipe, FixStatus.FAILED)]
+    assert run_command(["fix", str(recipe), "--json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert (document["format"], document["status"]) == (1, "no-fix")
+    assert document["fixes"][0]["control"] == {"function": "net:magic", "as": "nonstrict_trace"}
+
+
+def test_nothing_to_fix_is_done(recipe, engine, capsys):
+    assert run_command(["fix", str(recipe)]) == 0
+    assert "Nothing was tried" in capsys.readouterr().out
+
+
+def test_problems_of_the_job_end_the_command_as_everywhere(recipe, engine):
+    engine.problem = Problem(code=ErrorCode.UNTRUSTED, what="Not trusted")
+    assert run_command(["fix", str(recipe)]) == 5
