@@ -34,6 +34,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ["OMP_NUM_THREADS"] = "1"  # torch, OpenMP kernels and the processes that tests start
 os.environ["NNCF_CI"] = "1"  # no telemetry
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["ACE_STUDIO_CACHE"] = "off"  # no test may depend on what another one captured
 os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
 
 

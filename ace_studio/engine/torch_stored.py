@@ -1,0 +1,38 @@
+"""torch's private way to write a captured graph down and read it again; a part of what `torch_compat` is for.
+
+``torch.export.save`` is not used, because it writes every weight, and pickles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+from torch.export import ExportedProgram
+
+
+def program_to_json(program: ExportedProgram) -> bytes:
+    """The graph of a program without any tensor in it. Raises whatever torch does for what it cannot write."""
+    from torch._export.serde import serialize as serde  # noqa: PLC0415 - takes long to load, and is not always needed
+
+    written = serde.ExportedProgramSerializer().serialize(
+        program, serialize_state_dict=False, serialize_constants=False, serialize_example_inputs=False
+    )
+    return serde._to_json_bytes(written.exported_program)
+
+
+def program_from_json(
+    content: bytes, *, state: Mapping[str, Tensor], constants: Mapping[str, Tensor], example: Any
+) -> ExportedProgram:
+    """The program of `program_to_json` over tensors that are given. Raises whatever torch does for what is damaged.
+
+    Its expressions are evaluated as Python: the caller must have checked them.
+    """
+    from torch._export.serde import serialize as serde  # noqa: PLC0415 - as above
+
+    private: Any = serde
+    stored = private._bytes_to_dataclass(private.ExportedProgram, content)
+    program = serde.ExportedProgramDeserializer().deserialize(stored, dict(state), dict(constants), example)
+    program.graph.output_node().meta.pop("val", None)  # a traced graph has none there
+    return program
