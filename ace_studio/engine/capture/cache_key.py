@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import platform
@@ -16,7 +17,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-import ace_studio
 from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.shapes.leaves import structure
@@ -36,7 +36,7 @@ def cache_key(loaded: LoadedModel, examples: Sequence[Example], *, fingerprint: 
     Not the numbers in weights and examples: a graph does not hold them, and `content_digest` tells when they changed.
     """
     digest = hashlib.sha256(f"{FORMAT} {fingerprint} {loaded.source}".encode("utf-8", "surrogateescape"))
-    for text in (ace_studio.__version__, platform.python_version(), _structure_of(loaded.module)):
+    for text in (_own_code(), platform.python_version(), _structure_of(loaded.module)):
         digest.update(text.encode("utf-8", "surrogateescape"))
     for line in (*_code_lines(loaded.module), *_example_lines(examples)):
         digest.update(f"\n{line}".encode("utf-8", "surrogateescape"))
@@ -79,6 +79,16 @@ def file_digest(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         return ""
+
+
+@functools.cache
+def _own_code() -> str:
+    """Digest of this program's engine, which is more telling than its version while it is being worked on."""
+    engine = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for path in sorted([*engine.glob("*.py"), *engine.glob("capture/**/*.py"), *engine.glob("shapes/*.py")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _structure_of(module: nn.Module) -> str:
