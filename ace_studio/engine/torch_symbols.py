@@ -9,7 +9,7 @@ free symbols and comparisons of such expressions, some of them thousands of part
 for long expressions (no compiler can bind those), answering questions by the traced size (a graph that assumes what
 nobody wrote down), caches around sympy (the trees themselves are what is large) and comparing static graphs at two
 sizes (two traces, and a guess). What is done instead changes no meaning: every expression is written in its shortest
-form as it arises (`size_rules`), so there is nothing long to ask about, and fewer questions become conditions.
+form as it arises (`short_forms`), so there is nothing long to ask about, and fewer questions become conditions.
 
 The same arithmetic stands in the graph as nodes (``truediv``, ``math.ceil``, ``sym_max``). They are rewritten by the
 short forms, over whole numbers only, so that targets which trace the graph again are fast as well, and so that the
@@ -32,7 +32,7 @@ from torch import Tensor, fx
 from torch.export import ExportedProgram
 
 if TYPE_CHECKING:
-    from ace_studio.engine.size_rules import SizeRules
+    from ace_studio.engine.short_forms import ShortForms
 
 _SYMBOLIC_NUMBER = "fx.experimental.sym_node", "SymNode"
 _WHOLE_DIVISION = "utils._sympy.functions", "FloorDiv"
@@ -48,7 +48,7 @@ def short_sizes() -> Iterator[None]:
         yield
         return
     original = node_type.__init__
-    known: dict[int, tuple[Any, SizeRules]] = {}
+    known: dict[int, tuple[Any, ShortForms]] = {}
 
     def initialize(self: Any, expr: Any, shape_env: Any, *args: Any, **kwargs: Any) -> None:
         if shape_env is None or not getattr(expr, "args", ()):
@@ -56,7 +56,7 @@ def short_sizes() -> Iterator[None]:
             return
         found = known.get(id(shape_env))
         if found is None:  # the environment is kept with its rules, so that its id stays its own
-            found = known[id(shape_env)] = shape_env, size_rules(shape_env)
+            found = known[id(shape_env)] = shape_env, short_forms(shape_env)
         short = found[1].short(expr)
         original(self, short, shape_env, *args, **kwargs)
         if short is not expr:
@@ -82,9 +82,9 @@ def _floor_div() -> Any:
     return _private(*_WHOLE_DIVISION)
 
 
-def size_rules(environment: Any) -> SizeRules:
+def short_forms(environment: Any) -> ShortForms:
     """The rules for the symbols of one trace, unbounded where torch keeps no ranges. Needs torch's ``FloorDiv``."""
-    from ace_studio.engine.size_rules import SizeRules  # noqa: PLC0415 - it loads sympy
+    from ace_studio.engine.short_forms import ShortForms  # noqa: PLC0415 - it loads sympy
 
     ranges = getattr(environment, "var_to_range", {})
 
@@ -92,7 +92,7 @@ def size_rules(environment: Any) -> SizeRules:
         found = ranges.get(symbol)
         return (-math.inf, math.inf) if found is None else (_limit(found.lower, -1), _limit(found.upper, 1))
 
-    return SizeRules(_floor_div(), range_of)
+    return ShortForms(_floor_div(), range_of)
 
 
 def _limit(value: Any, sign: int) -> float:
@@ -146,7 +146,7 @@ class _Writer:
         self._places: dict[str, tuple[fx.Node, int]] = {}
         """Symbol -> the input and the dimension that show it alone."""
         self._made: dict[Any, fx.Node | int] = {}
-        self._rules: SizeRules | None = None
+        self._rules: ShortForms | None = None
         self._first: fx.Node | None = None
         for node in self._graph.nodes:
             if node.op != "placeholder":
@@ -164,7 +164,7 @@ class _Writer:
         expression = getattr(getattr(value, "node", None), "expr", None)
         if not isinstance(value, torch.SymInt):
             return False
-        self._rules = self._rules or size_rules(value.node.shape_env)
+        self._rules = self._rules or short_forms(value.node.shape_env)
         if not self._can_write(expression):
             return False
         with self._graph.inserting_before(node):

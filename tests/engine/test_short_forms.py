@@ -20,14 +20,14 @@ from torch.utils._sympy.functions import (
     TruncToInt,
 )
 
-from ace_studio.engine.size_rules import SizeRules
+from ace_studio.engine.short_forms import ShortForms
 
 H, W = sympy.symbols("h w", integer=True)
 SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 97, 128, 1023)
 
 
-def rules(low: float = 0, high: float = math.inf) -> SizeRules:
-    return SizeRules(FloorDiv, lambda _: (low, high))
+def rules(low: float = 0, high: float = math.inf) -> ShortForms:
+    return ShortForms(FloorDiv, lambda _: (low, high))
 
 
 def at(expression: sympy.Basic, h: int, w: int = 5) -> object:

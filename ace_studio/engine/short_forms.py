@@ -39,7 +39,7 @@ _WORTHWHILE = _DIVISIONS | _REMAINDERS | {"Max", "Min", "CeilToInt", "FloorToInt
 """Expressions without any of these are left as they are; tracers do well with sums and products."""
 
 
-class SizeRules:
+class ShortForms:
     """Applies the rules to expressions over symbols with known ranges, and remembers the results."""
 
     def __init__(self, floor_div: Callable[[Expression, int], Expression], range_of: Callable[[Any], Bounds]) -> None:
