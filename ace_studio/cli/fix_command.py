@@ -102,7 +102,8 @@ def _take(
         _write(patch_path, "".join(one.patch for one in patches), keep_backup=False)
         done["patch"] = str(patch_path)
     if write_source:
-        done["changed_files"] = [_change(one) for one in patches]
+        files = dict.fromkeys(one.file for one in patches)
+        done["changed_files"] = [_change(Path(name), [one for one in patches if one.file == name]) for name in files]
     return done
 
 
@@ -115,18 +116,19 @@ def _best(fixes: tuple[FixReport, ...], is_of_kind: Any) -> list[FixReport]:
     return list(found.values())
 
 
-def _change(one: FixReport) -> str:
-    """Apply a patch to the user's file."""
-    path = Path(one.file)
+def _change(path: Path, fixes: list[FixReport]) -> str:
+    """Apply all patches of one of the user's files at once, so that the backup is what was there before any of them."""
     try:
-        text = apply_patch(path.read_bytes().decode(), one.patch)
+        text = path.read_bytes().decode()
+        for one in fixes:
+            text = apply_patch(text, one.patch)
     except (OSError, ValueError) as error:
         raise AceError.of(
             ErrorCode.BAD_FILE,
-            f"The patch does not fit {path.name} any more",
+            f"The patches do not fit {path.name} any more",
             why=str(error),
-            remedy="Patches of one file are made one by one: run `ace-studio fix` again for the rest.",
-            where=f"{path}:{one.line}",
+            remedy="The file is as it was. Take one place at a time with --at, or apply the patch by hand.",
+            where=str(path),
         ) from error
     _write(path, text, keep_backup=True)
     return str(path)

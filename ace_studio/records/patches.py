@@ -10,19 +10,27 @@ NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 def apply_patch(text: str, patch: str) -> str:
-    """The text with every hunk applied.
+    """The text with every hunk applied. Hunks may have moved, as they do after another patch of the same file.
 
-    Raises: ValueError if a hunk does not fit exactly: the text is another one by now.
+    Raises: ValueError if the lines of a hunk are nowhere any more.
     """
     lines = _lines(text)
     result: list[str] = []
     position = 0
-    for start, removed, added in _hunks(patch):
-        if lines[start : start + len(removed)] != removed or start < position:
-            raise ValueError(f"line {start + 1} is not what the patch was made for")
+    for wanted, removed, added in _hunks(patch):
+        start = _place(lines, removed, wanted, low=position)
         result += [*lines[position:start], *added]
         position = start + len(removed)
     return "".join([*result, *lines[position:]])
+
+
+def _place(lines: list[str], removed: list[str], wanted: int, *, low: int) -> int:
+    """Where the lines of a hunk are, the nearest to where they were."""
+    places = sorted(range(low, len(lines) - len(removed) + 1), key=lambda start: abs(start - wanted))
+    for start in places if removed else [max(wanted, low)]:
+        if lines[start : start + len(removed)] == removed:
+            return start
+    raise ValueError(f"line {wanted + 1} is not what the patch was made for")
 
 
 def _hunks(patch: str) -> list[tuple[int, list[str], list[str]]]:

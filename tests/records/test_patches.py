@@ -22,6 +22,17 @@ def test_a_patch_makes_the_new_text_of_the_old(tmp_path_factory, before, after, 
     assert apply_patch(old, unified_diff(source, new, folder=path.parent)) == new
 
 
+def test_two_patches_of_one_file_fit_one_after_the_other():
+    lines = [f"line {number}\n" for number in range(30)]
+
+    def patch(at: int) -> str:
+        changed = [*lines[:at], "new\n", "more\n", *lines[at + 1 :]]
+        return "".join(difflib.unified_diff(lines, changed, "x", "x"))
+
+    text = apply_patch(apply_patch("".join(lines), patch(3)), patch(20))
+    assert text.splitlines()[3:5] == text.splitlines()[21:23] == ["new", "more"] and len(text.splitlines()) == 32
+
+
 def test_a_patch_of_another_text_is_refused():
     patch = "".join(difflib.unified_diff(["a\n", "b\n"], ["a\n", "c\n"], "x", "x"))
     assert apply_patch("a\nb\n", patch) == "a\nc\n"

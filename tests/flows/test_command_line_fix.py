@@ -1,0 +1,78 @@
+"""``ace-studio fix`` with a real engine: try, save the patch, apply it, and the model is captured whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+MODEL = '''import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    """Chooses a layer by a value."""
+
+    def __init__(self):
+        super().__init__()
+        self.left = nn.Linear(4, 4)
+        self.right = nn.Linear(4, 4)
+
+    def forward(self, x):
+        # which way
+        if x.mean() > 0:
+            return self.left(x)
+        return self.right(x)
+'''
+RECIPE = """# by hand
+format = 1
+[model]
+source = "net.py"
+entry = "Net"
+[[inputs.rows]]
+x = { shape = [2, 4], dtype = "float32", values = "random" }
+[[inputs.rows]]
+x = { shape = [5, 4], dtype = "float32", values = "random" }
+[capture]
+rungs = ["export", "partial"]
+[measure]
+device = "cpu"
+"""
+
+
+def ace(folder: Path, *words: str) -> tuple[int, dict]:
+    command = [sys.executable, "-m", "ace_studio", *words, "--json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_a_patch_that_was_green_is_saved_applied_and_then_the_graph_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(MODEL)
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    code, answer = ace(tmp_path, "fix", "recipe.toml", "--trust", "--save-patch", "a.patch")
+    assert (code, answer["status"], answer["patch"]) == (0, "ok", "a.patch")
+    best = answer["fixes"][0]
+    assert (best["kind"], best["status"]) == ("where", "green")
+    assert (best["before"]["rung"], best["before"]["breaks"], best["after"]["rung"]) == ("partial", 1, "export")
+    assert (tmp_path / "net.py").read_text() == MODEL and (tmp_path / "recipe.toml").read_text() == RECIPE
+    tools = [tool for tool in (["git", "apply", "-p0"], ["patch", "-p0", "-i"]) if shutil.which(tool[0])]
+    assert tools
+    for tool in tools:
+        (tmp_path / "net.py").write_text(MODEL)
+        subprocess.run([*tool, "a.patch"], cwd=tmp_path, check=True, capture_output=True)
+        assert "torch.where(is_taken, taken, self.right(x))" in (tmp_path / "net.py").read_text()
+    code, answer = ace(tmp_path, "trace", "recipe.toml", "--trust")
+    assert (code, answer["capture"]["rung"]) == (0, "export")
+
+
+def test_without_trust_nothing_runs(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(MODEL)
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    code, answer = ace(tmp_path, "fix", "recipe.toml")
+    assert (code, answer["error"]["code"]) == (5, "untrusted")
