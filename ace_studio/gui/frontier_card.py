@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPushButton, QToolButton
 
 from ace_studio.gui.break_list.entries import Entry, sentence
+from ace_studio.gui.flow import Flow
 from ace_studio.gui.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.theme import Theme, monospace
 from ace_studio.gui.widgets import button, column, label, row, set_role
@@ -54,7 +55,7 @@ class FrontierCard(QFrame):
         self.list_button = self._button("All breaks", lambda: self.panel_wanted.emit("breaks"))
         head = row(self._picture, self._heading, self._close, gap=6)
         head.setStretch(1, 1)
-        buttons = row(self.try_button, self.open_button, self.copy_button, self.list_button, None, gap=6)
+        buttons = Flow(self.try_button, self.open_button, self.copy_button, self.list_button)
         self.setLayout(
             column(head, self._what, self._why, self._code, self._remedy, self._where, buttons, margin=10, gap=4)
         )

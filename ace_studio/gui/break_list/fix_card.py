@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QFrame, QLabel, QPushBu
 
 from ace_studio.gui.break_list.diff_view import DiffView
 from ace_studio.gui.break_list.entries import sentence
+from ace_studio.gui.flow import Flow
 from ace_studio.gui.formatting import plural, seconds_text
 from ace_studio.gui.icons import stroke_pixmap
 from ace_studio.gui.theme import Theme
@@ -70,7 +71,7 @@ class FixCard(QFrame):
             layout.addWidget(self.diff)
         self.buttons = self._buttons()
         if self.buttons:
-            layout.addLayout(row(*self.buttons, None))
+            layout.addLayout(Flow(*self.buttons))
         self.setLayout(layout)
 
     def _facts(self) -> list[str]:
@@ -110,8 +111,9 @@ class FixCard(QFrame):
             self.diff.setVisible(self.diff.isHidden())
 
     def _save_patch(self) -> None:
-        source = Path(self.fix.file)
-        suggestion = str(source.with_name(f"{source.stem}-{self.fix.kind}.patch"))
+        # Its paths are relative to the folder of the recipe: from there it applies.
+        name = f"{Path(self.fix.file).stem}-{self.fix.kind}.patch"
+        suggestion = str(Path(self._session.document.folder) / name)
         path, _ = QFileDialog.getSaveFileName(self, "Save the patch", suggestion, "Patches (*.patch *.diff)")
         if not path:
             return

@@ -115,7 +115,10 @@ def _outline_pieces(stage: Stage, boxes: Ints, rects: np.ndarray, radius: float)
         pen = piece_pen(stage, int(boxes[at]))
         if pen is not None:
             if int(boxes[at]) in stage.picture.partial.eager_blocks:
-                hatch(stage, QRectF(*rects[at]), radius)
+                left, top, wide, tall = rects[at]
+                # The upper half has the name.
+                above = tall * 0.68 if stage.op_height >= TEXT_FROM else 0.0
+                hatch(stage, QRectF(left, top + above, wide, tall - above), radius)
             stage.painter.setPen(pen)
             stage.painter.setBrush(Qt.BrushStyle.NoBrush)
             stage.painter.drawRoundedRect(QRectF(*rects[at]), radius, radius)

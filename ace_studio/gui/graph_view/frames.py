@@ -55,7 +55,9 @@ def _outline_pieces(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None
         if pen is None:
             continue
         if frame in stage.picture.partial.eager_blocks:
-            hatch(stage, QRectF(*rect), radius)
+            # Below the title bar, which has to be read.
+            bar = TITLE_HEIGHT * stage.camera.scale
+            hatch(stage, QRectF(*rect).adjusted(0, min(bar, rect[3] / 2), 0, 0), radius)
         stage.painter.setPen(pen)
         stage.painter.setBrush(Qt.BrushStyle.NoBrush)
         stage.painter.drawRoundedRect(QRectF(*rect), radius, radius)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 
 from ace_studio.gui.graph_view.colours import blend, text_on
 from ace_studio.gui.graph_view.partial import Seam
+from ace_studio.gui.graph_view.primitives import draw_lines
 from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, ROUND_FROM, TEXT_FROM, Stage
 
-HATCH_SHARE = 0.34
+HATCH_SHARE = 0.36
+HATCH_STEP = 7.0
+"""Pixels from line to line, measured along an edge."""
 DASHES = [5.0, 3.5]
 
 
@@ -110,12 +113,31 @@ def _words(stage: Stage, seam: Seam, box: tuple[float, float, float, float], *, 
 
 
 def hatch(stage: Stage, rect: QRectF, radius: float) -> None:
-    """Slanted lines over a piece that stays eager."""
+    """Slanted lines over a piece that stays eager; a brush with a pattern would know no scale of the screen."""
+    painter = stage.painter
     colour = QColor(stage.colours.eager)
     colour.setAlphaF(HATCH_SHARE)
-    stage.painter.setPen(Qt.PenStyle.NoPen)
-    stage.painter.setBrush(QBrush(colour, Qt.BrushStyle.BDiagPattern))
-    stage.painter.drawRoundedRect(rect, radius, radius)
+    seen = rect
+    if stage.culls:
+        seen = rect.intersected(
+            QRectF(-HATCH_STEP, -HATCH_STEP, stage.width + 2 * HATCH_STEP, stage.height + 2 * HATCH_STEP)
+        )
+    if seen.isEmpty():
+        return
+    # Multiples of the step from the corner of the piece, so that the lines stay where they are while it is panned.
+    first = np.floor((seen.left() + seen.top() - rect.left() - rect.top()) / HATCH_STEP)
+    last = (seen.right() + seen.bottom() - rect.left() - rect.top()) / HATCH_STEP
+    total = rect.left() + rect.top() + np.arange(first, last + 1) * HATCH_STEP
+    lines = np.column_stack([total - seen.top(), np.full(len(total), seen.top()),
+                             total - seen.bottom(), np.full(len(total), seen.bottom())])  # fmt: skip
+    painter.save()
+    outline = QPainterPath()
+    outline.addRoundedRect(rect, radius, radius)
+    painter.setClipPath(outline)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(QPen(colour, 1.2))
+    draw_lines(painter, lines)
+    painter.restore()
 
 
 def piece_pen(stage: Stage, block: int) -> QPen | None:

@@ -7,13 +7,14 @@ from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QSplitter, Q
 
 from ace_studio.gui.break_list.entries import Entry, chosen_entry, entries, fixes_of, ops_of_piece, sentence
 from ace_studio.gui.break_list.fix_card import FixCard
+from ace_studio.gui.flow import Flow
 from ace_studio.gui.formatting import NOTHING, plural
 from ace_studio.gui.panel import Panel
 from ace_studio.gui.starting import why_not
 from ace_studio.gui.table_model import Column, ColumnsModel
 from ace_studio.gui.tables import plain_table, set_widths
 from ace_studio.gui.theme import Colours, Theme, monospace
-from ace_studio.gui.widgets import GAP, MARGIN, EmptyState, button, clear_layout, column, label, row, scrolling
+from ace_studio.gui.widgets import GAP, MARGIN, EmptyState, button, clear_layout, column, label, scrolling
 from ace_studio.records.fixes import FixReport, FixStatus
 from ace_studio.session.document import Document, Part, Verb
 from ace_studio.session.session import Session
@@ -102,9 +103,9 @@ class BreaksPanel(Panel):
         content.setLayout(
             column(
                 self._heading, self._reason, self._code, self._cost, self._hint,
-                row(
+                Flow(
                     self.try_button, self.try_all_button, self.source_button, self.graph_button, self.copy_button,
-                    self.details_button, None, gap=6,
+                    self.details_button,
                 ),
                 self._details, self._doing, self._fixes, None, margin=MARGIN, gap=GAP - 2,
             )

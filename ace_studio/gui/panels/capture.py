@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QDoubleSpinBox, QSplitter
 from ace_studio.gui.capture_form.controls import ControlsEditor
 from ace_studio.gui.capture_form.ladder import LadderTree
 from ace_studio.gui.capture_form.rung_rows import ladder_summary, moved, rung_rows
+from ace_studio.gui.flow import Flow
 from ace_studio.gui.panel import Panel
 from ace_studio.gui.starting import why_not
 from ace_studio.gui.theme import Colours, Theme
@@ -38,10 +39,9 @@ class CapturePanel(Panel):
         self.down_button = button("Later", lambda: self._move(self.ladder.current, 1), tip="Try it later (Alt+Down)")
         self.copy_button = button("Copy", self._copy, tip="The ladder with its problems as text")
         self.reset_button = button("Usual order", self._reset, tip="All rungs, in the order that suits most models")
-        tools = row(
-            self.compare_button, self.anew_button, None,
-            self.up_button, self.down_button, self.reset_button, self.copy_button, gap=6,
-        )  # fmt: skip
+        tools = Flow(
+            self.compare_button, self.anew_button, self.up_button, self.down_button, self.reset_button, self.copy_button
+        )
         tools.setContentsMargins(GAP, 6, GAP, 6)
         summary = row(self._summary)
         summary.setContentsMargins(MARGIN, 6, MARGIN, 0)
@@ -69,13 +69,15 @@ class CapturePanel(Panel):
         self.limit.setToolTip("A rung that takes longer is ended, and the next one is tried")
         inset(self.limit)
         self.limit.valueChanged.connect(lambda seconds: self._set(time_limit_s=float(seconds)))
-        self.batch_only = QCheckBox("Batch only: hold every other size")
-        self.batch_only.setToolTip("Only the first free dimension 0 stays free. Much faster where several sizes vary")
+        self.batch_only = QCheckBox("Batch only")
+        self.batch_only.setToolTip(
+            "Only the batch stays free; every other size is held. Much faster where several sizes vary"
+        )
         self.batch_only.toggled.connect(lambda on: self._set(batch_only=on))
-        self.keep = QCheckBox("Keep captures, and take kept ones")
+        self.keep = QCheckBox("Keep captures")
         self.keep.setToolTip("A model that did not change, with the same inputs and options, is not traced again")
         self.keep.toggled.connect(lambda on: self._set(cache=on))
-        self.always_compare = QCheckBox("Try all rungs every time, to compare")
+        self.always_compare = QCheckBox("Always compare all rungs")
         self.always_compare.setToolTip("Costs time; the graph is that of the first rung that works")
         self.always_compare.toggled.connect(lambda on: self._set(compare_rungs=on))
         self.controls = ControlsEditor(self.session, self.theme)

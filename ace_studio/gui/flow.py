@@ -1,0 +1,79 @@
+"""A row of widgets that goes on in the next line where it does not fit."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+
+
+class Flow(QLayout):
+    """Left to right, then down."""
+
+    def __init__(self, *widgets: QWidget, gap: int = 6) -> None:
+        """Take the widgets in order."""
+        super().__init__()
+        self._items: list[QLayoutItem] = []
+        self._gap = gap
+        self.setContentsMargins(0, 0, 0, 0)
+        for widget in widgets:
+            self.addWidget(widget)
+
+    def addItem(self, item: QLayoutItem) -> None:  # noqa: N802 - Qt's name
+        """Put an item at the end."""
+        self._items.append(item)
+
+    def count(self) -> int:
+        """How many items there are."""
+        return len(self._items)
+
+    def itemAt(self, index: int) -> QLayoutItem | None:  # noqa: N802 - Qt's name
+        """The item at a place."""
+        return self._items[index] if 0 <= index < len(self._items) else None
+
+    def takeAt(self, index: int) -> QLayoutItem | None:  # noqa: N802 - Qt's name
+        """Take an item out."""
+        return self._items.pop(index) if 0 <= index < len(self._items) else None
+
+    def expandingDirections(self) -> Qt.Orientation:  # noqa: N802 - Qt's name
+        """It takes the width that it gets."""
+        return Qt.Orientation.Horizontal
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802 - Qt's name
+        """A narrower row is higher."""
+        return True
+
+    def heightForWidth(self, width: int) -> int:  # noqa: N802 - Qt's name
+        """Height of all lines."""
+        return self._arrange(QRect(0, 0, width, 0), moves=False)
+
+    def setGeometry(self, rect: QRect) -> None:  # noqa: N802 - Qt's name
+        """Place the items."""
+        super().setGeometry(rect)
+        self._arrange(rect, moves=True)
+
+    def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+        """All in one line."""
+        sizes = [item.sizeHint() for item in self._shown()]
+        width = sum(size.width() for size in sizes) + self._gap * max(0, len(sizes) - 1)
+        return QSize(width, max((size.height() for size in sizes), default=0))
+
+    def minimumSize(self) -> QSize:  # noqa: N802 - Qt's name
+        """The widest item alone."""
+        sizes = [item.minimumSize() for item in self._shown()]
+        return QSize(max((size.width() for size in sizes), default=0), max((s.height() for s in sizes), default=0))
+
+    def _shown(self) -> list[QLayoutItem]:
+        return [item for item in self._items if not item.isEmpty()]
+
+    def _arrange(self, rect: QRect, *, moves: bool) -> int:
+        """Go through the lines; returns their height."""
+        x, y, tallest = rect.left(), rect.top(), 0
+        for item in self._shown():
+            size = item.sizeHint()
+            if x > rect.left() and x + size.width() > rect.left() + rect.width():
+                x, y, tallest = rect.left(), y + tallest + self._gap, 0
+            if moves:
+                item.setGeometry(QRect(QPoint(x, y), size))
+            x += size.width() + self._gap
+            tallest = max(tallest, size.height())
+        return y + tallest - rect.top()
