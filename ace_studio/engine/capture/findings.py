@@ -11,10 +11,19 @@ from torch import Tensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
+from ace_studio.engine.capture.size_words import condition_in_words
 from ace_studio.engine.flow import Example
 from ace_studio.engine.inspect import readable_symbols, rename_symbols
 from ace_studio.engine.shapes import InputDims, example_at, unseen_sizes
-from ace_studio.engine.torch_compat import size_at, size_hint, size_rules, size_symbols, size_text, symbol_ranges
+from ace_studio.engine.torch_compat import (
+    SizeRule,
+    size_at,
+    size_hint,
+    size_rules,
+    size_symbols,
+    size_text,
+    symbol_ranges,
+)
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
 
@@ -50,8 +59,21 @@ class GraphInputs:
             elif limit := _upper_limit(text):
                 self.limits[places[0]] = limit
             elif not re.fullmatch(r"[\w.]+ (==|>=|<=|>|<) [\w.]+", text):
-                for place in dict.fromkeys(places):
-                    self.rules.setdefault(place, []).append(text)
+                self._keep_rule(rule, places, text)
+
+    def _keep_rule(self, rule: SizeRule, places: Sequence[tuple[str, int]], text: str) -> None:
+        """Note what a condition asks of each size in it, in words."""
+        traced = {
+            (one.name, dim): size_hint(size)
+            for one, sizes in zip(self.inputs, self.sizes, strict=True)
+            for dim, size in enumerate(sizes)
+        }
+        sizes = {written: traced.get(place, 1) for (written, _, _), place in zip(rule.sizes, places, strict=True)}
+        for (written, _, _), (name, dim) in zip(rule.sizes, places, strict=True):
+            words = condition_in_words(rule.text, sizes, size=written, name=f"{name}.{dim}", shown=text)
+            told = self.rules.setdefault((name, dim), [])
+            if words and words not in told:
+                told.append(words)
 
     def _name(self, keys: Sequence[str]) -> str:
         """The user's name of an input that the graph calls by its keys."""
@@ -92,7 +114,7 @@ class GraphInputs:
 
     def _range(self, text: str) -> tuple[int | None, int | None]:
         """Smallest and largest size of a dimension that reads ``text`` in the graph."""
-        low, high = self.ranges.get(text, (None, None))
+        low, high = self.ranges.get(text, (None, None)) if text.isidentifier() else self._derived_range(text)
         tops = [
             self.limits[one.name, dim]
             for one, sizes in zip(self.inputs, self.sizes, strict=True)
@@ -100,6 +122,18 @@ class GraphInputs:
             if size_text(size) == text and (one.name, dim) in self.limits
         ]
         return low, min([*tops, *([] if high is None else [high])], default=None)
+
+    def _derived_range(self, text: str) -> tuple[int | None, int | None]:
+        """The range of a size such as ``2*s0``, from that of its one symbol."""
+        sizes = [size for row in self.sizes for size in row if size_text(size) == text]
+        symbols = size_symbols(sizes[0]) if sizes else ()
+        if len(symbols) != 1:
+            return None, None
+        low, high = self.ranges.get(symbols[0], (None, None))
+        first, second = (size_at(sizes[0], {symbols[0]: value}) for value in (low or 1, (low or 1) + 1))
+        if first is None or second is None or second < first:
+            return None, None  # it falls as the symbol grows, or is no whole size everywhere
+        return max(first, 1), None if high is None else size_at(sizes[0], {symbols[0]: high})
 
     def findings(self, verified: Iterable[Example], *, examples: int) -> tuple[InputFinding, ...]:
         """The verdicts; ``verified`` are the examples that matched, ``examples`` how many the user gave."""
