@@ -359,3 +359,26 @@ def test_a_model_without_any_piece_says_so() -> None:
     assert caught.value.problem.code is ErrorCode.NOT_CAPTURED
     assert "No piece" in caught.value.problem.what
     assert caught.value.problem.remedy
+
+
+class CountsInATensor(nn.Module):
+    """A size that torch computes: beyond the break there, the compiler itself fails in the slices."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.body(x)
+        count = torch.div(x.size(1), 4, rounding_mode="trunc")
+        table = x.new_zeros((x.size(0), count, 4, 8))
+        table[:, 1:, :, 4:] = table[:, :-1, -3:-2, :4] + 1
+        return self.head(table) + x.mean()
+
+
+def test_where_the_compiler_itself_fails_that_function_runs_eagerly_and_the_rest_in_pieces() -> None:
+    captured, report = capture(CountsInATensor(), [(torch.randn(2, 8, 8),), (torch.randn(3, 16, 8),)])
+    assert {piece.error for piece in report.pieces} == {None}
+    unseen = torch.randn(4, 12, 8)
+    assert not difference(captured.module(unseen), runner_of(captured)(unseen))
