@@ -1,0 +1,300 @@
+"""Captures that are found again: the same capture, proven again, and only when it is the same model."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.capture.cache_expressions import check_expressions, is_plain_condition, is_plain_expression
+from ace_studio.engine.capture.cache_store import CaptureStore
+from ace_studio.engine.capture.verify import difference
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.messages import RungTried
+from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.results import CaptureReport
+from tests import tiny_models
+
+torch.set_num_threads(1)
+EXPORT = Recipe(capture=CaptureChoice(rungs=("export",)))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = tmp_path / "captures"
+    monkeypatch.setenv("ACE_STUDIO_CACHE", str(made))
+    return made
+
+
+def capture(
+    module: nn.Module, examples: list[Any], recipe: Recipe = EXPORT, *, sha256: str = "a file", source: Path = Path()
+) -> tuple[CapturedModel, CaptureReport, list[Any]]:
+    events: list[Any] = []
+    captured, report = capture_model(
+        LoadedModel(module=module, source=source, sha256=sha256),
+        [Example.of(example) for example in examples],
+        recipe,
+        device=torch.device("cpu"),
+        reporter=Reporter(events.append),
+    )
+    return captured, report, events
+
+
+def capture_tiny(name: str, recipe: Recipe = EXPORT) -> tuple[CapturedModel, CaptureReport, list[Any]]:
+    torch.manual_seed(0)
+    tiny = getattr(tiny_models, name)()
+    return capture(tiny.module, tiny.examples, recipe)
+
+
+def shapes(captured: CapturedModel) -> list[list[tuple[int, ...]]]:
+    return [[tuple(tensor.shape) for tensor in one.tensors()] for one in (captured.example, *captured.examples)]
+
+
+CASES = [(name, "export") for name in tiny_models.EASY] + [
+    ("reads_value", "export-strict"), ("square_root_of_length", "export-strict"), ("recurrent", "dynamo"),
+    ("text_model", "dynamo"), ("mlp", "fx"), ("recurrent", "fx"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "rung"), CASES)
+def test_a_capture_found_again_is_the_same_in_all_that_others_read(folder: Path, name: str, rung: str) -> None:
+    recipe = Recipe(capture=CaptureChoice(rungs=(rung,)))
+    first, told, _ = capture_tiny(name, recipe)
+    again, told_again, events = capture_tiny(name, recipe)
+    assert (told.cached, told_again.cached) == (False, True)
+    assert not any(isinstance(event, RungTried) for event in events)
+    assert again.table == first.table and again.inputs == first.inputs and again.fingerprint == first.fingerprint
+    assert shapes(again) == shapes(first) and len(again.unseen) == len(first.unseen)
+    assert told_again.rungs == told.rungs and told_again.warnings == told.warnings
+    assert again.program.graph_module.code == first.program.graph_module.code
+    for one, other in zip(first.program.graph.nodes, again.program.graph.nodes, strict=True):
+        for key in ("stack_trace", "nn_module_stack"):
+            assert (one.meta.get(key) or None) == (other.meta.get(key) or None)
+        # Several results are a list in one and a tuple in the other.
+        assert str(pytree.tree_leaves(one.meta.get("val"))) == str(pytree.tree_leaves(other.meta.get("val")))
+    graph = again.program.module()
+    with torch.no_grad():
+        for example in again.unseen:
+            assert not difference(example.copied().call(again.module), example.copied().call(graph))
+
+
+def test_the_program_found_again_computes_with_the_weights_of_the_live_module(folder: Path) -> None:
+    examples = [(torch.rand(2, 3),), (torch.rand(4, 3),)]
+    capture(nn.Linear(3, 2), examples)
+    module = nn.Linear(3, 2)  # a factory without a seed: other numbers in the same model
+    captured, report, _ = capture(module, examples)
+    assert report.cached
+    assert captured.program.state_dict["weight"] is module.weight
+    with torch.no_grad():
+        assert not difference(module(examples[0][0]), captured.program.module()(examples[0][0]))
+
+
+class Scaled(nn.Module):
+    def __init__(self, scale: float = 2.0, hidden: int = 4) -> None:
+        super().__init__()
+        self.scale = scale
+        self.linear = nn.Linear(3, hidden)
+        self.table = torch.arange(3.0)  # a plain attribute, which becomes a constant of the graph
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x + self.table) * self.scale
+
+
+X = [(torch.rand(2, 3),), (torch.rand(5, 3),)]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_found"),
+    [
+        ({}, True),
+        ({"examples": [(torch.rand(2, 3),), (torch.rand(5, 3),)]}, True),
+        ({"examples": [(torch.rand(2, 3),), (torch.rand(6, 3),)]}, False),
+        ({"module": Scaled(scale=3.0)}, False),
+        ({"module": Scaled(hidden=5)}, False),
+        ({"sha256": "another file"}, False),
+        ({"recipe": Recipe(capture=CaptureChoice(rungs=("export-strict",)))}, False),
+        ({"recipe": Recipe(capture=CaptureChoice(rungs=("export",), cache=False))}, False),
+        ({"sha256": ""}, False),
+    ],
+    ids=["the same", "numbers", "a size", "an attribute", "a layer", "the file", "a rung", "switched off", "no file"],
+)
+def test_what_makes_a_capture_another_one(folder: Path, change: dict[str, Any], is_found: bool) -> None:
+    capture(Scaled(), X)
+    asked = {"module": Scaled(), "examples": X, **change}
+    assert capture(**asked)[1].cached is is_found
+
+
+def test_a_plain_tensor_that_changed_is_another_model(folder: Path) -> None:
+    capture(Scaled(), X)
+    changed = Scaled()
+    changed.table += 1
+    assert not capture(changed, X)[1].cached
+
+
+class Choosy(nn.Module):
+    """Reads a number while it is built into the graph, which no structure shows."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * float(os.environ["ACE_TEST_FACTOR"])
+
+
+def test_what_does_not_equal_eager_any_more_is_dropped_and_traced_anew(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACE_TEST_FACTOR", "2")
+    capture(Choosy(), X)
+    monkeypatch.setenv("ACE_TEST_FACTOR", "3")
+    captured, report, _ = capture(Choosy(), X)
+    assert not report.cached
+    assert torch.equal(captured.program.module()(X[0][0]), X[0][0] * 3)
+    assert capture(Choosy(), X)[1].cached  # the new one is kept in its place
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 nonsense", b"half"])
+def test_a_damaged_entry_is_dropped_and_traced_anew(folder: Path, damage: bytes) -> None:
+    capture(Scaled(), X)
+    (entry,) = folder.iterdir()
+    entry.write_bytes(entry.read_bytes()[:400] if damage == b"half" else damage)
+    assert not capture(Scaled(), X)[1].cached
+    assert capture(Scaled(), X)[1].cached
+
+
+def test_an_entry_of_another_model_under_our_name_is_refused(folder: Path) -> None:
+    capture(nn.Linear(3, 3), X)
+    (foreign,) = folder.iterdir()
+    capture(Scaled(), X)
+    (own,) = [path for path in folder.iterdir() if path != foreign]
+    own.write_bytes(foreign.read_bytes())
+    assert not capture(Scaled(), X)[1].cached
+
+
+def test_code_in_the_place_of_an_expression_is_never_evaluated(folder: Path, tmp_path: Path) -> None:
+    capture(Scaled(), X)
+    (entry,) = folder.iterdir()
+    store, key = CaptureStore(folder), entry.stem
+    parts = store.read(key)
+    assert parts is not None
+    trap = tmp_path / "trap"
+    graph = parts["graph"].replace(b"Symbol(", f"open({str(trap)!r}, 'w') or Symbol(".encode())
+    assert graph != parts["graph"]
+    store.write(key, {**parts, "graph": graph})
+    assert not capture(Scaled(), X)[1].cached
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_plain"),
+    [
+        ("Mul(Integer(16), Symbol('s34', positive=True, integer=True))", True),
+        ("FloatPow(ToFloat(Symbol('s6', integer=True)), Float('0.5', precision=53))", True),
+        ("__import__('os')", False),
+        ("Symbol('s0').func", False),
+        ("Symbol('a b')", False),
+        ("eval('1')", False),
+        ("(lambda: 1)()", False),
+        ("", False),
+    ],
+)
+def test_an_expression_is_numbers_symbols_and_arithmetic(text: str, is_plain: bool) -> None:
+    assert is_plain_expression(text) is is_plain
+    if not is_plain:
+        with pytest.raises(ValueError, match="not an expression"):
+            check_expressions(b'{"a": [{"expr_str": "%s"}]}' % text.encode(), [])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_plain"),
+    [
+        ("L['batch']['ids'].size()[1] == 2*L['x'].size()[0]", True),
+        ("1 < 3*L['x'].size()[3]*L['x'].size()[2]", True),
+        ("torch.load('x')", False),
+        ("L['x'].__class__", False),
+        ("[1 for _ in L]", False),
+    ],
+)
+def test_a_condition_compares_sizes(text: str, is_plain: bool) -> None:
+    assert is_plain_condition(text) is is_plain
+
+
+# --- helper modules ---
+
+
+def test_a_helper_that_forward_imports_late_and_that_changed_is_a_miss(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    source = tmp_path / "ace_test_model.py"
+    helper = tmp_path / "ace_test_helper.py"
+    source.write_text(
+        textwrap.dedent(
+            """
+            from torch import nn
+
+            class Late(nn.Module):
+                def forward(self, x):
+                    import ace_test_helper
+                    return ace_test_helper.change(x)
+            """
+        )
+    )
+    helper.write_text("def change(x):\n    return x + 1\n")
+
+    def run() -> CaptureReport:
+        for name in ("ace_test_model", "ace_test_helper"):
+            sys.modules.pop(name, None)
+        import importlib
+
+        importlib.invalidate_caches()
+        module = importlib.import_module("ace_test_model").Late()
+        return capture(module, X, source=source)[1]
+
+    try:
+        assert [run().cached, run().cached] == [False, True]
+        helper.write_text("def change(x):\n    return x + 1.0\n")  # equal results, other code
+        assert not run().cached
+    finally:
+        for name in ("ace_test_model", "ace_test_helper"):
+            sys.modules.pop(name, None)
+
+
+# --- the folder ---
+
+
+def test_the_least_recently_used_go_when_there_is_no_room(tmp_path: Path) -> None:
+    store = CaptureStore(tmp_path, limit_bytes=3500)
+    for number, name in enumerate("abc"):
+        store.write(name, {"part": os.urandom(1000)})
+        os.utime(tmp_path / f"{name}.capture", (number, number))
+    assert store.read("a") is not None  # used just now
+    store.write("d", {"part": os.urandom(1000)})
+    assert {path.stem for path in tmp_path.iterdir()} == {"a", "c", "d"}
+    store.write("huge", {"part": os.urandom(5000)})
+    assert store.read("huge") is None
+
+
+def test_the_cache_can_be_moved_resized_and_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACE_STUDIO_CACHE", "off")
+    assert CaptureStore.of_user() is None
+    monkeypatch.setenv("ACE_STUDIO_CACHE", str(tmp_path / "here"))
+    monkeypatch.setenv("ACE_STUDIO_CACHE_MB", "1.5")
+    store = CaptureStore.of_user()
+    assert store == CaptureStore(tmp_path / "here", 1_500_000)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_folder_that_others_can_write_into_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("ACE_STUDIO_CACHE", str(shared))
+    assert CaptureStore.of_user() is None
