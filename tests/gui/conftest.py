@@ -31,17 +31,25 @@ class Desk:
         return self.session.document
 
     def settle(self) -> None:
-        """Let everything that changed reach the screen."""
+        """Let everything that changed reach the screen, however busy the machine is."""
         self.bot.wait(40)
+        self.bot.waitUntil(self._is_settled, timeout=20_000)
+        self.bot.wait(1)
+
+    def _is_settled(self) -> bool:
+        if self.window._refresh_timer.isActive():
+            return False
+        workbench = self.window._workbench
+        if workbench is None or not workbench.isVisible():
+            return True
+        slots = workbench._slots.values()
+        return not workbench._waiting and all(slot.panel is not None for slot in slots if slot.isVisible())
 
     def panel(self, panel_id: str):
         """A panel at the front, up to date."""
         self.window.show_panel(panel_id)
         self.settle()
-        panel = self.window.workbench.panel(panel_id)
-        if not panel.isVisible():  # a busy machine: it was made too late to be laid out by now
-            self.settle()
-        return panel
+        return self.window.workbench.panel(panel_id)
 
     def do(self, action_id: str) -> None:
         self.window.actions_.by_id[action_id].trigger()
