@@ -65,14 +65,17 @@ class CompileResult:
     def export(self, path: str | Path) -> Path:
         """Copy the verified artifact of the kind that ``path``'s suffix names to ``path``, and return it.
 
-        ``.onnx`` comes from ONNX Runtime, ``.xml`` (with ``.bin``) from OpenVINO, ``.pt2`` from Inductor or eager. The
-        chosen run is preferred; else the fastest run that has such an artifact.
+        ``.onnx`` comes from ONNX Runtime, ``.xml`` (with ``.bin``) from OpenVINO, ``.pt2`` from Inductor or eager. A
+        model in pieces is a folder: give a path without a suffix. The chosen run is preferred; else the fastest run
+        that has such an artifact.
 
         Raises: AceError(NOT_FOUND) if no run has an artifact of that kind.
         """
         destination = Path(path)
         source = self._artifact_with(destination.suffix)
         destination.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            return Path(shutil.copytree(source, destination, dirs_exist_ok=True))
         shutil.copyfile(source, destination)
         for suffix in (".bin", ".onnx.data"):
             beside = source.with_suffix(suffix)
@@ -89,7 +92,7 @@ class CompileResult:
         for run in ranked:
             if run.artifact and Path(run.artifact).suffix == suffix:
                 return self.folder / run.artifact
-        kinds = sorted({Path(run.artifact).suffix for run in usable if run.artifact})
+        kinds = sorted({Path(run.artifact).suffix or "a folder" for run in usable if run.artifact})
         raise AceError.of(
             ErrorCode.NOT_FOUND,
             f"No run left a '{suffix}' artifact",

@@ -179,7 +179,9 @@ class PiecesLowered(Lowered):
         saved = []
         for one in self._built:
             if one.lowered is not None:
-                path = one.lowered.save(folder / one.piece.name)
+                own = folder / one.piece.name
+                own.mkdir(exist_ok=True)
+                path = one.lowered.save(own)
                 saved.append(
                     SavedPiece(
                         one.piece.place, path.relative_to(folder).as_posix(), tuple(tensor_places(one.piece.captured))
