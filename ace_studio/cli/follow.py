@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ace_studio.cli.show import Console
+from ace_studio.cli.show import Console, captured_words
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
@@ -27,7 +27,9 @@ from ace_studio.records.messages import (
     TargetFinished,
     WorkerLost,
 )
-from ace_studio.records.results import Result, RungOutcome, RunStatus
+from ace_studio.records.results import Result, RungOutcome, RungStatus, RunStatus
+
+_LOST = (RungStatus.TIMEOUT, RungStatus.CRASHED)
 
 
 @dataclass
@@ -72,7 +74,8 @@ def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
         case EnvironmentFound(report=environment):
             answer.environment = environment
         case RungTried(outcome=outcome):
-            answer.rungs.append(outcome)
+            # After a crash the rung that had been accepted is captured once more.
+            answer.rungs = [*(one for one in answer.rungs if one.name != outcome.name), outcome]
         case ModelCaptured():
             answer.captured = event
         case FixTried(fix=fix):
@@ -107,6 +110,8 @@ def _show(event: AnyEvent, console: Console) -> None:
         case FixTried(fix=fix):
             console.say(f"{fix.status}: {fix.title}")
         case ModelCaptured(capture=capture):
-            console.say(f"Captured {capture.ops} ops with {capture.rung} in {capture.seconds:.1f} s")
+            console.say(captured_words(capture))
+        case RungTried(outcome=outcome) if outcome.status in _LOST and outcome.error is not None:
+            console.say(f"{outcome.error.what}; going on without it")
         case TargetFinished(run=run) if run.status is RunStatus.FAILED and run.error is not None:
             console.say(f"{run.target} {run.precision}: {run.error.what}")

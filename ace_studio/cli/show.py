@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,8 @@ from ace_studio.records.results import (
 from ace_studio.records.tensors import DimFinding, DimVerdict
 
 FILE_WIDTH = 150
+PULSE_LINE_S = 30.0
+"""Seconds between lines of a log that say only that something goes on."""
 
 
 class Console:
@@ -43,6 +46,7 @@ class Console:
         self._bar: ProgressBar | None = None
         self._task: Any = None
         self._last_phase = ""
+        self._last_pulse_s = time.monotonic()
 
     def print(self, renderable: Any) -> None:
         """Part of the answer."""
@@ -81,9 +85,17 @@ class Console:
             self._bar.update(
                 self._task, description=rich.markup.escape(words), total=total, completed=event.fraction or 0.0
             )
-        elif event.fraction is None and words != self._last_phase:
+        elif event.fraction is None and words != self._last_phase and self._is_due(event):
             self._last_phase = words
             self.say(words)
+
+    def _is_due(self, event: Progress) -> bool:
+        """Whether a log has room for it: of what comes once a second, one line in half a minute."""
+        now_s = time.monotonic()
+        if event.is_pulse and now_s - self._last_pulse_s < PULSE_LINE_S:
+            return False
+        self._last_pulse_s = now_s
+        return True
 
 
 def _table_width(stream: TextIO) -> int | None:
@@ -140,9 +152,15 @@ def show_environment(report: EnvironmentReport, console: Console) -> None:
         console.print(f"note: {rich.markup.escape(note)}")
 
 
+def captured_words(report: CaptureReport) -> str:
+    """How many ops, by which rung, how long it took, and whether that was before."""
+    cached = ", found in the cache and compared with eager again" if report.cached else ""
+    return f"Captured {report.ops} ops with {report.rung} in {report.seconds:.1f} s{cached}"
+
+
 def show_capture(report: CaptureReport, console: Console) -> None:
     """How the model was captured, with the verdict on every dimension."""
-    console.print(f"Captured {report.ops} ops with {report.rung} in {report.seconds:.1f} s")
+    console.print(captured_words(report))
     rungs = _table("rung", "status", "seconds", "ops", "why")
     for outcome in report.rungs:
         why = outcome.error.what if outcome.error else ""
@@ -191,7 +209,7 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
     if result.baseline is not None:
         base = result.baseline
         table.add_row(
-            "eager",
+            base.name.removesuffix(" fp32"),
             "fp32 (baseline)",
             *_latency(base.latency_ms),
             "1.00x",

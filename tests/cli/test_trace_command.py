@@ -2,9 +2,10 @@
 
 import pytest
 
-from ace_studio.cli import follow, run_command
+from ace_studio.cli import follow, run_command, show
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import JobFailed
+from ace_studio.records.messages import JobFailed, Phase, Progress
+from ace_studio.records.results import CaptureReport
 
 
 @pytest.fixture
@@ -49,3 +50,21 @@ def test_batch_only_can_be_asked_for_on_the_command_line(tmp_path, requests):
     recipe.write_text('format = 1\n[model]\nsource = "model.py"\n', encoding="utf-8")
     assert run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--batch-only"]) == 3
     assert requests[0].recipe.capture.batch_only
+
+
+def test_a_log_says_at_most_twice_a_minute_that_a_trace_goes_on(monkeypatch, capsys):
+    now_s = [0.0]
+    monkeypatch.setattr(show.time, "monotonic", lambda: now_s[0])
+    console = show.Console(as_json=False)
+    for second in range(1, 101):
+        now_s[0] = float(second)
+        console.show_progress(Progress(phase=Phase.CAPTURE, detail=f"export: {second} s", is_pulse=True))
+    console.show_progress(Progress(phase=Phase.VERIFY))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rpartition(": ")[2] for line in lines[:-1]] == ["30 s", "60 s", "90 s"]
+    assert lines[-1] == str(Phase.VERIFY)
+
+
+def test_a_capture_from_the_cache_says_so():
+    report = CaptureReport(rung="export", ops=3, seconds=0.1, cached=True)
+    assert "cache" in show.captured_words(report)
