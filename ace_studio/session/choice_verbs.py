@@ -43,7 +43,7 @@ class ChoiceVerbs:
 
     def set_rows(self, rows: Sequence[dict[str, TensorSpec]]) -> None:
         """The rows of the shape table."""
-        changed = choices.change(self.document.recipe, "inputs", rows=tuple(rows))
+        changed = choices.change(self.document.recipe, "inputs", rows=tuple(rows), caught="")
         self._choose("example shapes", changed, subject="rows")
 
     def set_dim(self, name: str, choice: DimChoice) -> None:
@@ -52,7 +52,9 @@ class ChoiceVerbs:
 
     def set_tracing(self, name: str) -> None:
         """The callable that gives the examples to trace with; empty for the rows."""
-        self._choose("tracing inputs", choices.change(self.document.recipe, "inputs", tracing=name), subject="tracing")
+        self._choose(
+            "tracing inputs", choices.change(self.document.recipe, "inputs", tracing=name, caught=""), subject="tracing"
+        )
 
     def set_capture(self, capture: CaptureChoice) -> None:
         """The rungs to try, their time limit, and the controls."""

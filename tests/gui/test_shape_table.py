@@ -24,6 +24,7 @@ from ace_studio.gui.shape_table.verdicts import chip_of, next_choice
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.results import RungOutcome, RungStatus
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding, TensorSpec
+from ace_studio.session.choices import change
 
 ROW = {"x": TensorSpec(shape=(1, 3)), "mask": TensorSpec(shape=(3,), dtype="bool", values="zeros")}
 SIZE_0 = ShapeColumn(input="x", kind=ColumnKind.DIM, index=0)
@@ -235,3 +236,14 @@ def test_a_dimension_that_batch_only_holds_says_held():
     held = DimFinding(index=0, verdict=DimVerdict.STATIC, size=64, reason=why)
     chip = chip_of(SIZE_0, [ROW], dims_of(held), dims={})
     assert (chip.text, chip.mood) == ("held at 64", "held")
+
+
+def test_examples_that_were_caught_are_named_and_can_become_rows(desk, panel):
+    recipe = desk.document.recipe
+    desk.session._choose("caught inputs", change(recipe, "inputs", tracing="", rows=(), caught="caught/train"))
+    desk.settle()
+    assert "the calls that were caught (caught/train)" in panel._source.text()
+    desk.bot.mouseClick(panel.use_rows_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.document.recipe.inputs.caught == ""
+    assert desk.document.recipe.inputs.rows

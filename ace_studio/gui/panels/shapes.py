@@ -77,7 +77,7 @@ class ShapesPanel(Panel):
             is_stale=document.is_capture_stale,
             refused=refused_rows(document.rungs) if not document.is_capture_stale else {},
         )
-        uses_callable = bool(inputs.tracing)
+        uses_callable = bool(inputs.tracing or inputs.caught)
         self._source.setText(_source_words(document))
         set_role(self._source, "warn" if findings and document.is_capture_stale else "dim")
         self._tools.setVisible(not uses_callable)
@@ -87,7 +87,7 @@ class ShapesPanel(Panel):
             words = (
                 (
                     "Examples come from your code",
-                    f"Trace to see what {inputs.tracing}() gives and which sizes may vary.",
+                    f"Trace to see what {_source_name(document)} gives and which sizes may vary.",
                 )
                 if uses_callable
                 else (
@@ -145,12 +145,18 @@ class ShapesPanel(Panel):
         self.session.set_tracing("")
 
 
+def _source_name(document: Document) -> str:
+    """The callable, or the calls that were caught."""
+    inputs = document.recipe.inputs
+    return f"{inputs.tracing}()" if inputs.tracing else f"the calls that were caught ({inputs.caught})"
+
+
 def _source_words(document: Document) -> str:
     inputs = document.recipe.inputs
     if document.capture and document.is_capture_stale:
         return "Choices changed since the trace: the verdicts are from before. Trace again (F5)."
     if document.recipe.capture.batch_only:
         return "Batch only is on (Capture): only the batch may vary; other sizes are held as in the first example."
-    if inputs.tracing:
-        return f"Examples come from {inputs.tracing}(). Click a verdict to cycle auto, dynamic, static."
+    if inputs.tracing or inputs.caught:
+        return f"Examples come from {_source_name(document)}. Click a verdict to cycle auto, dynamic, static."
     return "One row per example. Sizes that differ between rows are traced as dynamic. Click a verdict to change it."
