@@ -18,7 +18,7 @@ from ace_studio.cli.show import Console
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranked_fixes
 from ace_studio.records.messages import FixRequest
-from ace_studio.records.patches import apply_patch
+from ace_studio.records.patches import apply_patch, together
 from ace_studio.records.recipe_edit import add_controls
 from ace_studio.records.safe_file import write_atomically
 
@@ -97,14 +97,38 @@ def _take(
     if recipe_path is not None:
         wanted = [one.control for one in _best(fixes, lambda one: one.control is not None) if one.control is not None]
         done["applied_controls"] = msgspec.to_builtins(add_controls(recipe_path, wanted))
-    patches = _best(fixes, lambda one: bool(one.patch))
-    if patch_path is not None and patches:
-        _write(patch_path, "".join(one.patch for one in patches), keep_backup=False)
+    patched = _by_file(_best(fixes, lambda one: bool(one.patch)))
+    if patch_path is not None and patched:
+        _write(patch_path, "".join(_together(path, ones)[0] for path, ones in patched.items()), keep_backup=False)
         done["patch"] = str(patch_path)
     if write_source:
-        files = dict.fromkeys(one.file for one in patches)
-        done["changed_files"] = [_change(Path(name), [one for one in patches if one.file == name]) for name in files]
+        for path, ones in patched.items():
+            _write(path, _together(path, ones)[1], keep_backup=True)
+        done["changed_files"] = [str(path) for path in patched]
     return done
+
+
+def _by_file(fixes: list[FixReport]) -> dict[Path, list[FixReport]]:
+    found: dict[Path, list[FixReport]] = {}
+    for one in fixes:
+        found.setdefault(Path(one.file), []).append(one)
+    return found
+
+
+def _together(path: Path, fixes: list[FixReport]) -> tuple[str, str]:
+    """One patch of a file for all its fixes, and the text that it makes."""
+    try:
+        text = path.read_bytes().decode()
+        patch = together(text, [one.patch for one in fixes])
+        return patch, apply_patch(text, patch)
+    except (OSError, ValueError) as error:
+        raise AceError.of(
+            ErrorCode.BAD_FILE,
+            f"The patches of {path.name} do not fit, or not together",
+            why=str(error),
+            remedy="Nothing was written. Take one place at a time with --at.",
+            where=str(path),
+        ) from error
 
 
 def _best(fixes: tuple[FixReport, ...], is_of_kind: Any) -> list[FixReport]:
@@ -114,24 +138,6 @@ def _best(fixes: tuple[FixReport, ...], is_of_kind: Any) -> list[FixReport]:
         if one.status is FixStatus.GREEN and is_of_kind(one):
             found.setdefault((one.file, one.line), one)
     return list(found.values())
-
-
-def _change(path: Path, fixes: list[FixReport]) -> str:
-    """Apply all patches of one of the user's files at once, so that the backup is what was there before any of them."""
-    try:
-        text = path.read_bytes().decode()
-        for one in fixes:
-            text = apply_patch(text, one.patch)
-    except (OSError, ValueError) as error:
-        raise AceError.of(
-            ErrorCode.BAD_FILE,
-            f"The patches do not fit {path.name} any more",
-            why=str(error),
-            remedy="The file is as it was. Take one place at a time with --at, or apply the patch by hand.",
-            where=str(path),
-        ) from error
-    _write(path, text, keep_backup=True)
-    return str(path)
 
 
 def _write(path: Path, text: str, *, keep_backup: bool) -> None:

@@ -1,36 +1,73 @@
-"""Applying a unified diff of ours to the very text that it was made from."""
+"""Unified diffs: made of two texts, put together, and applied."""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _LINE_END = re.compile(r"(?<=\n)")
 NO_NEWLINE = "\\ No newline at end of file\n"
+MOST_FUZZ = 3
+"""Lines around a change that may be others by now; a diff has three."""
+
+
+def make_patch(before: str, after: str, *, name: str) -> str:
+    """What changes, as ``patch -p0`` and ``git apply -p0`` take it where the file is called ``name``."""
+    lines = difflib.unified_diff(_lines(before), _lines(after), fromfile=name, tofile=name)
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}" for line in lines)
+
+
+def together(text: str, patches: Iterable[str]) -> str:
+    """One patch that does what several patches of one text do.
+
+    Raises: ValueError if they change the same lines.
+    """
+    changed, name = text, ""
+    for patch in patches:
+        name = name or patch.partition("\n")[0].removeprefix("--- ")
+        changed = apply_patch(changed, patch)
+    return make_patch(text, changed, name=name)
 
 
 def apply_patch(text: str, patch: str) -> str:
-    """The text with every hunk applied. Hunks may have moved, as they do after another patch of the same file.
+    """The text with every hunk applied. Hunks may have moved, and the lines around a change may have changed.
 
-    Raises: ValueError if the lines of a hunk are nowhere any more.
+    Raises: ValueError if the lines that a hunk changes are nowhere any more.
     """
     lines = _lines(text)
     result: list[str] = []
     position = 0
     for wanted, removed, added in _hunks(patch):
-        start = _place(lines, removed, wanted, low=position)
-        result += [*lines[position:start], *added]
-        position = start + len(removed)
+        start, cut_removed, cut_added = _place(lines, removed, added, wanted, low=position)
+        result += [*lines[position:start], *cut_added]
+        position = start + len(cut_removed)
     return "".join([*result, *lines[position:]])
 
 
-def _place(lines: list[str], removed: list[str], wanted: int, *, low: int) -> int:
-    """Where the lines of a hunk are, the nearest to where they were."""
-    places = sorted(range(low, len(lines) - len(removed) + 1), key=lambda start: abs(start - wanted))
-    for start in places if removed else [max(wanted, low)]:
-        if lines[start : start + len(removed)] == removed:
-            return start
+def _place(
+    lines: list[str], removed: list[str], added: list[str], wanted: int, *, low: int
+) -> tuple[int, list[str], list[str]]:
+    """Where a hunk fits, the nearest to where it was, and the hunk without what does not fit around it."""
+    for fuzz in range(MOST_FUZZ + 1):
+        head, tail = _context(removed, added, fuzz), _context(removed[::-1], added[::-1], fuzz)
+        one, other = removed[head : len(removed) - tail], added[head : len(added) - tail]
+        if not one and removed:
+            break  # nothing would be left to recognise the place by
+        places = sorted(range(low, len(lines) - len(one) + 1), key=lambda at: abs(at - wanted))
+        for start in places if one else [max(wanted, low)]:
+            if lines[start : start + len(one)] == one:
+                return start, one, other
     raise ValueError(f"line {wanted + 1} is not what the patch was made for")
+
+
+def _context(removed: list[str], added: list[str], most: int) -> int:
+    """How many lines at the beginning are the same in both, up to ``most``."""
+    count = 0
+    while count < min(most, len(removed), len(added)) and removed[count] == added[count]:
+        count += 1
+    return count
 
 
 def _hunks(patch: str) -> list[tuple[int, list[str], list[str]]]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ace_studio.records.patches import make_patch
+
 Statement = ast.stmt
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LINE_END = re.compile(r"\r\n|\r|\n")
-NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,4 @@ def unified_diff(source: SourceText, changed: str, *, folder: Path) -> str:
     """What changes, as ``patch -p0`` and ``git apply -p0`` take it in ``folder`` (or beside the file, if elsewhere)."""
     inside = source.path.is_relative_to(folder)
     name = os.path.relpath(source.path, folder).replace(os.sep, "/") if inside else source.path.name
-    before, after = (text.splitlines(keepends=True) for text in (source.text, changed))
-    lines = difflib.unified_diff(before, after, fromfile=name, tofile=name)
-    return "".join(line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}" for line in lines)
+    return make_patch(source.text, changed, name=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStat
 from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus
 
 KEPT_SHARE = 0.9
-"""Fewer breaks are an improvement only if at least this share of the captured ops is still captured."""
+"""Fewer breaks that leave more ops eager are an improvement only if this share of the ops still is captured."""
 _ONE_SHAPE = (
     "A graph has one shape per result: let both sides of the model give the same (torch.zeros_like of the other "
     "result, for example), or leave the branch to a capture in pieces."
@@ -88,7 +89,7 @@ def is_better(before: CaptureOutcome, after: CaptureOutcome) -> bool:
     if is_whole(after) or not before.rung:
         return True
     if after.breaks < before.breaks:
-        return after.ops >= KEPT_SHARE * before.ops
+        return after.ops_left_eager <= before.ops_left_eager or after.ops >= KEPT_SHARE * before.ops
     return after.breaks == before.breaks and after.ops_left_eager < before.ops_left_eager
 
 
@@ -177,6 +178,18 @@ def cannot(candidate: Candidate, why: str) -> Problem:
         why=why,
         remedy="Take another fix, or change the code by hand.",
         where=f"{candidate.file}:{candidate.line}",
+    )
+
+
+def unexpected(error: Exception, candidate: Candidate) -> Problem:
+    """The problem of a try that ended in a way that nobody thought of."""
+    return Problem(
+        code=ErrorCode.INTERNAL,
+        what=f"The try ended with {type(error).__name__}, which ACE Studio did not expect",
+        why=" ".join(str(error).split())[:200],
+        remedy="The other fixes are tried all the same. Please report it with the details.",
+        where=f"{candidate.file}:{candidate.line}",
+        details="".join(traceback.format_exception(error)),
     )
 
 

@@ -42,6 +42,7 @@ from ace_studio.engine.pipeline.fix_outcomes import (
     is_whole,
     not_captured,
     renamed,
+    unexpected,
     with_values,
     wrong_report,
 )
@@ -124,6 +125,8 @@ class FixBench:
             report = failed(report, cannot(candidate, str(error)))
         except AceError as error:
             report = failed(report, error.problem)
+        except Exception as error:  # noqa: BLE001 - code that we changed may break anything; the others are still tried
+            report = failed(report, unexpected(error, candidate))
         return msgspec.structs.replace(report, seconds=time.monotonic() - started)
 
     def _judged(self, candidate: Candidate, report: FixReport) -> FixReport:

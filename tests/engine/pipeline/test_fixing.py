@@ -14,6 +14,7 @@ from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.fixes import FixKind, FixReport, FixStatus, ranked_fixes
 from ace_studio.records.messages import Event, FixRequest, FixTried, JobFinished
+from ace_studio.records.patches import apply_patch, together
 from ace_studio.records.recipe import (
     CaptureChoice,
     CaptureControl,
@@ -231,6 +232,31 @@ def test_keeping_a_function_with_several_breaks_out_leaves_one_break(bench: Benc
     assert fix.before.rung == fix.after.rung == "partial"
     assert (fix.before.breaks, fix.after.breaks, fix.status) == (2, 1, FixStatus.GREEN)
     assert of_kind(fixes, FixKind.NONSTRICT_TRACE).status is FixStatus.GREEN
+
+
+TWO_BRANCHES = (
+    TWO_LAYERS
+    + """
+    def forward(self, x):
+        x = self.left(x)
+        if x.mean() > 0:
+            x = torch.relu(x)
+        x = self.right(x)
+        return torch.tanh(x) if x.sum() > 0 else x
+"""
+)
+
+
+@pytest.mark.slow
+def test_two_branches_are_fixed_one_at_a_time_and_both_patches_make_it_whole(bench: Bench) -> None:
+    path = bench.write(TWO_BRANCHES)
+    recipe = bench.recipe("export", "partial")
+    fixes = [fix for fix in bench.tried(recipe) if fix.kind is FixKind.WHERE]
+    assert [fix.status for fix in fixes] == [FixStatus.GREEN] * 2
+    assert [(fix.before.breaks, fix.after.breaks) for fix in fixes] == [(2, 1)] * 2
+    text = path.read_text()
+    path.write_text(apply_patch(text, together(text, [fix.patch for fix in fixes])))
+    assert bench.tried(recipe) == []
 
 
 # --- where they are not, and why ---

@@ -185,6 +185,8 @@ class Recorder(PieceRunner):
 class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the operators that really run, by the user's line that is said to be current."""
 
+    supports_higher_order_operators = True  # torch.cond counts as one op
+
     def __init__(self, place: Callable[[], Line | None] = lambda: None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.counts: Counter[tuple[Line, str]] = Counter()
