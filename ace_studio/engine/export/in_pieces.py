@@ -77,7 +77,7 @@ def verify_pieces(
             device="cpu",
             calls=calls,
             model=source,
-            sys_path=tuple(sys.path),
+            sys_path=tuple(str(one) for one in sys.path),  # some are more than a text
         )
         (folder / "order.json").write_bytes(msgspec.json.encode(order))
         run_child(folder, path, reporter)
