@@ -52,9 +52,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no plain trace, if there is none."""
 
     def ratio(self, limit_s: float) -> float:
-        """Plain seconds over ours, in process time; if plain was stopped, at least the limit over ours."""
-        ours = statistics.median(one.cpu_s for one in self.ours)
-        return (statistics.median(one.cpu_s for one in self.plain) if self.plain else limit_s) / ours
+        """Plain process time over ours; if plain was stopped, the limit over our seconds, and it is more than that."""
+        if not self.plain:
+            return limit_s / statistics.median(one.seconds for one in self.ours)
+        return statistics.median(one.cpu_s for one in self.plain) / statistics.median(one.cpu_s for one in self.ours)
 
 
 class RetinaNetCore(nn.Module):
@@ -86,7 +87,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "tf_efficientnet_b0": _timm("tf_efficientnet_b0"),
     "mobilevitv2_050": _timm("mobilevitv2_050"),
     "retinanet": RetinaNetCore,
-    "maxxvitv2_nano": _timm("maxxvitv2_nano_rw_256"),
+    "maxvit_nano": _timm("maxvit_nano_rw_256"),
     "tf_mobilenetv3": _timm("tf_mobilenetv3_large_100"),
     "mobilenetv3": _timm("mobilenetv3_large_100"),
     "swin_tiny": _timm("swin_tiny_patch4_window7_224", dynamic_img_size=True, strict_img_size=False),
