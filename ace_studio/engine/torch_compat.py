@@ -267,6 +267,15 @@ def argument_names(target: object) -> list[str]:
     return [argument.name for argument in schema.arguments] if schema is not None else []
 
 
+_OWN_FAMILIES = frozenset({"aten", "prim", "prims", "quantized_decomposed", "quantized", "mkldnn", "inductor"})
+
+
+def foreign_operators(program: ExportedProgram) -> list[str]:
+    """The operators of a graph that torch does not bring along, in their order."""
+    targets = [node.target for node in program.graph.nodes if is_operator(node.target)]
+    return list(dict.fromkeys(str(target) for target in targets if target.namespace not in _OWN_FAMILIES))
+
+
 def functional_form(target: Any) -> Any:
     """The operator that gives a new tensor where ``target`` writes into an old one; itself if there is none such."""
     name = str(getattr(target, "_opname", ""))

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.export import ModelSource, VerifyOrder
-from ace_studio.engine.flow import tensor_leaves
+from ace_studio.engine.flow import LoadedModel, tensor_leaves
 from ace_studio.engine.load import load_model
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
@@ -43,6 +43,8 @@ def main(folder_name: str) -> int:
 def _compare(folder: Path, order: VerifyOrder) -> float:
     if order.model is not None:
         return _compare_pieces(folder, order, order.model)
+    if order.registers is not None:
+        _load_users_module(order.registers)
     run = TARGETS[order.target].load(Path(order.path), threads=order.threads)
     inputs = _read_flat(folder / "inputs.safetensors", order.examples)
     outputs = _read_flat(folder / "outputs.safetensors", order.examples)
@@ -58,11 +60,16 @@ def _compare(folder: Path, order: VerifyOrder) -> float:
     return worst
 
 
+def _load_users_module(model: ModelSource) -> LoadedModel:
+    """The user's module; the job that gave the order ran the same files."""
+    with contextlib.chdir(model.folder):
+        return load_model(model.recipe, Path(model.folder), is_trusted=lambda _: True, reporter=Reporter())
+
+
 def _compare_pieces(folder: Path, order: VerifyOrder, model: ModelSource) -> float:
     """Build the user's module, and put the pieces in their places with the file that was saved beside them."""
     sys.path.extend(one for one in order.sys_path if one not in sys.path)
-    with contextlib.chdir(model.folder):
-        loaded = load_model(model.recipe, Path(model.folder), is_trusted=lambda _: True, reporter=Reporter())
+    loaded = _load_users_module(model)
     sys.path.insert(0, order.path)
     from run_pieces import load  # type: ignore[import-not-found]  # noqa: PLC0415 - the copy in the artifact
 

@@ -58,6 +58,8 @@ class VerifyOrder(msgspec.Struct, frozen=True, kw_only=True):
     model: ModelSource | None = None
     """Where the module comes from that an artifact in pieces needs."""
     sys_path: tuple[str, ...] = ()
+    registers: ModelSource | None = None
+    """Where code comes from that registers operators which the artifact calls."""
 
 
 def artifact_bytes(path: Path) -> int:
@@ -68,7 +70,7 @@ def artifact_bytes(path: Path) -> int:
     return path.stat().st_size + sum(part.stat().st_size for part in beside if part != path and part.is_file())
 
 
-def verify_artifact(
+def verify_artifact(  # noqa: PLR0913 - all that a process must be told which has seen nothing
     target: str,
     path: Path,
     examples: Sequence[Example],
@@ -78,6 +80,7 @@ def verify_artifact(
     threads: int,
     device: torch.device,
     reporter: Reporter,
+    registers: ModelSource | None = None,
 ) -> None:
     """Open an artifact in a new process, run it on every example and compare with ``expected``.
 
@@ -90,6 +93,7 @@ def verify_artifact(
         threads: Threads that the new process may use.
         device: Where the inputs are put before the call.
         reporter: May cancel; the process is then killed.
+        registers: The user's model, if the artifact calls operators that its code registers.
 
     Raises: AceError(WRONG_CAPTURE) if it cannot be opened, does not run, or disagrees; details hold what it printed.
     """
@@ -104,6 +108,7 @@ def verify_artifact(
             places=tuple(places),
             threads=threads,
             device=str(device),
+            registers=registers,
         )
         (folder / "order.json").write_bytes(msgspec.json.encode(order))
         run_child(folder, path, reporter)

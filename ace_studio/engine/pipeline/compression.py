@@ -37,6 +37,7 @@ from ace_studio.engine.targets.base import Lowered, LoweringJob, Target
 from ace_studio.engine.targets.flat_call import tensor_places
 from ace_studio.engine.targets.library_error import library_reason
 from ace_studio.engine.targets.pieces import lower_pieces
+from ace_studio.engine.torch_compat import foreign_operators
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
 from ace_studio.records.plan import Plan, Precision
@@ -302,6 +303,7 @@ class CompressionJob:
                 threads=self.threads,
                 device=self.captured.device,
                 reporter=self.reporter,
+                registers=self._registering_source(self.captured),
             )
         else:
             export.verify_pieces(
@@ -315,6 +317,19 @@ class CompressionJob:
                 reporter=self.reporter,
             )
         candidate.note(verified=True)
+
+    def _registering_source(self, captured: CapturedModel) -> export.ModelSource | None:
+        """Where operators are registered that are none of torch's own; None if there are none, or nobody can tell."""
+        names = foreign_operators(captured.program)
+        if not names:
+            return None
+        self.reporter.warn(
+            "custom-op",
+            f"The exported programs of torch call {', '.join(names[:3])}, which the model's code registers: whoever "
+            "opens one must import that code first",
+            where=str(self.loaded.source) if self.loaded.files else "",
+        )
+        return export.ModelSource(recipe=self.recipe, folder=str(Path.cwd())) if self.loaded.files else None
 
     def _report_ops(self, candidate: Candidate) -> None:
         if candidate.lowered is not None:
