@@ -241,7 +241,7 @@ def test_a_dimension_that_batch_only_holds_says_held():
 def test_examples_that_were_caught_are_named_and_can_become_rows(desk, panel):
     recipe = desk.document.recipe
     desk.session._choose("caught inputs", change(recipe, "inputs", tracing="", rows=(), caught="caught/train"))
-    desk.settle()
+    desk.do("trace")
     assert "the calls that were caught (caught/train)" in panel._source.text()
     desk.bot.mouseClick(panel.use_rows_button, Qt.MouseButton.LeftButton)
     desk.settle()
