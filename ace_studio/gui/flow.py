@@ -44,23 +44,30 @@ class Flow(QLayout):
 
     def heightForWidth(self, width: int) -> int:  # noqa: N802 - Qt's name
         """Height of all lines."""
-        return self._arrange(QRect(0, 0, width, 0), moves=False)
+        room = self.contentsMargins()
+        inner = width - room.left() - room.right()
+        return self._arrange(QRect(0, 0, inner, 0), moves=False) + room.top() + room.bottom()
 
     def setGeometry(self, rect: QRect) -> None:  # noqa: N802 - Qt's name
         """Place the items."""
         super().setGeometry(rect)
-        self._arrange(rect, moves=True)
+        self._arrange(self.contentsRect(), moves=True)
 
     def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
         """All in one line."""
         sizes = [item.sizeHint() for item in self._shown()]
         width = sum(size.width() for size in sizes) + self._gap * max(0, len(sizes) - 1)
-        return QSize(width, max((size.height() for size in sizes), default=0))
+        return self._with_margins(QSize(width, max((size.height() for size in sizes), default=0)))
 
     def minimumSize(self) -> QSize:  # noqa: N802 - Qt's name
         """The widest item alone."""
         sizes = [item.minimumSize() for item in self._shown()]
-        return QSize(max((size.width() for size in sizes), default=0), max((s.height() for s in sizes), default=0))
+        width = max((size.width() for size in sizes), default=0)
+        return self._with_margins(QSize(width, max((size.height() for size in sizes), default=0)))
+
+    def _with_margins(self, size: QSize) -> QSize:
+        room = self.contentsMargins()
+        return size + QSize(room.left() + room.right(), room.top() + room.bottom())
 
     def _shown(self) -> list[QLayoutItem]:
         return [item for item in self._items if not item.isEmpty()]
