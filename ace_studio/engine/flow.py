@@ -85,6 +85,8 @@ class LoadedModel:
     evaluate: Callable[[Callable[..., Any]], float] | None = None
     files: tuple[Path, ...] = ()
     """Every file that was read, for the hash check at the end."""
+    way: str = "torch"
+    """How its graph is come by: a row of the pipeline's registry of ways."""
     reference: nn.Module | None = None
     """What the module was written from (a TorchScript program); it must answer like it. None for an original."""
 

@@ -37,7 +37,7 @@ class Precision(StrEnum):
         return self is Precision.INT8_STATIC
 
 
-WEIGHTED_OPS = frozenset(
+WEIGHTED_OPS = frozenset({"onnx.Conv", "onnx.ConvTranspose", "onnx.Gemm", "onnx.MatMul"}) | frozenset(
     f"aten.{name}.default"
     for name in ("conv1d", "conv2d", "conv3d", "conv_transpose2d", "linear", "addmm", "mm", "bmm", "matmul")
 ) | frozenset(

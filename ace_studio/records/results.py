@@ -162,11 +162,13 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """Eager fp32, measured in the same rounds as every target."""
+    """What every target is compared with, measured in the same rounds."""
 
     latency_ms: Latency | None = None
     metric: float | None = None
     size_bytes: int = 0
+    name: str = "eager fp32"
+    """What it is; for an ONNX file, that file as it is in ONNX Runtime."""
 
 
 class OpReport(msgspec.Struct, frozen=True, kw_only=True):

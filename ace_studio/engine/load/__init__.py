@@ -4,18 +4,25 @@ from ace_studio.engine.load.changed_source import changed_source
 from ace_studio.engine.load.inspect_file import inspect_file
 from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.model import files_sha256, load_model
+from ace_studio.engine.load.onnx_graph import node_ids, table_of
+from ace_studio.engine.load.onnx_model import OnnxModule, dims_of_inputs, example_at
 from ace_studio.engine.load.tensors import read_state_dict, read_tensor
 from ace_studio.engine.load.torchscript import check_translation
 from ace_studio.engine.load.torchvision_ops import make_importable
 
 __all__ = [
     "LOADERS",
+    "OnnxModule",
     "changed_source",
     "check_translation",
+    "dims_of_inputs",
+    "example_at",
     "files_sha256",
     "inspect_file",
     "load_model",
     "make_importable",
+    "node_ids",
     "read_state_dict",
     "read_tensor",
+    "table_of",
 ]

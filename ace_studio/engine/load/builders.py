@@ -83,17 +83,6 @@ def build_from_exported_program(job: BuildJob) -> Built:
         return _from_program(program)
 
 
-def refuse_onnx(job: BuildJob) -> Built:
-    """ONNX files are looked at only."""
-    raise AceError.of(
-        ErrorCode.UNSUPPORTED,
-        f"{job.path.name} is an ONNX model: it can be looked at, not compressed, yet",
-        why="compression starts from a PyTorch module",
-        remedy="open the PyTorch model it was exported from",
-        where=str(job.path),
-    )
-
-
 def refuse_folder(job: BuildJob) -> Built:
     """Folders are looked at only."""
     raise AceError.of(

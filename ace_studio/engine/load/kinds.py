@@ -14,7 +14,7 @@ from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.entries import list_entries, parse_source
 from ace_studio.engine.load.huggingface import build_huggingface, describe_huggingface, read_folder
 from ace_studio.engine.load.named_loader import build_named, describe_named
-from ace_studio.engine.load.onnx_header import read_facts
+from ace_studio.engine.load.onnx_model import build_from_onnx, describe_onnx
 from ace_studio.engine.load.pickles import (
     LARGEST_PICKLE_BYTES,
     is_legacy_torch,
@@ -54,6 +54,8 @@ class Loader:
     build: Callable[[BuildJob], Built]
     code_files: Callable[[Path], tuple[Path, ...]] = lambda path: (path,)
     """The files that a word of trust is about, where it needs one."""
+    way: str = "torch"
+    """How the pipeline comes by the graph of what is built."""
     has_own_entry: bool = False
     """Whether ``entry`` is a word for this kind instead of a callable in a ``.py`` file."""
     is_openable: bool = True
@@ -109,18 +111,6 @@ def _describe_pt2(path: Path) -> Description:
     return Description(
         would_run=(general, *(f"imports and may call {name}" for name in dict.fromkeys(calls))),
         notes=("if you exported it yourself, it is as safe as the model it came from",),
-    )
-
-
-def _describe_onnx(path: Path) -> Description:
-    facts = read_facts(path)
-    counts = sorted(facts.op_counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    return Description(
-        notes=(
-            f"{sum(facts.op_counts.values())} ops, " + ", ".join(facts.opsets) + f", IR version {facts.ir_version}",
-            *((f"written by {facts.producer}",) if facts.producer else ()),
-            *(f"{count} x {name}" for name, count in counts[:_MOST_NAMES]),
-        )
     )
 
 
@@ -192,11 +182,11 @@ _ROWS = (
     Loader(
         name="onnx",
         label="ONNX model",
-        trust=TrustLevel.INSPECT,
+        trust=TrustLevel.DATA,
         suffixes=(".onnx",),
-        describe=_describe_onnx,
-        build=builders.refuse_onnx,
-        is_openable=False,
+        describe=describe_onnx,
+        build=build_from_onnx,
+        way="onnx",
     ),
     Loader(
         name="huggingface",

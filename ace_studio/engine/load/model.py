@@ -87,6 +87,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         sha256=files_sha256(files),
         examples=built.examples,
         files=files,
+        way=sources.loader.way,
         reference=built.reference,
         **functions,
     )

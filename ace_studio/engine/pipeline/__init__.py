@@ -13,18 +13,17 @@ from pathlib import Path
 import msgspec
 import torch
 
-from ace_studio.engine.capture import capture_model
 from ace_studio.engine.environment import choose_device, environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.load import check_translation, files_sha256, inspect_file, load_model, read_tensor
-from ace_studio.engine.pipeline.candidates import select_targets
 from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compression import CompressionJob, Outcome
 from ace_studio.engine.pipeline.fixing import FixBench
+from ace_studio.engine.pipeline.ways import WAYS
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.shapes import gather_examples
-from ace_studio.engine.targets import TARGETS, report_support, report_targets
+from ace_studio.engine.targets import report_targets
 from ace_studio.records.errors import AceError
 from ace_studio.records.messages import (
     DoctorRequest,
@@ -41,7 +40,7 @@ from ace_studio.records.messages import (
 )
 from ace_studio.records.plan import Precision, idle_rules
 from ace_studio.records.recipe import Recipe
-from ace_studio.records.results import CaptureReport, Result, RungOutcome
+from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome
 from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import ValueSource
 
@@ -158,14 +157,11 @@ def capture(
 
     ``rungs_done`` are outcomes of an engine process that ended under the last of them.
     """
-    device = choose_device(recipe.measure.device)
+    way = WAYS[loaded.way]
+    device = choose_device(recipe.measure.device if way.can_leave_the_cpu else "cpu")
     examples = examples_on(device, loaded, recipe, folder)
     with torch.no_grad():
-        captured, report = capture_model(
-            loaded, examples, recipe, device=device, reporter=reporter, rungs_done=rungs_done
-        )
-    support = report_support(captured, select_targets(recipe.targets.names, TARGETS))
-    report = msgspec.structs.replace(report, support=support)
+        captured, report = way.capture(loaded, examples, recipe, device, reporter, rungs_done)
     reporter.emit(
         ModelCaptured(
             job=reporter.job,
@@ -188,11 +184,20 @@ def compress(
     reporter: Reporter,
 ) -> Outcome:
     """Plan, compress, lower, check, evaluate, measure, export and choose."""
+    way = WAYS[loaded.way]
+    recipe = way.fit_recipe(recipe)
     _warn_about_made_up_data(loaded, recipe, reporter)
     for match in idle_rules(recipe.plan, captured.table):
         reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")
     job = CompressionJob(
-        loaded=loaded, captured=captured, capture=report, recipe=recipe, output=output, reporter=reporter
+        loaded=loaded,
+        captured=captured,
+        capture=report,
+        recipe=recipe,
+        output=output,
+        reporter=reporter,
+        baseline=Baseline(name=way.baseline),
+        shared=way.shared(captured),
     )
     with torch.no_grad():
         return job.run()

@@ -44,7 +44,6 @@ from ace_studio.records.plan import Plan, Precision
 from ace_studio.records.recipe import Goal, Objective, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, ResultStatus, RunStatus
 
-BASELINE = "eager fp32"
 UNREPEATABLE = frozenset({"random", "dropout-in-eval"})
 """Codes of capture warnings that explain why two calls differ."""
 
@@ -111,10 +110,10 @@ class CompressionJob:
         size = sum(leaf.numel() * leaf.element_size() for leaf in self.captured.module.state_dict().values())
         metric = None
         if self.loaded.evaluate is not None:
-            self.reporter.phase(Phase.EVALUATE, BASELINE)
+            self.reporter.phase(Phase.EVALUATE, self.baseline.name)
             predict = evaluate.on_device(self.captured.module, self.captured.device)
-            metric = evaluate.measure_metric(self.loaded.evaluate, self._cancellable(predict), what=BASELINE)
-        self.baseline = Baseline(metric=metric, size_bytes=size)
+            metric = evaluate.measure_metric(self.loaded.evaluate, self._cancellable(predict), what=self.baseline.name)
+        self.baseline = msgspec.structs.replace(self.baseline, metric=metric, size_bytes=size)
         self._tell_baseline()
 
     # --- building ---
@@ -258,14 +257,14 @@ class CompressionJob:
         alive = [candidate for candidate in self.candidates if candidate.lowered is not None]
         self.reporter.phase(Phase.MEASURE, f"{len(alive)} candidates and the baseline, in turn")
         example = self.captured.examples[0]
-        calls: dict[str, Callable[[], object]] = {BASELINE: _bind(example, self.captured.module)}
+        calls: dict[str, Callable[[], object]] = {self.baseline.name: _bind(example, self.captured.module)}
         for index, candidate in enumerate(alive):
             calls[f"{candidate.label} #{index}"] = _bind(example, candidate.lowered)
         timer = measure.cuda_event_ms if self.captured.device.type == "cuda" else measure.wall_clock_ms
         samples = measure.measure_interleaved(
             calls, rounds=self.recipe.measure.rounds, reporter=self.reporter, timer=timer
         )
-        base = samples.pop(BASELINE)
+        base = samples.pop(self.baseline.name)
         self.baseline = msgspec.structs.replace(self.baseline, latency_ms=base.latency())
         self._tell_baseline()
         for candidate, one in zip(alive, samples.values(), strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from ace_studio.records.results import Latency, Result, RunStatus, TargetRun
+from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
 
 WIDTH, ROW, TOP, LEFT, BAR, OVERSHOOT = 980, 34, 64, 210, 330, 30
 INK, FAINT, BASE, CHOSEN, OTHER, BAD = "#1f2933", "#616e7c", "#9aa5b1", "#0b7285", "#74b3c2", "#b42318"
@@ -32,7 +32,8 @@ def comparison_svg(result: Result) -> str:
     ]
     metric = result.baseline.metric if result.baseline else None
     size = result.baseline.size_bytes if result.baseline else 0
-    parts.append(_row(0, "eager fp32 (baseline)", baseline, longest, BASE))
+    name = (result.baseline or Baseline()).name
+    parts.append(_row(0, f"{name} (baseline)", baseline, longest, BASE))
     parts.append(_figures(0, "1.00x", metric, size))
     for index, run in enumerate(runs):
         parts.append(_run_row(index + 1, run, longest, is_chosen=index == result.chosen))

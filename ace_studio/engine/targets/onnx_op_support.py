@@ -8,18 +8,22 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import Precision
 
 _CONVOLUTIONS = frozenset(
-    {"conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
+    {"conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "Conv"}
+    | {"ConvTranspose"}
 )
-_LINEAR = frozenset({"linear", "addmm"})
-_PRODUCTS = frozenset({"mm", "bmm", "matmul", "baddbmm", "einsum"})
+_LINEAR = frozenset({"linear", "addmm", "Gemm"})
+_PRODUCTS = frozenset({"mm", "bmm", "matmul", "baddbmm", "einsum", "MatMul"})
 _RECURRENT = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"})
 """Cells become products and gates. Whole sequences (``lstm``) stay one float node, which nothing here quantizes."""
 _ABSORBED = frozenset({"batch_norm", "relu", "relu_", "relu6", "hardtanh", "hardtanh_", "clamp", "clamp_min", "clamp_"})
+_ABSORBED |= {"BatchNormalization", "Relu", "Clip"}
 _POOLS = frozenset({"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool2d", "adaptive_avg_pool2d"})
-_SUMS = frozenset({"add", "add_"})
+_POOLS |= {"MaxPool", "AveragePool", "GlobalAveragePool"}
+_SUMS = frozenset({"add", "add_", "Add"})
 _MOVES = frozenset(
     {"view", "reshape", "flatten", "_unsafe_view", "transpose", "permute", "squeeze", "unsqueeze", "cat", "contiguous",
-     "concat", "chunk", "split", "split_with_sizes", "t", "dropout", "alias", "detach", "clone"}
+     "concat", "chunk", "split", "split_with_sizes", "t", "dropout", "alias", "detach", "clone", "Reshape", "Transpose",
+     "Squeeze", "Unsqueeze", "Concat", "Flatten", "Split", "Identity"}
 )  # fmt: skip
 _STATIC = _CONVOLUTIONS | _LINEAR | _PRODUCTS | _RECURRENT | _ABSORBED | _POOLS | _SUMS | _MOVES
 _WEIGHTED = _LINEAR | _PRODUCTS | _RECURRENT

@@ -28,7 +28,8 @@ MAX_PROTO_BYTES = 2**31 - 2**20
 """A protobuf message cannot be larger than 2 GiB."""
 _UNROLLING = frozenset({"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"})
 """Ops whose shape function unrolls the sequence: what follows them claims to have the traced length and no other."""
-_SHARED_KEY = "onnx_program"
+SHARED_KEY = "onnx_program"
+"""Where `LoweringJob.shared` has the program."""
 _MARK = "ace-op:"
 _MARK_KEY = "pkg.torch.onnx.stack_trace"
 
@@ -70,10 +71,10 @@ def onnx_program_of(job: LoweringJob) -> OnnxProgram:
 
     Raises: AceError(UNSUPPORTED) that names the op and the user's line, if the exporter cannot translate it.
     """
-    if _SHARED_KEY not in job.shared:
+    if SHARED_KEY not in job.shared:
         job.reporter.advance(None, "exporting to ONNX")
-        job.shared[_SHARED_KEY] = export_onnx(job.captured)
-    program: OnnxProgram = job.shared[_SHARED_KEY]
+        job.shared[SHARED_KEY] = export_onnx(job.captured)
+    program: OnnxProgram = job.shared[SHARED_KEY]
     return program
 
 

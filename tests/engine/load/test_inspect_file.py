@@ -136,7 +136,7 @@ def test_onnx_is_counted_without_the_onnx_package(tmp_path):
     onnx.save(model, tmp_path / "m.onnx")
     (tmp_path / "nameless").write_bytes((tmp_path / "m.onnx").read_bytes())
     report = inspect_file(tmp_path / "m.onnx")
-    assert (report.kind, report.trust) == ("onnx", "inspect")
+    assert (report.kind, report.trust) == ("onnx", "data")
     assert "2 ops, ai.onnx 18" in report.notes[0]
     assert "2 x Relu" in report.notes
     assert inspect_file(tmp_path / "nameless").kind == "onnx"

@@ -367,6 +367,7 @@ def test_every_loader_that_opens_is_tried_here():
         "state-dict",
         "pickle-module",
         "pt2",
+        "onnx",  # in test_onnx_model.py
         "torchscript",  # in test_torchscript.py
         "huggingface",  # in test_huggingface.py
         "huggingface-code",
