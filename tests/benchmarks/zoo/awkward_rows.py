@@ -339,6 +339,6 @@ ROWS = (
     Row("through_numpy", FAMILY, ThroughNumpy, features, *ROWS_OF_16),
     Row("scripted_part", FAMILY, ScriptedPart, features, *ROWS_OF_16),
     Row("root_of_length", FAMILY, RootOfLength, features, *SEQUENCES),
-    Row("recursive_tree", FAMILY, RecursiveTree, features, ((2, 8, 16), (3, 16, 16)), (5, 4, 16)),
+    Row("recursive_tree", FAMILY, RecursiveTree, features, ((2, 4, 16), (3, 8, 16)), (5, 2, 16)),
     Row("key_value_cache", FAMILY, KeyValueCache, _step, ((2, 6), (3, 9)), (4, 7)),
 )
