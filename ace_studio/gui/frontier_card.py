@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPushButton, QToolButton
 
 from ace_studio.gui.break_list.entries import Entry, sentence
@@ -97,6 +98,13 @@ class FrontierCard(QFrame):
         self.setAccessibleDescription(entry.as_text())
         self._restyle()
         self.show()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+        """Esc puts the card away."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.closed.emit()
+        else:
+            super().keyPressEvent(event)
 
     def _restyle(self, *_: object) -> None:
         colours = self._theme.colours

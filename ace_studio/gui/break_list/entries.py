@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from ace_studio.gui.formatting import plural
+from ace_studio.gui.op_facts import row_of_ops
 from ace_studio.records.errors import Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.results import GraphBreak, PieceReport
@@ -81,15 +82,27 @@ def entries(document: Document) -> tuple[Entry, ...]:
 def chosen_entry(document: Document, offered: Sequence[Entry]) -> Entry | None:
     """The entry that the selection of the document is about."""
     selection = document.selection
+    piece = _selected_piece(document) if any(one.piece is not None for one in offered) else -1
     for one in offered:
         if one.seam is not None and one.seam == selection.seam:
             return one
-        if one.piece is not None and selection.op_ids and selection.op_ids == ops_of_piece(document, one.piece):
+        if one.piece is not None and one.piece == piece:
             return one
         is_failure = one.seam is None and one.piece is None and selection.seam is None
         if is_failure and selection.place is not None and is_same_place((one.file, one.line), selection.place):
             return one
     return None
+
+
+def _selected_piece(document: Document) -> int:
+    """The piece of which all ops, and no others, are selected; -1 if it is not so."""
+    graph, op_ids = document.graph, document.selection.op_ids
+    row = row_of_ops(graph).get(op_ids[0], -1) if graph is not None and graph.piece and op_ids else -1
+    if graph is None or row < 0:
+        return -1
+    piece = graph.piece[row]
+    is_all = len(op_ids) == graph.piece.count(piece) and op_ids == ops_of_piece(document, piece)
+    return piece if is_all else -1
 
 
 def ops_of_piece(document: Document, piece: int) -> tuple[str, ...]:

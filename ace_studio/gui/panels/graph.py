@@ -121,6 +121,7 @@ class GraphPanel(Panel):
         self._said = ""
         self._closer = 0
         self._put_away: object = None
+        self._carded: tuple[object, ...] = ()
         self.view = GraphView(colours=graph_colours(theme.colours))
         self.view.selection_changed.connect(session.select)
         self.view.op_activated.connect(self._show_source)
@@ -239,8 +240,7 @@ class GraphPanel(Panel):
         self.precision.setVisible(has_ops)
         self._precision_label.setVisible(has_ops)
         if not op_ids or document.graph is None:
-            count = document.graph.op_count if document.graph else 0
-            self._selected.setText(plural(count, "op"))
+            self._selected.setText(_size_words(document))
             return
         facts = op_facts(document)
         seam = next(
@@ -269,6 +269,11 @@ class GraphPanel(Panel):
         offered = entries(document)
         chosen = chosen_entry(document, offered)
         entry = chosen or (offered[0] if offered and document.failure is not None else None)
+        found = (id(document.failure), id(document.graph), document.selection.op_ids)
+        shown = (entry, why_not(document), len(offered), *found)
+        if shown == self._carded and entry is not None and self.card.isVisible():
+            return
+        self._carded = shown
         if entry is None or (self._put_away is not None and self._put_away == entry):
             self.card.hide()
             self._anchor.place()
@@ -291,7 +296,7 @@ class GraphPanel(Panel):
         return len(graph) - 1 if is_frontier and entry.seam is None else -1
 
     def _close_card(self) -> None:
-        self._put_away = self.card.entry
+        self._put_away, self._carded = self.card.entry, ()
         self._show_card(self.session.document)
 
     # --- nothing to show yet ---
@@ -331,6 +336,17 @@ class GraphPanel(Panel):
         if not document.recipe.model.entry and document.file is not None and document.file.entries:
             return "Which function makes the model?", "Choose the entry under Model, then trace.", (trace,)
         return "Not traced yet", "Trace captures the graph; Run also compresses, measures and compares.", (trace, run)
+
+
+def _size_words(document: Document) -> str:
+    """How much was captured; for a graph in pieces also what was not."""
+    count = document.graph.op_count if document.graph else 0
+    capture = document.capture
+    if capture is None or not capture.pieces:
+        return plural(count, "op")
+    left = f"{plural(capture.ops_left_eager, 'op')} left to eager" if capture.ops_left_eager else ""
+    size = f"{plural(count, 'op')} in {plural(len(capture.pieces), 'piece')}"
+    return "  ·  ".join(part for part in (size, plural(len(capture.graph_breaks), "break"), left) if part)
 
 
 def _has_ops(op_ids: Sequence[str], graph: GraphTable | None) -> bool:
