@@ -1,7 +1,7 @@
 """ACE Studio: trace, compress, lower, measure and verify PyTorch models.
 
-``ace_studio.compile`` is the Python door to the engine. It is imported on first use, so that importing
-the package costs nothing and pulls in neither torch nor Qt.
+``ace_studio.compile`` and ``ace_studio.try_fixes`` are the Python door to the engine. It is imported on first use, so
+that importing the package costs nothing and pulls in neither torch nor Qt.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ace_studio.api import CompileResult, compile
+    from ace_studio.api import CompileResult, compile, try_fixes
 
 __version__ = "0.1.0"
-__all__ = ["CompileResult", "__version__", "compile"]
+__all__ = ["CompileResult", "__version__", "compile", "try_fixes"]
 
 
 def __getattr__(name: str) -> Any:
     """Import the engine's door only when somebody opens it."""
-    if name in {"compile", "CompileResult"}:
+    if name in {"compile", "CompileResult", "try_fixes"}:
         from ace_studio import api  # noqa: PLC0415 - deliberately late: api imports torch
 
         return getattr(api, name)

@@ -18,6 +18,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.fixes import FixReport, ranked_fixes
 from ace_studio.records.messages import Event
 from ace_studio.records.plan import Precision
 from ace_studio.records.recipe import Recipe
@@ -118,6 +119,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     optimize: str = "latency",
     target: str | Sequence[str] = "auto",
     rungs: Sequence[str] | None = None,
+    controls: Sequence[tuple[str, str]] = (),
     samples: int = 64,
     threads: int | str = 1,
     rounds: int = 30,
@@ -145,6 +147,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         optimize: ``latency``, ``size`` or ``accuracy``.
         target: A target, several, or ``auto`` for all that are available.
         rungs: Rungs of the capture ladder, in order.
+        controls: ``(function, treatment)`` pairs, such as ``("model:get_number", "nonstrict_trace")``.
         samples: Calibration examples to use at most.
         threads: Threads for every target and the baseline, or ``"all"``.
         rounds: Interleaved measuring rounds.
@@ -158,7 +161,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     recipe = _recipe_of(
         {
             "inputs": {"dims": dims or {}},
-            "capture": {} if rungs is None else {"rungs": list(rungs)},
+            "capture": _capture_table(rungs, controls),
             "calibration": {"samples": samples},
             "evaluate": {"higher_is_better": higher_is_better},
             "goal": {
@@ -190,6 +193,50 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     outcome = pipeline.compress(loaded, captured, report, recipe=recipe, output=folder, reporter=reporter)
     write_report(outcome.result, captured.table, folder)
     return CompileResult(outcome.result, folder, outcome.chosen)
+
+
+def try_fixes(
+    model: nn.Module,
+    *,
+    tracing_inputs: Iterable[object] | Callable[[], Iterable[object]],
+    dims: dict[str, str] | None = None,
+    rungs: Sequence[str] | None = None,
+    controls: Sequence[tuple[str, str]] = (),
+    device: str = "auto",
+    on_event: Callable[[Event], None] = lambda _event: None,
+) -> tuple[FixReport, ...]:
+    """Try controls where the capture of ``model`` stops; give the ones that are green to `compile` as ``controls``.
+
+    Changes of the source are tried by ``ace-studio fix``, which can load the model anew.
+
+    Args:
+        model: The module; it is put in eval mode and left as it is otherwise.
+        tracing_inputs: Examples, or a function that gives them, as for `compile`.
+        dims: ``{"x.0": "dynamic" | "static" | "auto"}`` overrides.
+        rungs: Rungs of the capture ladder, in order.
+        controls: Those that are in place already.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        on_event: Hears progress and findings as they come.
+
+    Returns: What was tried, green ones first; nothing if the whole graph is captured.
+    Raises: AceError with what, why, remedy and where.
+    """
+    put_in_eval_mode(_checked_module(model))
+    tables: dict[str, dict[str, Any]] = {
+        "inputs": {"dims": dims or {}},
+        "capture": _capture_table(rungs, controls),
+        "measure": {"device": device},
+    }
+    recipe = _recipe_of(tables, default=None, rules=())
+    loaded = LoadedModel(module=model, source=Path(), sha256="", tracing=_as_function(tracing_inputs))
+    reporter = Reporter(on_event, job="fix")
+    return ranked_fixes(pipeline.fixes(loaded, recipe, Path.cwd(), reporter=reporter))
+
+
+def _capture_table(rungs: Sequence[str] | None, controls: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The ``[capture]`` table that the keywords amount to."""
+    named = [{"function": function, "as": treatment} for function, treatment in controls]
+    return {"rungs": None if rungs is None else list(rungs), "controls": named}
 
 
 def _recipe_of(tables: dict[str, dict[str, Any]], *, default: str | None, rules: Sequence[tuple[str, str]]) -> Recipe:
@@ -240,4 +287,4 @@ def _as_function(
     return lambda: kept
 
 
-__all__ = ["CompileResult", "CompiledModule", "Example", "compile"]
+__all__ = ["CompileResult", "CompiledModule", "Example", "compile", "try_fixes"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,7 @@ from ace_studio.engine.report import write_report
 from ace_studio.engine.shapes import gather_examples
 from ace_studio.engine.targets import report_targets
 from ace_studio.records.errors import AceError
+from ace_studio.records.fixes import FixReport
 from ace_studio.records.messages import (
     DoctorRequest,
     EnvironmentFound,
@@ -117,20 +119,37 @@ def try_fixes(request: FixRequest, reporter: Reporter) -> None:
     folder, recipe = Path(request.folder), request.recipe
     with contextlib.chdir(folder):
         loaded = load(request, reporter)
-        device = choose_device(recipe.measure.device)
-        bench = FixBench(
-            loaded=loaded,
-            examples=examples_on(device, loaded, recipe, folder),
-            recipe=recipe,
-            folder=folder.absolute(),
-            device=device,
-            reporter=reporter,
-            reload=lambda quiet: load(request, quiet),
-        )
-        bench.prepare()
-        for fix in bench.run(request.file, request.line):
+        place = (request.file, request.line)
+        for fix in fixes(loaded, recipe, folder, reporter=reporter, place=place, reload=lambda one: load(request, one)):
             reporter.emit(FixTried(job=request.job, fix=fix))
     reporter.emit(JobFinished(job=request.job))
+
+
+def fixes(
+    loaded: LoadedModel,
+    recipe: Recipe,
+    folder: Path,
+    *,
+    reporter: Reporter,
+    place: tuple[str, int] = ("", 0),
+    reload: Callable[[Reporter], LoadedModel] | None = None,
+) -> Iterator[FixReport]:
+    """Try fixes for one place (file and line), or for every one that is found, one after the other.
+
+    Without ``reload``, which loads the model anew, only controls are tried: the source of a live module stays as it is.
+    """
+    device = choose_device(recipe.measure.device)
+    bench = FixBench(
+        loaded=loaded,
+        examples=examples_on(device, loaded, recipe, folder),
+        recipe=recipe,
+        folder=folder.absolute(),
+        device=device,
+        reporter=reporter,
+        reload=reload,
+    )
+    bench.prepare()
+    yield from bench.run(*place)
 
 
 def examples_on(device: torch.device, loaded: LoadedModel, recipe: Recipe, folder: Path) -> tuple[Example, ...]:
@@ -242,6 +261,7 @@ __all__ = [
     "catch_inputs",
     "compress",
     "doctor",
+    "fixes",
     "inspect",
     "load",
     "run",

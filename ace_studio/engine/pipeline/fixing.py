@@ -67,8 +67,8 @@ class FixBench:
     folder: Path
     device: torch.device
     reporter: Reporter
-    reload: Callable[[Reporter], LoadedModel]
-    """Loads the model anew, from whatever its files are at that moment."""
+    reload: Callable[[Reporter], LoadedModel] | None
+    """Loads the model anew, from whatever its files are at that moment; None if it came from no file."""
 
     def prepare(self) -> None:
         """Capture the model as it is. Raises: AceError if it does not even run; Cancelled."""
@@ -96,10 +96,10 @@ class FixBench:
             yield self._tried(candidate)
 
     def _is_worth_a_try(self, candidate: Candidate) -> bool:
-        """Not a control that the recipe has, or that concerns none of its rungs."""
+        """No control that the recipe has or that concerns none of its rungs; no patch of what cannot be reloaded."""
         control, capture = candidate.control, self.recipe.capture
         if control is None:
-            return True
+            return self.reload is not None
         return control not in capture.controls and not CONTROL_ROWS[control.treat_as].rungs.isdisjoint(capture.rungs)
 
     # --- one try ---
@@ -219,6 +219,7 @@ class FixBench:
         self, candidate: Candidate, text: str, hook: Callable[[int, Any], Any] | None = None
     ) -> Iterator[tuple[Path, LoadedModel]]:
         """The model loaded from a changed copy, with the tensors of the model as it was. Raises: AceError."""
+        assert self.reload is not None, "patches are tried only of what can be loaded anew"
         path = Path(candidate.file)
         with contextlib.ExitStack() as stack:
             copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ace-fix-"))) / path.name
