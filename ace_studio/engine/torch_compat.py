@@ -113,6 +113,12 @@ DYNAMIC = Dim.DYNAMIC
 """Marks a dimension that must stay dynamic; the tracer raises if it cannot."""
 
 
+def load_tracers() -> None:
+    """Import what every way to trace needs: seconds the first time, and interrupted it leaves half a module behind."""
+    for name in ("torch.fx.experimental.symbolic_shapes", "torch._dynamo"):
+        importlib.import_module(name)
+
+
 def forget_traces() -> None:
     """Drop what the tracer keeps of earlier models, so that one capture does not influence the next."""
     torch._dynamo.reset()

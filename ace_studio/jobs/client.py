@@ -141,9 +141,10 @@ class WorkerClient:
                 job = requests[0].job if requests else ""
                 self._events.put(WorkerLost(job=job, problem=worker.watch.cause(problem), exit_code=exit_code))
             else:
-                job, name = rescue.request.job, rescue.outcome.name
-                self._events.put(RungTried(job=job, outcome=rescue.outcome))
-                self._events.put(Progress(job=job, phase=Phase.START, detail=f"a new process, going on without {name}"))
+                job, detail = rescue.request.job, f"a new process, going on without {rescue.lost}"
+                if rescue.outcome is not None:
+                    self._events.put(RungTried(job=job, outcome=rescue.outcome))
+                self._events.put(Progress(job=job, phase=Phase.START, detail=detail))
                 self._worker = self._new_worker()
                 for request in (rescue.request, *requests[1:]):
                     self._worker.enlist(request)

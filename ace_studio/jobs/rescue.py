@@ -2,7 +2,8 @@
 
 A rung runs in the worker, which says when it begins and how long it may take. If the process dies under it, or the
 rung hangs in native code where nothing can interrupt it, the parent ends what is left of the process group, starts a
-new worker and sends the request again with that rung noted as given up: the next rung runs in a fresh process. Every
+new worker and sends the request again with that rung noted as given up: the next rung runs in a fresh process. A rung
+that was interrupted from inside leaves a process that cannot be relied on, and is followed by a new one too. Every
 repetition gives up one rung more, so there is an end to it. `ace_studio.engine.capture.watched` has the other side,
 and why not every rung has a process of its own.
 """
@@ -13,6 +14,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from msgspec.structs import replace
 
@@ -33,8 +35,10 @@ class Rescue:
     """How a job goes on after its process died."""
 
     request: TraceRequest
-    outcome: RungOutcome
-    """Of the rung that died."""
+    lost: str
+    """The rung that it goes on without."""
+    outcome: RungOutcome | None
+    """How that rung ended; None if that was told already."""
 
 
 class RungWatch:
@@ -49,10 +53,16 @@ class RungWatch:
         self._running: RungStarted | None = None
         self._limit_s = 0.0
         self._has_overrun = False
+        self._interrupted = ""
         self._ended: list[RungOutcome] = []
 
-    def heard(self, event: AnyEvent) -> None:
-        """Take note of an event of the job."""
+    @property
+    def is_used_up(self) -> bool:
+        """Whether a rung was interrupted in this process, which must not go on, nor be listened to."""
+        return bool(self._interrupted)
+
+    def heard(self, event: AnyEvent, request: AnyRequest | None) -> bool:
+        """Take note of an event of the job at hand; whether the process is used up with it."""
         with self._lock:
             match event:
                 case RungStarted(limit_s=limit_s):
@@ -62,6 +72,9 @@ class RungWatch:
                     self._running = None
                     self._ended = [one for one in self._ended if one.name != outcome.name] + [outcome]
                     self._set_timer(None)
+                    if outcome.status is RungStatus.TIMEOUT and _goes_on_after(outcome.name, request):
+                        self._interrupted = outcome.name
+            return bool(self._interrupted)
 
     def forget(self) -> None:
         """The job has ended, or the process has."""
@@ -73,12 +86,13 @@ class RungWatch:
     def rescue(self, request: AnyRequest, problem: Problem) -> Rescue | None:
         """How the request goes on after the process died with ``problem``; None if no rung of it was running."""
         with self._lock:
-            if self._running is None or type(request) not in (TraceRequest, RunRequest):
+            lost = self._interrupted or (self._running.name if self._running else "")
+            if not lost or not _is_repeatable(request):
                 return None
-            assert isinstance(request, TraceRequest)
-            outcome = self._outcome(self._running.name, problem)
-            known = {one.name: one for one in (*request.rungs_done, *self._ended, outcome)}
-        return Rescue(replace(request, rungs_done=tuple(known.values())), outcome)
+            outcome = None if self._interrupted else self._outcome(lost, problem)
+            told = (*request.rungs_done, *self._ended, *([outcome] if outcome else []))
+            known = {one.name: one for one in told}
+        return Rescue(replace(request, rungs_done=tuple(known.values())), lost, outcome)
 
     def cause(self, problem: Problem) -> Problem:
         """Why the process died, if the job cannot go on: a rung that hung was ended by us."""
@@ -118,6 +132,16 @@ class RungWatch:
                 return  # the rung ended just now
             self._has_overrun = True
         self._overrun()
+
+
+def _is_repeatable(request: AnyRequest | None) -> TypeGuard[TraceRequest]:
+    """A request of exactly these kinds climbs the ladder once; others that are built on them climb it often."""
+    return type(request) in (TraceRequest, RunRequest)
+
+
+def _goes_on_after(rung: str, request: AnyRequest | None) -> bool:
+    """Whether the ladder has another rung after this one."""
+    return _is_repeatable(request) and rung in request.recipe.capture.rungs[:-1]
 
 
 def _crashed(name: str, problem: Problem) -> Problem:

@@ -70,6 +70,7 @@ class WorkerLife:
         self._stopping: set[str] = set()
         self._cause: Problem | None = None
         self.is_quiet = False
+        self._is_log_hushed = False
         self._must_die = False
         self._was_ready = False
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
@@ -173,11 +174,17 @@ class WorkerLife:
         if launched is None:
             return
         if os.name == "posix":
+            self._is_log_hushed = True  # its last words are the stack, which goes into the details
             with suppress(OSError):
                 launched.process.send_signal(signal.SIGABRT)
             with suppress(subprocess.TimeoutExpired):
                 launched.process.wait(LAST_WORDS_S)
         _end_all(launched)
+
+    def _end_used_up(self) -> None:
+        """End a process in which a rung was interrupted; nobody knows in the middle of what."""
+        if self._launched is not None:
+            _end_all(self._launched)
 
     # --- the life of the process ---
 
@@ -250,6 +257,8 @@ class WorkerLife:
         self.kill(Problem(code=ErrorCode.CRASH, what="The engine process stopped talking, and was ended", why=why))
 
     def _received(self, event: AnyEvent) -> None:
+        if self.watch.is_used_up:
+            return
         if isinstance(event, WorkerReady):
             if event.protocol != PROTOCOL_VERSION:
                 raise _WrongProtocol(f"version {event.protocol}, but this is version {PROTOCOL_VERSION}")
@@ -258,8 +267,8 @@ class WorkerLife:
             with self._lock:
                 self._requests = [request for request in self._requests if request.job != event.job]
             self.watch.forget()
-        else:
-            self.watch.heard(event)
+        elif self.watch.heard(event, next(iter(self._requests), None)):
+            threading.Thread(target=self._end_used_up, name="ace-renew", daemon=True).start()
         if not self.is_quiet:
             self._put(event)
 
@@ -278,7 +287,7 @@ class WorkerLife:
                 channel.send(payload)
 
     def _log(self, text: str, stream: str) -> None:
-        if not self.is_quiet:
+        if not (self.is_quiet or self._is_log_hushed):
             job = next((request.job for request in self._requests[:1]), "")
             self._put(LogLine(job=job, text=text, stream=stream))
 

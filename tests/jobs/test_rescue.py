@@ -19,6 +19,7 @@ from ace_studio.records.messages import (
     FixRequest,
     InspectRequest,
     JobFinished,
+    Progress,
     RungStarted,
     RungTried,
     RunRequest,
@@ -85,6 +86,20 @@ def test_a_rung_that_ends_the_process_is_noted_as_crashed_and_the_next_wins(
     assert sum(isinstance(event, WorkerReady) for event in events) >= 1
 
 
+def test_after_a_rung_that_was_interrupted_the_next_one_runs_in_a_new_process(client: WorkerClient) -> None:
+    events = events_of(client, climb("echo before", "give_up", "echo after"))
+    pids = [event.pid for event in events if isinstance(event, WorkerReady)]
+    assert len(set(pids)) == 2
+    assert [one.status for one in tried(events).values()] == ["ok", "timeout", "ok"]
+    assert isinstance(events[-1], JobFinished)
+
+
+def test_when_the_last_rung_was_interrupted_the_process_stays(client: WorkerClient) -> None:
+    events = events_of(client, climb("echo before", "give_up"))
+    assert sum(isinstance(event, WorkerReady) for event in events) == 1
+    assert isinstance(events[-1], JobFinished)
+
+
 @posix
 def test_several_rungs_may_die_one_after_the_other_in_a_run_as_well(client: WorkerClient) -> None:
     events = events_of(client, climb("leave 1", "leave 2", "echo after", kind=RunRequest, output="/nowhere"))
@@ -109,23 +124,31 @@ def test_a_crash_outside_a_rung_is_a_loss_as_ever(client: WorkerClient) -> None:
     assert isinstance(events_of(client, request)[-1], WorkerLost)
 
 
+def until(client: WorkerClient, is_wanted: Callable[[AnyEvent], bool]) -> list[AnyEvent]:
+    """The events up to the one that is wanted."""
+    events: list[AnyEvent] = []
+    for _ in range(1000):
+        event = client.next_event(20)
+        assert event is not None, events
+        events.append(event)
+        if is_wanted(event):
+            return events
+    raise AssertionError(events)
+
+
 def test_a_rung_that_was_cancelled_and_had_to_be_killed_is_not_tried_again(client: WorkerClient) -> None:
     client.send(climb("stubborn", "echo after"))
-    while not isinstance(client.next_event(20), RungStarted):
-        pass
+    until(client, lambda event: isinstance(event, Progress) and event.detail == "stubborn")
     client.cancel("job", grace_s=0.3)
-    events = []
-    while not events or not isinstance(events[-1], WorkerLost):
-        events.append(client.next_event(20))
+    events = until(client, lambda event: isinstance(event, WorkerLost))
     assert not any(isinstance(event, RungTried) for event in events)
-    assert events[-1].problem.code is ErrorCode.CANCELLED
+    assert isinstance(events[-1], WorkerLost) and events[-1].problem.code is ErrorCode.CANCELLED
     assert not client.is_running
 
 
 def test_closing_the_client_while_a_rung_runs_starts_nothing_new(client: WorkerClient) -> None:
     client.send(climb("sleep", "echo after"))
-    while not isinstance(client.next_event(20), RungStarted):
-        pass
+    until(client, lambda event: isinstance(event, RungStarted))
     pid = client.pid
     client.close()
     assert client.pid == pid and not client.is_running
@@ -142,8 +165,8 @@ def test_the_repeated_request_knows_how_every_rung_ended() -> None:
     following = watch()
     earlier = RungOutcome(name="export", status=RungStatus.CRASHED)
     failed = RungOutcome(name="export-strict", status=RungStatus.FAILED)
-    following.heard(RungTried(outcome=failed))
-    following.heard(RungStarted(name="dynamo"))
+    following.heard(RungTried(outcome=failed), None)
+    following.heard(RungStarted(name="dynamo"), None)
     rescue = following.rescue(climb("export", rungs_done=(earlier,)), DIED)
     assert rescue is not None
     assert [one.name for one in rescue.request.rungs_done] == ["export", "export-strict", "dynamo"]
@@ -152,9 +175,9 @@ def test_the_repeated_request_knows_how_every_rung_ended() -> None:
 
 def test_between_two_rungs_nothing_is_rescued_and_a_fix_is_not_repeated() -> None:
     following = watch()
-    following.heard(RungStarted(name="export", limit_s=60))
+    following.heard(RungStarted(name="export", limit_s=60), None)
     assert following.rescue(climb("export", kind=FixRequest), DIED) is None
-    following.heard(RungTried(outcome=RungOutcome(name="export", status=RungStatus.FAILED)))
+    following.heard(RungTried(outcome=RungOutcome(name="export", status=RungStatus.FAILED)), None)
     assert following.rescue(climb("export"), DIED) is None
     following.forget()
 
@@ -163,7 +186,7 @@ def test_a_rung_that_reports_in_time_is_never_called_hung() -> None:
     calls: list[str] = []
     following = watch(lambda: calls.append("hung"), grace_s=0.1)
     for limit_s in (0.05, None):
-        following.heard(RungStarted(name="export", limit_s=limit_s))
+        following.heard(RungStarted(name="export", limit_s=limit_s), None)
     time.sleep(0.3)
     assert not calls
 

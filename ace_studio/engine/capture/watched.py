@@ -6,7 +6,9 @@ unknown state, does not exist on Windows, and could hand a program back only thr
 worker, and only a rung that goes wrong costs a process: it says when it starts and how long it may take
 (`RungStarted`). A slow rung is interrupted here, by `limit`. One that does not react, or takes the process with it,
 is noticed by the parent (`ace_studio.jobs.rescue`), which ends the process group and repeats the request in a new
-worker with that rung noted as given up. Without a parent (`ace_studio.compile`) only the limit inside holds.
+worker with that rung noted as given up. The parent does so as well after a rung that was interrupted, because that
+may have happened in the middle of an import or of a change to torch's state, and the rungs after it would fail for
+no reason of theirs. Without a parent (`ace_studio.compile`) only the limit inside holds, and the process is shared.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from torch import nn
 from ace_studio.engine.capture.heartbeat import heartbeat
 from ace_studio.engine.capture.limit import interruptible
 from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.torch_compat import load_tracers
 from ace_studio.records.messages import RungStarted
 
 
@@ -28,6 +31,7 @@ def watched_rung(rung: str, limit_s: float, *, module: nn.Module, reporter: Repo
 
     Raises: RungTimeoutError or RungInterruptedError out of the block.
     """
+    load_tracers()
     reporter.emit(RungStarted(job=reporter.job, name=rung, limit_s=limit_s))
     try:
         with (
