@@ -86,6 +86,10 @@ def _file_rows() -> Iterator[ActionRow]:
     menu = "&File"
     yield ActionRow(id="open", text="&Open…", menu=menu, shortcut="Ctrl+O", icon="open", in_toolbar=True,
                     verb=lambda window: window.open_dialog(), tip="Open a model file or a recipe")  # fmt: skip
+    yield ActionRow(id="open-folder", text="Open a &folder…", menu=menu, verb=lambda window: window.open_folder(),
+                    tip="A Hugging Face model: configuration and weights")  # fmt: skip
+    yield ActionRow(id="open-named", text="Open by &name…", menu=menu, verb=lambda window: window.open_by_name(),
+                    tip="A model of timm or torchvision")  # fmt: skip
     yield ActionRow(id="example", text="Open the &example", menu=menu, verb=lambda window: window.open_example(),
                     tip="A small network that reads handwritten digits")  # fmt: skip
     yield ActionRow(id="save", text="&Save recipe", menu=menu, shortcut="Ctrl+S", icon="save", in_toolbar=True,

@@ -15,7 +15,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFileDialog, QMainWindow, QMenu, QStackedWidget, QToolBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMainWindow, QMenu, QStackedWidget, QToolBar, QVBoxLayout, QWidget
 
 from ace_studio.gui.actions import Actions
 from ace_studio.gui.bars import Bars
@@ -37,7 +37,7 @@ WIDE_PX = 760
 REFRESH_MS = 12
 """Changes that come within this time are shown together: a flood of log lines is one repaint."""
 FILE_FILTER = (
-    "Models and recipes (*.toml *.py *.pt *.pth *.pt2 *.safetensors *.onnx *.bin);;"
+    "Models and recipes (*.toml *.py *.pt *.pth *.pt2 *.safetensors *.onnx *.bin *.ckpt *.ts *.jit config.json);;"
     "Recipes (*.toml);;Python files (*.py);;All files (*)"
 )
 
@@ -169,6 +169,19 @@ class MainWindow(QMainWindow):
         path, _ = QFileDialog.getOpenFileName(self, "Open a model or a recipe", folder, FILE_FILTER)
         if path:
             self.open_path(path)
+
+    def open_folder(self) -> None:
+        """Ask for a folder, such as one of Hugging Face, and open it."""
+        path = QFileDialog.getExistingDirectory(self, "Open a model folder", self.session.document.folder)
+        if path:
+            self.open_path(path)
+
+    def open_by_name(self) -> None:
+        """Ask for the name of a model of an installed package, and open it."""
+        words = "A model of timm or torchvision, such as timm:resnet18"
+        name, is_given = QInputDialog.getText(self, "Open a model by its name", words)
+        if is_given and name.strip():
+            self.open_path(name.strip())
 
     def open_example(self) -> None:
         """Open the example that ships with the program."""

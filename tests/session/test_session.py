@@ -13,6 +13,8 @@ from ace_studio.records.messages import (
     DoctorRequest,
     EnvironmentFound,
     EnvironmentReport,
+    FileInspected,
+    FileReport,
     InspectRequest,
     JobCancelled,
     JobFailed,
@@ -76,6 +78,21 @@ def test_opening_a_model_asks_what_it_is_and_fills_in_what_is_plain(
     assert not document.is_dirty and not document.can_undo
     assert document.needs_trust and not document.is_trusted
     assert document.recent_files == (str(model),)
+
+
+def test_a_model_of_a_package_opens_by_its_name_with_the_inputs_that_it_proposes(
+    session: Session, engine: FakeEngineLink
+) -> None:
+    session.apply(READY)
+    session.open_path("timm:resnet18")
+    assert session.document.problems == ()
+    assert session.document.recipe.model.source == "timm:resnet18"
+    assert session.document.recent_files == ("timm:resnet18",)
+    rows = tuple({"x": TensorSpec(shape=(batch, 3, 224, 224))} for batch in (1, 2))
+    report = FileReport(path="timm:resnet18", kind="timm", label="", sha256="", size_bytes=0, trust="data", inputs=rows)
+    session.apply(FileInspected(job=engine.job, report=report))
+    assert session.document.recipe.inputs.rows == rows
+    assert not session.document.is_dirty and not session.document.needs_trust
 
 
 def test_an_entry_is_left_open_if_several_are_plausible(session: Session, engine: FakeEngineLink, model: Path) -> None:
