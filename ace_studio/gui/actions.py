@@ -31,6 +31,10 @@ def _has_model(document: Document) -> bool:
     return bool(document.recipe.model.source)
 
 
+def _has_graph(document: Document) -> bool:
+    return document.graph is not None
+
+
 def _can_start(document: Document) -> bool:
     is_no_model = document.file is None and bool(document.problems)
     return _has_model(document) and not (document.activity.is_working or document.needs_trust or is_no_model)
@@ -97,6 +101,9 @@ def _file_rows() -> Iterator[ActionRow]:
                     tip="Save the choices as a recipe file")  # fmt: skip
     yield ActionRow(id="save-as", text="Save recipe &as…", menu=menu, shortcut="Ctrl+Shift+S", enabled=_has_model,
                     verb=lambda window: window.save_as())  # fmt: skip
+    yield ActionRow(id="save-graph", text="Save the &graph as a picture…", menu=menu, icon="export",
+                    enabled=_has_graph, verb=lambda window: window.save_graph(),
+                    tip="What is open of the graph, as SVG, PDF or PNG")  # fmt: skip
     yield ActionRow(id="settings", text="Se&ttings…", menu=menu, shortcut="Ctrl+,", icon="settings", starts_group=True,
                     verb=lambda window: window.open_settings())  # fmt: skip
     yield ActionRow(id="quit", text="&Quit", menu=menu, shortcut="Ctrl+Q", starts_group=True,

@@ -15,7 +15,16 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QMainWindow, QMenu, QStackedWidget, QToolBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QInputDialog,
+    QMainWindow,
+    QMenu,
+    QStackedWidget,
+    QToolBar,
+    QVBoxLayout,
+    QWidget,
+)
 
 from ace_studio.gui.actions import Actions
 from ace_studio.gui.bars import Bars
@@ -201,6 +210,18 @@ class MainWindow(QMainWindow):
         if not path:
             return False
         return self.session.save_recipe(path if path.endswith(".toml") else f"{path}.toml")
+
+    def save_graph(self) -> None:
+        """Ask for a name, and save the graph as it is shown there."""
+        document = self.session.document
+        name = str(Path(document.folder) / f"{Path(document.title).stem or 'graph'}.svg")
+        kinds = "Pictures (*.svg *.pdf *.png)"
+        path, _ = QFileDialog.getSaveFileName(self, "Save the graph as a picture", name, kinds)
+        if path:
+            try:
+                self.workbench.save_graph(Path(path))
+            except AceError as error:
+                self.session.report(error.problem)
 
     def compare_rungs(self) -> None:
         """Try every rung this time, and show how each ends."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from PySide6.QtCore import Qt, Signal
@@ -42,6 +43,10 @@ class Panel(QWidget):
 
     def update_from(self, document: Document) -> None:
         """Show the document. Called only while the panel can be seen."""
+        raise NotImplementedError
+
+    def save(self, path: Path) -> None:
+        """Save what is shown as a file. Only panels that show a picture can."""
         raise NotImplementedError
 
     def restyle(self, colours: Colours) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
@@ -221,6 +222,10 @@ class Workbench(QWidget):
     def panel(self, panel_id: str) -> Panel:
         """A panel, made if need be."""
         return self._slots[panel_id].build()
+
+    def save_graph(self, path: Path) -> None:
+        """Save the graph as it is shown. Raises: AceError if the ending is unknown or the file cannot be written."""
+        self.panel("graph").save(path)
 
     def show_panel(self, panel_id: str, *, focus: bool = False) -> None:
         """Bring a panel to the front."""

@@ -8,17 +8,17 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QFileDialog, QLabel
+from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
 from ace_studio.gui.main_window import MainWindow
 from ace_studio.gui.panel_table import PANELS
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import JobFailed, LogLine, ModelCaptured, RunRequest, TraceRequest, WorkerLost
+from ace_studio.records.messages import JobFailed, LogLine, RunRequest, TraceRequest, WorkerLost
 from ace_studio.records.places import example_recipe
 from ace_studio.records.plan import Precision
-from ace_studio.records.results import CaptureReport, GraphBreak
+from ace_studio.records.results import CaptureReport, Warning
 from ace_studio.session.document import EngineState
-from tests.gui.graph_tables import layered_table
+from tests.gui.graph_tables import layered_table, partial_capture
 
 
 def test_an_empty_window_offers_to_open_something_and_no_verb_that_needs_a_model(desk):
@@ -340,22 +340,29 @@ def test_a_new_window_is_never_larger_than_the_screen(desk, qtbot):
     assert window.height() <= room.height()
 
 
-def test_graph_breaks_and_warnings_of_the_capture_are_listed_with_their_place(desk):
-    desk.open_example()
-    desk.session.trust_file()
+def test_problems_count_the_breaks_show_them_on_request_and_list_what_the_capture_warns_of(desk):
+    table, capture = partial_capture(3)
+    warned = Warning(code="random", what="draws random numbers", where="m.py:7")
+    desk.captured(table, replace(capture, warnings=(warned,)))
+    panel = desk.panel("problems")
+    texts = {label.text() for label in panel.findChildren(QLabel)}
+    assert {"The capture stops at 2 breaks, 5 ops left to eager", "draws random numbers", "m.py:7"} <= texts
+    show = next(each for each in panel.findChildren(QPushButton) if each.text() == "Show breaks")
+    desk.bot.mouseClick(show, Qt.MouseButton.LeftButton)
     desk.settle()
-    desk.engine.by_itself = False
-    desk.do("trace")
-    request = desk.engine.requests[-1]
-    one = GraphBreak(
-        file="m.py", line=7, reason="a branch on a value", code="if x.sum() > 0:", ops_left_eager=3, hint="h"
-    )
-    for event in desk.engine.events_for(request):
-        is_capture = isinstance(event, ModelCaptured)
-        broken = replace(event, capture=replace(event.capture, graph_breaks=(one,))) if is_capture else event
-        desk.session.apply(broken)
-    texts = {label.text() for label in desk.panel("problems").findChildren(QLabel)}
-    assert {"Graph break: a branch on a value", "m.py:7", "→ h"} <= texts
+    assert desk.window.workbench.panel("breaks").isVisible()
+
+
+def test_the_graph_is_saved_as_a_picture(desk, tmp_path, monkeypatch):
+    assert not desk.window.actions_.by_id["save-graph"].isEnabled()
+    desk.captured(*partial_capture(3))
+    path = tmp_path / "graph.svg"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    desk.do("save-graph")
+    assert "a branch depends" in path.read_text(encoding="utf-8")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "graph.doc"), ""))
+    desk.do("save-graph")
+    assert "no ending that the graph can be saved as" in desk.document.problems[-1].what
 
 
 def test_a_path_that_is_not_there_is_said_on_the_start_page(desk, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QStackedWidget, QWidget
 
@@ -215,6 +216,10 @@ class GraphPanel(Panel):
         self._empty.tint(colours.text_dim)
         self.view.set_theme(graph_colours(colours))
         self._recolour(self.session.document)
+
+    def save(self, path: Path) -> None:
+        """Save what is open as .svg, .pdf or .png. Raises: AceError if that cannot be done."""
+        self.view.export(path)
 
     def show_colouring(self, choice_id: str) -> None:
         """Colour by a row of `COLOURINGS`."""

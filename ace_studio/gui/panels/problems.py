@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.formatting import plural
 from ace_studio.gui.icons import stroke_icon
@@ -11,7 +11,7 @@ from ace_studio.gui.panel import Panel
 from ace_studio.gui.theme import Colours, Theme, monospace
 from ace_studio.gui.widgets import MARGIN, button, clear_layout, column, label, row, scrolling
 from ace_studio.records.errors import Problem
-from ace_studio.records.results import CaptureReport, GraphBreak
+from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -52,13 +52,13 @@ class ProblemsPanel(Panel):
             self._cards.addWidget(self._card(problems[index], index))
         breaks = capture.graph_breaks if capture else ()
         warnings = capture.warnings if capture else ()
-        for one in breaks:
-            cost = f"{plural(one.ops_left_eager, 'op')} left to eager, met {plural(one.count, 'time')}"
-            self._cards.addWidget(
-                _note(f"Graph break: {one.reason}", one.code, cost, one.hint and f"→ {one.hint}", where=_at(one))
-            )
+        if capture is not None and breaks:
+            left = f", {plural(capture.ops_left_eager, 'op')} left to eager" if capture.ops_left_eager else ""
+            show = button("Show breaks", lambda: self.panel_wanted.emit("breaks"))
+            words = f"The capture stops at {plural(len(breaks), 'break')}{left}"
+            self._cards.addWidget(_Note(words, below=row(show, None)))
         for warning in warnings:
-            self._cards.addWidget(_note(warning.what, where=warning.where))
+            self._cards.addWidget(_Note(warning.what, where=warning.where))
         if not problems and not breaks and not warnings:
             self._cards.addWidget(label("Nothing went wrong.", "dim"))
 
@@ -98,19 +98,18 @@ class ProblemsPanel(Panel):
         self._fill(*self._shown)  # type: ignore[arg-type]
 
 
-def _at(one: GraphBreak) -> str:
-    return f"{one.file}:{one.line}" if one.line else one.file
-
-
-def _note(what: str, *more: str, where: str = "") -> QFrame:
+class _Note(QFrame):
     """A card that nobody has to dismiss: it belongs to the capture."""
-    card = QFrame()
-    card.setProperty("role", "card")
-    parts = [_selectable(label(what)), *(_selectable(label(words, "dim")) for words in more if words)]
-    if where:
-        parts.append(_place(where))
-    card.setLayout(column(*parts, margin=10, gap=3))
-    return card
+
+    def __init__(self, what: str, *, where: str = "", below: QLayout | None = None) -> None:
+        super().__init__()
+        self.setProperty("role", "card")
+        parts: list[QWidget | QLayout] = [_selectable(label(what))]
+        if where:
+            parts.append(_place(where))
+        if below is not None:
+            parts.append(below)
+        self.setLayout(column(*parts, margin=10, gap=3))
 
 
 def _more(problem: Problem) -> QVBoxLayout:
