@@ -200,7 +200,7 @@ class Measurement:
         return found, captured
 
     def _recipe(self) -> Recipe:
-        capture: dict[str, Any] = {"time_limit_s": self.limit_s}
+        capture: dict[str, Any] = {"time_limit_s": self.limit_s, "cache": False}
         if self.row.rungs:
             capture["rungs"] = list(self.row.rungs)
         return msgspec.convert({"model": {"source": "zoo.py"}, "capture": capture}, Recipe)
