@@ -253,6 +253,11 @@ class PieceRunner:
         return self._module
 
     @property
+    def waiting(self) -> list[str]:
+        """Names of the frames that no call has come to yet."""
+        return sorted(self._pieces[key].place.name for key in self._unseen)
+
+    @property
     def needs_graphs(self) -> bool:
         """Whether the compiler has to be asked for its graphs."""
         return bool(self._pieces)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -20,25 +18,11 @@ from ace_studio.engine.pieces.run_pieces import HostedPiece, Manifest, PieceRunn
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.flat_call import tensor_places
 from ace_studio.engine.targets.library_error import library_reason
+from ace_studio.engine.targets.piece_timing import BuiltPiece, best_together, runner_of, unless_slower
 from ace_studio.records.errors import AceError, ErrorCode
 
-ROUNDS = 9
-SLOWER = 1.05
-"""A built piece that takes longer than its eager graph by this factor is not used."""
-HOSTING_MS = 0.02
-"""What it costs to come to a piece: the compiler's guards, and the look at the sizes."""
 MOST_CALIBRATION_CALLS = 64
 """Calls of one piece that its ranges are found with."""
-
-
-@dataclass(frozen=True)
-class BuiltPiece:
-    """What became of one piece on a target."""
-
-    piece: Piece
-    lowered: Lowered | None
-    reason: str = ""
-    """Why it runs eagerly, or what it was measured at."""
 
 
 def lower_pieces(target: Target, partial: PartialModel, job: LoweringJob) -> Lowered:
@@ -66,10 +50,10 @@ def lower_pieces(target: Target, partial: PartialModel, job: LoweringJob) -> Low
             built.append(BuiltPiece(piece, None, library_reason(error)))
             errors.append(AceError.of(ErrorCode.UNSUPPORTED, f"{target.label} cannot build piece {piece.name}"))
         else:
-            built.append(_if_faster(piece, lowered))
-    if errors and not any(one.lowered for one in built):
+            built.append(unless_slower(piece, lowered))
+    if len(errors) == len(built):
         raise errors[0]
-    return PiecesLowered(target.name, partial, built)
+    return PiecesLowered(target.name, partial, best_together(partial, built))
 
 
 def _job_of(piece: Piece, job: LoweringJob, calls: _PieceCalls) -> LoweringJob:
@@ -127,33 +111,6 @@ class _PieceCalls:
         return found
 
 
-def _if_faster(piece: Piece, lowered: Lowered) -> BuiltPiece:
-    """The built piece, unless its eager graph is faster; both are timed in turn on the piece's first call."""
-    example = piece.captured.examples[0]
-    timed: dict[bool, list[float]] = {True: [], False: []}
-    functions: dict[bool, Callable[..., Any]] = {True: lowered, False: _plain(piece)}
-    with torch.no_grad():
-        for number in range(ROUNDS + 2):
-            for is_built, function in functions.items():
-                own = example.copied()
-                started = perf_counter()
-                own.call(function)
-                if number >= 2:  # the first calls make room and choose kernels
-                    timed[is_built].append((perf_counter() - started) * 1e3)
-    built_ms, eager_ms = median(timed[True]), median(timed[False])
-    if built_ms + HOSTING_MS <= eager_ms * SLOWER:
-        return BuiltPiece(piece, lowered)
-    return BuiltPiece(
-        piece, None, f"slower than eager here ({built_ms:.3g} against {eager_ms:.3g} ms), so it stays eager"
-    )
-
-
-def _plain(piece: Piece) -> Callable[..., Any]:
-    """The piece as the model itself would run it."""
-    plain: Callable[[Sequence[Tensor]], Any] | None = getattr(piece.captured.module, "plain", None)
-    return piece.captured.module if plain is None else lambda *tensors: plain(tensors)
-
-
 class PiecesLowered(Lowered):
     """The model with its built pieces in their places."""
 
@@ -161,8 +118,7 @@ class PiecesLowered(Lowered):
         self._target = target
         self._partial = partial
         self._built = built
-        hosted = [HostedPiece(one.piece.place, one.lowered) for one in built if one.lowered is not None]
-        self._runner = PieceRunner(partial.module, hosted, controls=partial.controls)
+        self._runner = runner_of(partial, built)
         partial.example.copied().call(self._runner)  # so that the compiler reads the model now
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -58,12 +58,10 @@ class Branches(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         y = torch.relu(self.norm(self.stem(image)))
         height, width = y.shape[-2:]
-        if y.mean() > 0:  # noqa: SIM108 - two lines are what the break is between
+        if y.mean() > 0:
             y = torch.relu(self.wide(y))
-        else:
-            y = self.narrow(y)
-        y = y * (height / width)
-        return self.head(y.mean((2, 3)))
+            return self.head((y * (height / width)).mean((2, 3)))
+        return self.head(self.narrow(y).mean((2, 3)))
 
 
 IMAGES = [torch.randn(2, 3, 8, 10), torch.randn(3, 3, 12, 9), torch.randn(1, 3, 5, 9)]
@@ -214,6 +212,14 @@ def test_a_call_at_a_size_that_a_piece_does_not_take_runs_eagerly_and_is_right()
     assert runner.missed > 0
 
 
+@pytest.mark.parametrize("first", [2, 1, 0])
+def test_pieces_are_found_whatever_the_sizes_of_the_first_call_are(first: int) -> None:
+    captured, _ = capture(Branches().eval(), [(image,) for image in IMAGES])
+    runner = runner_of(captured)
+    runner(IMAGES[first])
+    assert not runner.waiting
+
+
 def test_the_other_side_of_a_branch_runs_eagerly_and_is_right() -> None:
     module = Branches().eval()
     module.stem.weight.data.abs_()
@@ -350,7 +356,7 @@ class OnlyPython(nn.Module):
     """Nothing in it can be a piece."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.tensor([sum(x.flatten().tolist())])
+        return torch.tensor([sum(map(sum, x.tolist()))])
 
 
 def test_a_model_without_any_piece_says_so() -> None:

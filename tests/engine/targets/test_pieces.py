@@ -63,7 +63,7 @@ def partial() -> PartialModel:
 @pytest.fixture(autouse=True)
 def every_piece_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine must not decide which pieces are tested."""
-    monkeypatch.setattr("ace_studio.engine.targets.pieces.SLOWER", 1e9)
+    monkeypatch.setattr("ace_studio.engine.targets.piece_timing.SLOWER", 1e9)
 
 
 def job_of(partial: PartialModel, target: Target, folder: Path, plan: Plan) -> LoweringJob:
@@ -157,7 +157,7 @@ module = Gated()
 module.load_state_dict(given["state"])
 model = load(module, "saved", threads=1)
 torch.save(model(given["x"]), "result.pt")
-assert not model._unseen, "a piece was never used"
+assert not model.waiting, "a piece was never used"
 print("used", model.missed, "missed")
 """
 
@@ -213,7 +213,7 @@ def test_a_target_that_can_take_no_piece_is_an_error(
 def test_a_piece_that_is_slower_than_eager_is_not_used(
     partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ace_studio.engine.targets.pieces.SLOWER", 0.0)
+    monkeypatch.setattr("ace_studio.engine.targets.piece_timing.SLOWER", 0.0)
     lowered = lower(partial, "eager", tmp_path)
     assert all("slower than eager here" in one.reason for one in lowered.read_back())
     with torch.no_grad():

@@ -184,20 +184,27 @@ class PartialJob:
         """The pieces with which the model equals eager; a piece that spoils it is left out."""
         self.reporter.phase(Phase.VERIFY, f"partial: {len(pieces)} pieces on {len(self.examples)} examples")
         if not pieces or (mismatch := self._mismatch(pieces)) is None:
-            return pieces, None
+            return self._still_captured(pieces), None
         kept = []
         for piece in pieces:
             if (found := self._mismatch([piece])) is None:
                 kept.append(piece)
             else:
                 self._refuse(piece, found)
-        return (kept, self._mismatch(kept)) if kept and len(kept) < len(pieces) else ([], mismatch)
+        if not kept or len(kept) == len(pieces):
+            return [], mismatch
+        mismatch = self._mismatch(kept)
+        return self._still_captured(kept), mismatch
+
+    def _still_captured(self, pieces: Sequence[Piece]) -> list[Piece]:
+        return [piece for piece in pieces if any(one is piece for one in self.captured.values())]
 
     def _refuse(self, piece: Piece, mismatch: Mismatch) -> None:
         key = next(key for key, one in self.captured.items() if one is piece)
         self.captured[key] = _problem(mismatch)
 
     def _mismatch(self, pieces: Sequence[Piece]) -> Mismatch | None:
+        """Why the model with these pieces is not the model; pieces that no call comes to any more are taken out."""
         runner = PieceRunner(self.module, [host(piece) for piece in pieces], controls=self._marks)
         run = _RunnerRun(runner, self.controls)
         run.outputs([self.tracing])  # the one whose sizes tell most comes first, as when it was recorded
@@ -211,6 +218,8 @@ class PartialJob:
             label = f"a size that nobody gave ({describe(example, forward_parameters(self.module))})"
             if found := check_example(run, example, expected=expected, label=label):
                 return found
+        for piece in [one for one in pieces if one.name in runner.waiting]:
+            self._refuse(piece, _NOT_FOUND_AGAIN)
         return None
 
     @property
@@ -334,6 +343,13 @@ def _with_breaks(steps: Sequence[Step], breaks: Sequence[GraphBreak], ran: Eager
             after = [number for number, step in enumerate(found) if step.name and step.name == ran.behind.get(line)]
             found.insert(after[0] + 1 if after else 0, Step(line=line))
     return found
+
+
+_NOT_FOUND_AGAIN = Mismatch(
+    what="The compiler gives another graph here when it reads the model a second time",
+    why="a piece has its place by the code around it, and that is not the same from one reading to the next",
+    remedy="It runs eagerly; look for code that depends on what ran before, such as counters and caches.",
+)
 
 
 def _children(path: str, module: nn.Module) -> list[str]:

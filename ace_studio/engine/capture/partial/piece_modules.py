@@ -49,6 +49,8 @@ def frame_source(recorded: RecordedFrame, model: nn.Module, *, name: str) -> Pie
     if any(not is_tensor_node(node) and not _is_size(node) for node in frame.outputs):
         raise NotAPieceError("it gives something that is neither a tensor nor a size")
     tensors, carried, fixed = _sorted_values(recorded)
+    if not tensors:
+        raise NotAPieceError("it takes no tensor: its result is a constant of this one call")
     place = Place(
         name=name,
         kind="frame",
