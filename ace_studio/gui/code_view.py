@@ -236,6 +236,21 @@ class CodeView(QPlainTextEdit):
         else:
             super().keyPressEvent(event)
 
+    def viewportEvent(self, event: QEvent) -> bool:  # noqa: N802 - Qt's name
+        """Over a line with a badge, the pointer tells what is to be known."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            self.show_tip(event)
+            return True
+        return super().viewportEvent(event)
+
+    def show_tip(self, event: QHelpEvent) -> None:
+        """Tell about the line under the pointer, if it has a badge."""
+        badge = self._badges.get(self.line_at(event.pos().y()))
+        if badge is None:
+            QToolTip.hideText()
+        else:
+            QToolTip.showText(event.globalPos(), badge.tip, self)
+
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """Keep the numbers at the left."""
         super().resizeEvent(event)
@@ -269,11 +284,7 @@ class _Gutter(QWidget):
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            badge = self._view.badges.get(self._view.line_at(event.pos().y()))
-            if badge is None:
-                QToolTip.hideText()
-            else:
-                QToolTip.showText(event.globalPos(), badge.tip, self)
+            self._view.show_tip(event)
             return True
         return super().event(event)
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QToolButton
 from ace_studio.gui.capture_form.ladder import NAME, OUTCOME
 from ace_studio.gui.capture_form.rung_rows import moved, rung_rows
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import ModelCaptured, RungStarted, RungTried, TraceRequest
+from ace_studio.records.messages import ModelCaptured, Phase, Progress, RungStarted, RungTried, TraceRequest
 from ace_studio.records.recipe import ALL_RUNGS, CaptureControl, ControlKind
 from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus, Warning
 from tests.gui.graph_tables import layered_table
@@ -73,6 +73,10 @@ def test_the_ladder_is_live(desk, panel):
     desk.settle()
     assert item(panel, "export").text(OUTCOME).startswith("could not")
     assert item(panel, "export-strict").text(OUTCOME) == "at work …"
+    detail = "export-strict: reading the code, 12 s"
+    desk.session.apply(Progress(job=job, phase=Phase.CAPTURE, detail=detail, is_pulse=True))
+    desk.settle()
+    assert item(panel, "export-strict").text(OUTCOME) == "at work: reading the code, 12 s"
     assert item(panel, "dynamo").text(OUTCOME) == "waits"
     desk.session.cancel()
     desk.settle()
@@ -119,6 +123,15 @@ def test_compare_all_rungs_holds_for_one_trace_only(desk, panel):
     assert isinstance(request, TraceRequest)
     assert request.recipe.capture.compare_rungs
     assert not desk.document.recipe.capture.compare_rungs
+
+
+def test_a_rung_that_took_too_long_offers_batch_only(desk, panel):
+    assert panel.batch_button.isVisible()
+    desk.bot.mouseClick(panel.batch_button, LEFT)
+    desk.settle()
+    assert desk.document.recipe.capture.batch_only
+    assert desk.engine.requests[-1].recipe.capture.batch_only
+    assert not panel.batch_button.isVisible()
 
 
 def test_a_kept_capture_says_so_and_can_be_traced_anew(desk):

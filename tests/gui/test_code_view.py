@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QPoint
+from PySide6.QtGui import QHelpEvent
+from PySide6.QtWidgets import QApplication, QToolTip
 
-from ace_studio.gui.code_view import CodeView, coloured_spans
+from ace_studio.gui.code_view import Badge, CodeView, coloured_spans
 from ace_studio.gui.theme import Theme
 
 _CODE = """def forward(x):
@@ -51,3 +53,20 @@ def test_the_view_shows_the_lines_of_a_docstring_in_one_colour(qtbot, qapp: QApp
     view.show_code("if x: pass")
     assert view.document().firstBlock().layout().formats()[0].length == 2
     theme.setParent(None)
+
+
+def test_the_pointer_tells_about_a_line_with_a_badge_and_nothing_about_others(qtbot, qapp, monkeypatch):
+    told = []
+    monkeypatch.setattr(QToolTip, "showText", lambda _place, text, _widget: told.append(text))
+    view = CodeView(Theme(qapp, "dark"))
+    qtbot.addWidget(view)
+    view.show_code("a = 1\nb = 2\nc = 3\n", path="m.py")
+    view.set_badges({2: Badge(text="1", tip="Break 1: a branch")})
+    view.show()
+    qtbot.waitExposed(view)
+    for line in (1, 2):
+        block = view.document().findBlockByNumber(line - 1)
+        y = round(view.blockBoundingGeometry(block).translated(view.contentOffset()).center().y())
+        place = QPoint(30, y)
+        qapp.sendEvent(view.viewport(), QHelpEvent(QEvent.Type.ToolTip, place, view.viewport().mapToGlobal(place)))
+    assert told == ["Break 1: a branch"]

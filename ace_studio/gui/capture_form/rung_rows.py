@@ -53,7 +53,9 @@ def rung_rows(document: Document) -> tuple[RungRow, ...]:
 
 def _row(name: str, document: Document, outcome: RungOutcome | None, *, is_on: bool) -> RungRow:
     if document.rung_at_work == name:
-        return RungRow(name=name, is_on=is_on, words="at work …", icon="run", role="accent")
+        detail = document.activity.detail.removeprefix(f"{name}: ")
+        words = f"at work: {detail}" if detail and detail != name else "at work …"
+        return RungRow(name=name, is_on=is_on, words=words, icon="run", role="accent")
     if outcome is None:
         words = "waits" if document.activity.is_working and document.rung_at_work and is_on else ""
         return RungRow(name=name, is_on=is_on, words=words or ("" if is_on else "off"), icon="", role="dim")
@@ -67,6 +69,12 @@ def _row(name: str, document: Document, outcome: RungOutcome | None, *, is_on: b
         seconds=seconds_text(outcome.seconds) if was_tried else NOTHING,
         ops=str(outcome.ops) if outcome.ops else NOTHING, problem=outcome.error, is_taken=taken,
     )  # fmt: skip
+
+
+def wants_batch_only(document: Document) -> bool:
+    """Whether a rung took too long, and it may help to hold every size but the batch."""
+    was_slow = any(one.status is RungStatus.TIMEOUT for one in document.rungs)
+    return was_slow and not document.recipe.capture.batch_only and not document.activity.is_working
 
 
 def ladder_summary(document: Document) -> str:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QDoubleSpinBox, QSplitter
 
 from ace_studio.gui.capture_form.controls import ControlsEditor
 from ace_studio.gui.capture_form.ladder import LadderTree
-from ace_studio.gui.capture_form.rung_rows import ladder_summary, moved, rung_rows
+from ace_studio.gui.capture_form.rung_rows import ladder_summary, moved, rung_rows, wants_batch_only
 from ace_studio.gui.flow import Flow
 from ace_studio.gui.panel import Panel
 from ace_studio.gui.starting import why_not
@@ -39,8 +39,16 @@ class CapturePanel(Panel):
         self.down_button = button("Later", lambda: self._move(self.ladder.current, 1), tip="Try it later (Alt+Down)")
         self.copy_button = button("Copy", self._copy, tip="The ladder with its problems as text")
         self.reset_button = button("Usual order", self._reset, tip="All rungs, in the order that suits most models")
+        self.batch_button = button("Trace with batch only", self._trace_batch_only)
+        self.batch_button.setToolTip("A rung took too long: hold every size but the batch, which is much faster")
         tools = Flow(
-            self.compare_button, self.anew_button, self.up_button, self.down_button, self.reset_button, self.copy_button
+            self.batch_button,
+            self.compare_button,
+            self.anew_button,
+            self.up_button,
+            self.down_button,
+            self.reset_button,
+            self.copy_button,
         )
         tools.setContentsMargins(GAP, 6, GAP, 6)
         summary = row(self._summary)
@@ -110,6 +118,7 @@ class CapturePanel(Panel):
         ):
             each.setEnabled(not reason)
             each.setToolTip(reason or tip)
+        self.batch_button.setVisible(wants_batch_only(document) and not reason)
         self.anew_button.setVisible(bool(document.capture and document.capture.cached))
         self._show_movable()
 
@@ -123,6 +132,10 @@ class CapturePanel(Panel):
 
     def _set(self, **values: float | bool) -> None:
         self.session.set_capture(replace(self.session.document.recipe.capture, **values))
+
+    def _trace_batch_only(self) -> None:
+        self._set(batch_only=True)
+        self.session.trace()
 
     def _switch(self, name: str, is_on: bool) -> None:
         rungs = self.session.document.recipe.capture.rungs
