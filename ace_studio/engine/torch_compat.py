@@ -8,6 +8,7 @@ that starts with an underscore. When torch moves something, these are the files 
 from __future__ import annotations
 
 import importlib
+import inspect
 import operator
 import re
 import traceback
@@ -93,11 +94,41 @@ def export_program(
     strict: bool,
 ) -> ExportedProgram:
     """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
-    with sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), short_sizes():
+    with sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), short_sizes(), keywords_named(module, kwargs):
         program = torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
         _write_roots_as_powers(program)
         write_sizes_in_integers(program)
     return program
+
+
+@contextmanager
+def keywords_named(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> Iterator[None]:
+    """Let each argument that ends up in forward's ``**kwargs`` be a parameter of its own, for whoever asks meanwhile.
+
+    torch.export compares ``dynamic_shapes`` with the arguments in two places, nested as ``**kwargs`` in one and flat in
+    the other (torch 2.13), so that no ``dynamic_shapes`` fits a call with such an argument. The code stays as it is.
+    """
+    forward: Any = getattr(module.forward, "__func__", module.forward)
+    try:
+        parameters = list(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    rest = [one for one in parameters if one.kind is inspect.Parameter.VAR_KEYWORD]
+    known = {one.name for one in parameters}
+    extra = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in kwargs if name not in known]
+    if not rest or not extra or not hasattr(forward, "__dict__"):
+        yield
+        return
+    missing = object()
+    before = vars(forward).get("__signature__", missing)
+    forward.__signature__ = inspect.Signature([*(one for one in parameters if one not in rest), *extra, *rest])
+    try:
+        yield
+    finally:
+        if before is missing:
+            del forward.__signature__
+        else:
+            forward.__signature__ = before
 
 
 def _write_roots_as_powers(program: ExportedProgram) -> None:

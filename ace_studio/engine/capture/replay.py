@@ -49,8 +49,12 @@ class FlatGraph:
 
 
 def dynamic_shapes(module: nn.Module, example: Example, inputs: tuple[InputDims, ...]) -> dict[str, Any]:
-    """The dimensions that must stay free, nested as forward's arguments are."""
-    bound = forward_signature(module).bind(*example.args, **example.kwargs).arguments
+    """The dimensions that must stay free, nested as the arguments are; those in ``**kwargs`` by their own names."""
+    signature = forward_signature(module)
+    bound = dict(signature.bind(*example.args, **example.kwargs).arguments)
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            bound |= bound.pop(name, {})
     order = {id(tensor): one for tensor, one in zip(example.tensors(), inputs, strict=True)}
 
     def mark(leaf: Any) -> Any:
@@ -58,7 +62,7 @@ def dynamic_shapes(module: nn.Module, example: Example, inputs: tuple[InputDims,
             return None
         return dict.fromkeys(order[id(leaf)].dynamic_dims(), DYNAMIC)
 
-    marked: dict[str, Any] = map_opened(dict(bound), mark)
+    marked: dict[str, Any] = map_opened(bound, mark)
     return marked
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ace_studio.engine.catch import Recorder, rows_of, run_script, store_calls
 from ace_studio.engine.load.callables import CodeFile
+from ace_studio.engine.load.torchvision_ops import make_importable
 from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.load.user_code import UserModules
 from ace_studio.engine.progress import Cancelled, Reporter
@@ -25,6 +26,7 @@ def catch_inputs(request: CatchRequest, reporter: Reporter) -> None:
     trusted = frozenset(request.trusted_sha256)
     would_run = (f"the whole script {script.name}, as `python {script.name}` does",)
     require_trust([CodeToRun(script, code.sha256, would_run)], lambda sha256: request.trust_all or sha256 in trusted)
+    make_importable()
     reporter.phase(Phase.CATCH, script.name)
     recorder = Recorder(wanted=request.module, calls=request.calls, check=reporter.check)
     problem, stop = None, None
