@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ace_studio.gui.graph_layout import Arrangement, PieceKind, build_hierarchy
+from ace_studio.gui.graph_layout.hierarchy import _range_name
 from ace_studio.gui.graph_layout.layered import BlockProblem, Edge, lay_out
 from ace_studio.gui.graph_layout.sizes import detail_of, short_dtype, short_op
 from ace_studio.records.errors import ErrorCode, Problem
@@ -357,6 +358,21 @@ def test_a_piece_that_stays_eager_is_not_folded_with_captured_ones():
         table, **kept, module=tuple("same" for _ in rows),
         edge_source=tuple(place[source] for source, _ in links), edge_target=tuple(place[to] for _, to in links),
     )  # fmt: skip
-    assert build_hierarchy(whole, pieces=capture.pieces).repeats.count(6) == 1
+    folded = build_hierarchy(whole, pieces=capture.pieces)
+    assert folded.repeats.count(6) == 1
+    assert folded.names[folded.repeats.index(6)] == "p0-p5 · stage0-stage5"
     broken = tuple(replace(one, error=PROBLEM) if at == 3 else one for at, one in enumerate(capture.pieces))
     assert build_hierarchy(whole, pieces=broken).repeats.count(3) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        ("layers.0.experts.0", "layers.0.experts.3", "p0-p3 · layers.0.experts.0-3"),
+        ("layers.0.mlp", "layers.3.mlp", "p0-p3 · layers.0.mlp-3.mlp"),
+        ("stem", "stem", "p0-p3 · stem"),
+        ("", "", "p0-p3"),
+    ],
+)
+def test_folded_pieces_are_named_after_the_range_of_their_modules(first, last, expected):
+    assert _range_name("p0-p3", first, last) == expected

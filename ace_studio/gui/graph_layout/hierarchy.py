@@ -309,16 +309,28 @@ def _fold_runs(tree: _Tree, block: int, signatures: _Signatures) -> None:
 
 def _stack(tree: _Tree, run: list[int]) -> int:
     """A new block around a run of identical blocks."""
-    first, last = (tree.names[-1 - run[at]].partition(NAME_GAP)[0] for at in (0, -1))
+    (first, _, first_module), (last, _, last_module) = (tree.names[-1 - run[at]].partition(NAME_GAP) for at in (0, -1))
     stem = tree.paths[-1 - run[0]].removesuffix(first)
     stack = tree.add(
-        name=f"{first}-{last}",
+        name=_range_name(f"{first}-{last}", first_module, last_module),
         path=f"{stem}{first}-{last}",
         module_type=tree.types[-1 - run[0]],
         repeats=len(run),
     )
     tree.children[stack] = list(run)
     return stack
+
+
+def _range_name(name: str, first: str, last: str) -> str:
+    """``p0-p3 · layers.0.experts.0-3``: the pieces, and what of their modules' paths is not the same."""
+    if not first or not last:
+        return name
+    ours, theirs = first.split("."), last.split(".")
+    same = next(
+        (at for at, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
+    )
+    stem, rest = ".".join(ours[:same]), f"{'.'.join(ours[same:])}-{'.'.join(theirs[same:])}".strip("-")
+    return f"{name}{NAME_GAP}{'.'.join(part for part in (stem, rest) if part)}"
 
 
 def _columns(table: GraphTable, tree: _Tree, signatures: _Signatures, row_names: tuple[str, ...]) -> Hierarchy:

@@ -121,6 +121,9 @@ def _draw_title(stage: Stage, frame: int, rect: np.ndarray, bar: float) -> None:
     start = left + shift + 12 * scale
     room = width - shift - 24 * scale
     name, rest = title_of_block(stage, frame)
+    if stage.texts.font(pixels, bold=True)[1].horizontalAdvance(name) > room:
+        # Better small than cut, as long as it can be read at all.
+        pixels = max(8, round(pixels * 0.75))
     middle = top + bar * 0.5
     used = stage.texts.draw(
         stage.painter, name, (start, middle, room), pixels=pixels, colour=QColor(stage.colours.text), bold=True
