@@ -9,7 +9,7 @@ import dataclasses
 import math
 import sys
 from collections import OrderedDict, UserDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -91,16 +91,27 @@ class NotStorableError(Exception):
 class CallWriter:
     """Takes one call apart into a structure and named tensors, which are copies on the CPU."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, *, optional: Collection[str] = ()) -> None:
+        """Arguments by keyword that are ``optional`` are left out of the call if no file can hold them."""
         self._prefix = prefix
+        self._optional = optional
         self.tensors: dict[str, Tensor] = {}
+        self.left_out: list[str] = []
+        """Why, for each argument that was left out."""
 
     def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CaughtCall:
         """Raises: NotStorableError for what is neither a tensor, nor a plain value, nor a container of such."""
-        return CaughtCall(
-            args=[self._part(value, str(index), 0) for index, value in enumerate(args)],
-            kwargs={name: self._part(value, name, 0) for name, value in kwargs.items()},
-        )
+        named = {}
+        for name, value in kwargs.items():
+            before = dict(self.tensors)
+            try:
+                named[name] = self._part(value, name, 0)
+            except NotStorableError as error:
+                if name not in self._optional:
+                    raise
+                self.tensors = before
+                self.left_out.append(str(error))
+        return CaughtCall(args=[self._part(value, str(index), 0) for index, value in enumerate(args)], kwargs=named)
 
     def _part(self, value: Any, name: str, depth: int) -> Part:
         if depth > DEEPEST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import threading
 from collections import OrderedDict
@@ -181,12 +182,14 @@ class Recorder:
         if held - freed + needed > self._max_bytes:
             self.notes[f"calls were left out, because more than {self._max_bytes / 1e6:.0f} MB would be kept"] = None
             return
-        writer = CallWriter("call")
+        writer = CallWriter("call", optional=_with_defaults(module))
         try:
             kept = KeptCall(form, writer.call(args, kwargs), writer.tensors)
         except NotStorableError as error:
             self.notes[f"a call of {type(module).__qualname__} was left out: {error}, which no file holds"] = None
             return
+        for why in writer.left_out:
+            self.notes[f"calls of {type(module).__qualname__} were kept without an argument: {why}"] = None
         shelf.kept[place : place + 1] = [kept]
 
     # --- what there is in the end ---
@@ -212,6 +215,12 @@ def _form(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
 
 def _shape_of(tensor: Tensor) -> Any:
     return f"{tensor.dtype} {tuple(tensor.shape)}"
+
+
+def _with_defaults(module: nn.Module) -> list[str]:
+    """The parameters of forward that a call may leave out."""
+    parameters = forward_parameters(module)
+    return [name for name, one in parameters.items() if one.default is not inspect.Parameter.empty]
 
 
 def _tensor_bytes(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:

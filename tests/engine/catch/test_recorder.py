@@ -95,6 +95,18 @@ def test_arguments_that_no_file_holds_are_named() -> None:
     assert any("class object" in note for note in recorder.notes)
 
 
+def test_an_optional_argument_that_no_file_holds_is_left_out_of_the_call_and_named() -> None:
+    class Cached(nn.Module):
+        def forward(self, x: Tensor, cache: object = None) -> Tensor:
+            return x
+
+    module = Cached()
+    recorder = heard(lambda: module(torch.ones(2), cache=object()))
+    (kept,) = recorder.chosen().kept
+    assert list(kept.call.kwargs) == []
+    assert any("kept without" in note and "'cache'" in note for note in recorder.notes)
+
+
 def test_all_modules_are_listed_to_choose_from_the_outermost_first() -> None:
     net = Net()
     listed = heard(lambda: [net(torch.ones(size, 4)) for size in (2, 3)]).modules()
