@@ -280,6 +280,8 @@ def _forget_shapes(graph: Any) -> None:
 
 def _rename_dims(graph: Any, captured: CapturedModel) -> None:
     """Symbols such as ``s77`` become the input and dimension that they stand for, such as ``x_0``."""
+    import onnx_ir  # noqa: PLC0415 - optional package, comes with the exporter
+
     names: dict[str, str] = {}
     for found in captured.inputs:
         for dim in found.dims:
@@ -290,10 +292,11 @@ def _rename_dims(graph: Any, captured: CapturedModel) -> None:
     pattern = re.compile(r"\b(" + "|".join(re.escape(symbol) for symbol in names) + r")\b")
     values = [*graph.inputs, *(value for node in graph for value in node.outputs)]
     for value in values:
-        for index, dim in enumerate(value.shape or ()):
-            text = getattr(dim, "value", None)
-            if isinstance(text, str):
-                value.shape[index] = pattern.sub(lambda match: names[match[0]], text)
+        texts = [getattr(dim, "value", dim) for dim in value.shape or ()]
+        if any(isinstance(text, str) for text in texts):  # a new shape: some are frozen, and shared
+            value.shape = onnx_ir.Shape(
+                [pattern.sub(lambda match: names[match[0]], text) if isinstance(text, str) else text for text in texts]
+            )
 
 
 def _refuse_too_large(graph: Any) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.load import make_importable
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.onnx_program import export_onnx
 from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
@@ -35,6 +36,24 @@ def test_inputs_keep_their_names_and_dynamic_sizes_are_called_after_them():
         "x": ["x_0", 8],
         "state": [2, "x_0", 16],
     }
+
+
+def test_regions_of_torchvision_become_one_node_whatever_library_it_has():
+    make_importable()
+    ops = pytest.importorskip("torchvision.ops")
+
+    class Pool(nn.Module):
+        def forward(self, features: Tensor, regions: Tensor) -> Tensor:
+            return ops.roi_align(features.relu(), regions, (2, 2), 1.0, 2)
+
+    regions = torch.tensor([[0.0, 1.0, 1.0, 6.0, 5.0], [0.0, 2.0, 2.0, 7.0, 7.0]])
+    features = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    captured = capture(TinyModel(Pool(), [(features, regions), (features[:1], regions[:1].repeat(3, 1))]))
+    program = exported(captured)
+    assert "RoiAlign" in {node.op_type for node in program.model.graph.node}
+    target = OnnxRuntimeTarget()
+    lowered = target.lower(job_for(target, captured))
+    assert sqnr_db([captured.module(features, regions)], [lowered(features, regions)]) > 100
 
 
 def test_outputs_are_named_by_their_path_and_constants_are_left_out():
