@@ -97,14 +97,18 @@ class PartialJob:
 
     def _record(self, modules: Sequence[HostedPiece]) -> Recording:
         self.reporter.phase(Phase.CAPTURE, "partial: looking for pieces")
-        order = [self.tracing, *self.examples, *(example for example, _ in self.unseen)]
+        given = [self.tracing, *(one for one in self.examples if one is not self.tracing)]
+        order = [*given, *(example for example, _ in self.unseen)]
 
         def call(function: Callable[..., Any], example: Example) -> Any:
             self.reporter.check()
             with self.controls.applied("partial"):
                 return call_in_turn(function, [example])
 
-        return record_frames(self.module, order, modules, changing=self.changing, call=call)
+        recording = record_frames(self.module, order, modules, changing=self.changing, call=call)
+        # A path that only a made-up size takes runs eagerly: nobody asked for it.
+        recording.frames = [one for one in recording.frames if one.begun_in < len(given)]
+        return recording
 
     def _frame_pieces(self, recording: Recording, *, fewest: int = FEWEST_OPS) -> list[Piece]:
         found = []
@@ -224,7 +228,7 @@ class PartialJob:
 
     @property
     def _marks(self) -> tuple[tuple[str, str], ...]:
-        return tuple((one.function, str(one.treat_as)) for one in self.recipe.capture.controls)
+        return self.controls.marks()
 
     # --- telling ---
 

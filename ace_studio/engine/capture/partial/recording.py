@@ -61,6 +61,8 @@ class RecordedFrame:
 
     frame: Frame
     weights: tuple[tuple[int, str], ...]
+    begun_in: int = 0
+    """Number of the forward that came to it first."""
     calls: RecordedCalls = field(default_factory=RecordedCalls)
     first_forward: int = 0
     """Calls that the first forward makes."""
@@ -155,7 +157,7 @@ class Recorder(PieceRunner):
         named = [(at, self._names.get(id(value), "")) for at, value in enumerate(values)]
         weights = tuple((at, name) for at, name in named if name and name not in self._changing)
         key = (frame.digest, tuple(name for _, name in weights))
-        found = self.frames.setdefault(key, RecordedFrame(frame, weights))
+        found = self.frames.setdefault(key, RecordedFrame(frame, weights, begun_in=self.forwards))
         places = {at for at, _ in weights}
         found.calls.add([None if at in places else value for at, value in enumerate(values)])
         self._note_call(
