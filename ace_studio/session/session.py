@@ -32,15 +32,14 @@ from ace_studio.records.messages import (
     WorkerLost,
     WorkerReady,
 )
-from ace_studio.records.named_source import named_source
-from ace_studio.records.recipe import ModelChoice, Recipe
-from ace_studio.records.recipe_file import read_recipe, write_recipe
+from ace_studio.records.recipe import Recipe
 from ace_studio.session.artifacts import export_run
-from ace_studio.session.autosave import Autosave, SavedChoices
+from ace_studio.session.autosave import Autosave
 from ace_studio.session.catch_verbs import CatchVerbs
 from ace_studio.session.choice_verbs import ChoiceVerbs
 from ace_studio.session.choices import prefill
 from ace_studio.session.document import Document, Part, changed_parts
+from ace_studio.session.file_verbs import FileVerbs
 from ace_studio.session.findings import (
     apply_finding,
     moved_to,
@@ -55,7 +54,7 @@ from ace_studio.session.history import History
 from ace_studio.session.history_verbs import HistoryVerbs
 from ace_studio.session.job_queue import EngineLink, JobQueue, start_problem, with_options
 from ace_studio.session.looking_verbs import LookingVerbs
-from ace_studio.session.recipe_paths import rebase_recipe, require_file
+from ace_studio.session.recipe_paths import rebase_recipe
 from ace_studio.session.settings import Settings, Value
 from ace_studio.session.trust import TrustStore, files_to_trust
 from ace_studio.session.undo import UndoStack
@@ -65,7 +64,7 @@ __all__ = ["EngineLink", "Listener", "Session"]
 Listener = Callable[[Document, frozenset[Part]], None]
 
 
-class Session(ChoiceVerbs, LookingVerbs, FixVerbs, CatchVerbs, HistoryVerbs):
+class Session(FileVerbs, ChoiceVerbs, LookingVerbs, FixVerbs, CatchVerbs, HistoryVerbs):
     """The user's work: choices with undo, findings, and the conversation with the engine.
 
     Every verb ends by telling the listeners the new document and the parts of it that changed. What goes wrong
@@ -111,66 +110,7 @@ class Session(ChoiceVerbs, LookingVerbs, FixVerbs, CatchVerbs, HistoryVerbs):
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    # --- opening, saving ---
-
-    def open_path(self, path: str | Path) -> None:
-        """Open a recipe (``.toml``), or a model file, about which the engine is then asked. Undo starts anew.
-
-        A model of an installed package is opened by its name, ``timm:resnet18``.
-        """
-        file = Path(path).expanduser().absolute()
-        with self._problems():
-            require_file(file)
-            if file.suffix == ".toml":
-                self._open(read_recipe(file), folder=file.parent, recipe_path=file)
-            else:
-                self._open(Recipe(model=ModelChoice(source=file.name)), folder=file.parent, recipe_path=None)
-            named = named_source(file)
-            with self._problems():
-                self.settings.add_recent(str(file) if named is None else named.text)
-            self._change(recent_files=self.settings.recent_files)
-
-    def forget_recent(self, path: str) -> None:
-        """Take a path out of the recent files."""
-        with self._problems():
-            self.settings.forget_recent(path)
-        self._change(recent_files=self.settings.recent_files)
-
-    def save_recipe(self, path: str | Path | None = None) -> bool:
-        """Save the choices to where they came from, or to a new file. Returns whether that worked."""
-        saved = False
-        with self._problems():
-            if not path and not self._document.recipe_path:
-                raise AceError.of(ErrorCode.USAGE, "The recipe has no file yet", remedy="Choose a name for it: Save as")
-            target = Path(path or self._document.recipe_path).expanduser().absolute()
-            recipe = rebase_recipe(self._document.recipe, Path(self._document.folder), target.parent)
-            write_recipe(recipe, target)
-            self._moved_to(recipe, target)
-            saved = True
-        return saved  # noqa: RET504 - set only if nothing went wrong in the block
-
-    def restorable(self) -> tuple[SavedChoices, ...]:
-        """Unsaved choices of windows that crashed, newest first."""
-        return self._autosave.left_behind()
-
-    def restore(self, saved: SavedChoices) -> None:
-        """Go on with the choices of a window that crashed. They count as unsaved."""
-        recipe = saved.recipe()
-        if recipe is not None:
-            path = Path(saved.recipe_path) if saved.recipe_path else None
-            self._open(recipe, folder=Path(saved.folder), recipe_path=path)
-            self._saved = Recipe()
-            self._change(is_dirty=recipe != self._saved)
-            self._keep()
-        self._autosave.discard_left_behind()
-
-    def discard_restorable(self) -> None:
-        """Forget the choices of windows that crashed."""
-        self._autosave.discard_left_behind()
-
-    def close(self) -> None:
-        """The window closes cleanly: nothing is left to restore."""
-        self._autosave.clear()
+    # --- choices as a whole ---
 
     def trust_file(self) -> None:
         """Remember that the files opened, as they are, may run; then go on with what was refused for them, if anything.
