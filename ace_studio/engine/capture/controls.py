@@ -71,7 +71,9 @@ class Control:
         """Put the substitute in the function's place, wherever the user's code has it, and put it back."""
         substitute = self._substitute(rung)
         if inspect.isclass(self.owner):
-            with replaced_attribute(self.owner, self.name, substitute):
+            # A static method stays one: a plain function in its place would be given the object.
+            is_static = isinstance(inspect.getattr_static(self.owner, self.name), staticmethod | classmethod)
+            with replaced_attribute(self.owner, self.name, staticmethod(substitute) if is_static else substitute):
                 yield
         else:
             with replaced(module, {self.target: substitute}, owner=self.owner):
@@ -87,6 +89,15 @@ class Control:
             return self.target(*args, **kwargs)
 
         return self.row.mark(counted)
+
+    @property
+    def reference(self) -> str:
+        """``module:name`` of the function, also where the recipe gives the name alone."""
+        if inspect.isclass(self.owner) and "<" not in self.owner.__qualname__:
+            return f"{self.owner.__module__}:{self.owner.__qualname__}.{self.name}"
+        if not inspect.isclass(self.owner) and self.owner.__name__ in sys.modules:
+            return f"{self.owner.__name__}:{self.name}"
+        return self.choice.function
 
     def keeps_whole(self, kind: type, rung: str) -> bool:
         """Whether it says that modules of this class are leaves."""
@@ -126,6 +137,10 @@ class Controls:
                 if control.choice.treat_as is not ControlKind.LEAF:
                     stack.enter_context(control.applied(rung, self._module))
             yield lambda kind: any([control.keeps_whole(kind, rung) for control in own])  # noqa: C419 - all are asked
+
+    def marks(self) -> tuple[tuple[str, str], ...]:
+        """``module:name`` and treatment of every control."""
+        return tuple((control.reference, str(control.choice.treat_as)) for control in self._controls)
 
     def unused(self) -> Iterator[str]:
         """Names of the controls that did nothing in any rung."""

@@ -16,8 +16,10 @@ dimension that is fixed in it) runs eagerly, so that the result is always that o
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import importlib
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -369,17 +371,36 @@ def _marked_one(name: str, mark: Callable[[Any], Any]) -> Iterator[None]:
     for parent in parents:
         owner = getattr(owner, parent)
     plain = getattr(owner, last)
-    substitute = mark(plain)
+    substitute = mark(_python_function(plain))
     changed = [(owner, last)]
     for other in list(sys.modules.values()) if not parents else []:
         changed += [(other, key) for key, value in list(vars(other).items()) if value is plain and other is not owner]
-    for target, key in changed:
-        setattr(target, key, substitute)
+    kept = [(target, key, vars(target).get(key, _ABSENT)) for target, key in changed]
+    for target, key, _ in kept:
+        # A static method stays one: a plain function in its place would be given the object.
+        is_static = isinstance(inspect.getattr_static(target, key, None), staticmethod | classmethod)
+        setattr(target, key, staticmethod(substitute) if is_static else substitute)
     try:
         yield
     finally:
-        for target, key in changed:
-            setattr(target, key, plain)
+        for target, key, before in kept:
+            if before is _ABSENT:
+                delattr(target, key)
+            else:
+                setattr(target, key, before)
+
+
+_ABSENT = object()
+
+
+def _python_function(function: Any) -> Any:
+    """The function as one that the compiler can mark; those of compiled libraries cannot be."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return call
 
 
 # --- saved pieces ---
