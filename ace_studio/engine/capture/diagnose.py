@@ -28,6 +28,8 @@ class Diagnosis:
     what: str
     why: str
     remedy: str
+    is_about_line: bool = True
+    """Whether the line that the tracer was at last is the one to change."""
 
     def fits(self, names: frozenset[str], text: str) -> bool:
         """Whether this row explains an error."""
@@ -83,6 +85,14 @@ ROWS: tuple[Diagnosis, ...] = (
         "{owner} does not accept every size that the examples ask for{sizes}",
         "the code ties the size to another one, to a multiple, or to a limit",
         "Choose example sizes that obey the same rule, or set that dimension to static in the recipe.",
+    ),
+    Diagnosis(
+        "",
+        r"in output, which is not a known type",
+        "{owner} returns {kind}, an object that torch does not see into",
+        "a graph gives tensors back, in tuples, lists, dictionaries, named tuples or dataclasses",
+        "Return the tensors themselves; a text model stops returning its cache if the examples say use_cache=False.",
+        is_about_line=False,
     ),
     *_FX_ROWS,
     _VALUE_BRANCH,
@@ -175,13 +185,14 @@ def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[st
     if any(isinstance(child, torch.jit.ScriptModule) for child in module.modules()):
         text += " (TorchScript inside)"  # tracers fail in such a module with all kinds of messages
     row = next((row for row in ROWS if row.fits(names, text)), _FALLBACK)
-    words = {"owner": f"forward() of {place.class_name}", "sizes": _named_sizes(str(error), leaf_names)}
+    owner = place.class_name if row.is_about_line else type(module).__name__
+    words = {"owner": f"forward() of {owner}", "sizes": _named_sizes(str(error), leaf_names), "kind": _kind(str(error))}
     return Problem(
         code=ErrorCode.NOT_CAPTURED,
         what=row.what.format(**words),
-        why=row.why + _line_text(place),
+        why=row.why + (_line_text(place) if row.is_about_line else ""),
         remedy=row.remedy,
-        where=place.where,
+        where=place.where if row.is_about_line else "",
         details=("".join(traceback.format_exception(error)) + "\n" + printed)[:MAX_DETAILS],
     )
 
@@ -193,6 +204,12 @@ def is_specific(problem: Problem) -> bool:
 
 def _line_text(place: CodePlace) -> str:
     return f"; the line reads `{place.source}`" if place.source else ""
+
+
+def _kind(message: str) -> str:
+    """``DynamicCache`` for the class that a message speaks of."""
+    match = re.search(r"<class '(?:[\w.<>]*\.)?(\w+)'>", message)
+    return match.group(1) if match else "something"
 
 
 def _named_sizes(message: str, leaf_names: Sequence[str]) -> str:

@@ -1,0 +1,37 @@
+"""A result that torch does not see into is named, and so is what to return instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError
+from ace_studio.records.recipe import CaptureChoice, Recipe
+
+
+class Cache:
+    def __init__(self, keys: Tensor) -> None:
+        self.keys = keys
+
+
+class WithCache(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Cache]:
+        return x * 2, Cache(x + 1)
+
+
+def test_the_class_is_named_and_no_innocent_line_is_blamed() -> None:
+    loaded = LoadedModel(module=WithCache().eval(), source=Path(), sha256="")
+    examples = [Example((torch.ones(n, 4),)) for n in (2, 3)]
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",), cache=False))
+    with pytest.raises(AceError) as caught:
+        capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
+    problem = caught.value.problem
+    assert problem.what == "forward() of WithCache returns Cache, an object that torch does not see into"
+    assert "use_cache=False" in problem.remedy
+    assert problem.where == ""
