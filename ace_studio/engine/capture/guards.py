@@ -7,9 +7,12 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
+Evaluate = Callable[[Mapping[str, int]], int]
+"""Sizes by their names -> the value of an expression; a condition is 0 or 1."""
 _ORDINARY_SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16)
 _MOST_SIZES = 3
 _OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
@@ -17,6 +20,7 @@ _OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
     ast.Mod: operator.mod, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
+_UNARY: dict[type[ast.AST], Callable[[int], int]] = {ast.USub: operator.neg, ast.Not: operator.not_}
 _FUNCTIONS: dict[str, Callable[..., int]] = {
     "min": lambda *values: functools.reduce(torch.sym_min, values),
     "max": lambda *values: functools.reduce(torch.sym_max, values),
@@ -30,23 +34,21 @@ def excludes_only_one(guard: str) -> bool:
     tried on a grid of sizes, so this is a good guess and no proof: whoever drops a condition must run the graph there.
     """
     try:
-        condition = ast.parse(guard, mode="eval").body
-    except SyntaxError:
-        return False
-    names = sorted(set(_sizes(condition)))
-    if not names or len(names) > _MOST_SIZES:
-        return False
-    try:
+        tree = ast.parse(guard, mode="eval").body
+        names = sorted(set(_sizes(tree)))
+        if not names or len(names) > _MOST_SIZES:
+            return False
+        condition = _function_of(guard)
         fails_at_one = any(
-            not _value(condition, {**dict.fromkeys(names, 5), **dict.fromkeys(ones, 1)})
+            not condition({**dict.fromkeys(names, 5), **dict.fromkeys(ones, 1)})
             for count in range(1, len(names) + 1)
             for ones in itertools.combinations(names, count)
         )
         return fails_at_one and all(
-            _value(condition, dict(zip(names, sizes, strict=True)))
+            condition(dict(zip(names, sizes, strict=True)))
             for sizes in itertools.product(_ORDINARY_SIZES, repeat=len(names))
         )
-    except (NotImplementedError, ZeroDivisionError):
+    except (SyntaxError, NotImplementedError, ZeroDivisionError):
         return False
 
 
@@ -55,7 +57,7 @@ def holds(condition: str, sizes: Mapping[str, int]) -> bool:
 
     Raises: NotImplementedError for a condition that is no plain arithmetic.
     """
-    return bool(_value(ast.parse(condition, mode="eval").body, sizes))
+    return bool(_function_of(condition)(sizes))
 
 
 def _is_size(node: ast.AST) -> bool:
@@ -72,25 +74,73 @@ def _sizes(node: ast.AST) -> list[str]:
     return [ast.unparse(part) for part in ast.walk(node) if _is_size(part)]
 
 
-def _value(node: ast.AST, sizes: Mapping[str, int]) -> int:
-    """The value of an arithmetic expression or a comparison; NotImplementedError for anything else."""
+@functools.lru_cache(maxsize=4096)
+def _function_of(condition: str) -> Evaluate:
+    """The condition as a function of sizes: the same one is asked at hundreds of sizes, so it is read once."""
+    return _built(ast.parse(condition, mode="eval").body)
+
+
+def _built(node: ast.AST) -> Evaluate:
+    """An arithmetic expression or a comparison as a function; NotImplementedError for anything else."""
     if _is_size(node):
-        return sizes[ast.unparse(node)]
-    if isinstance(node, ast.Name) and node.id in sizes:
+        return operator.itemgetter(ast.unparse(node))
+    build = _BUILDERS.get(type(node))
+    found = build(node) if build is not None else None
+    if found is None:
+        raise NotImplementedError(ast.dump(node))
+    return found
+
+
+def _name(node: ast.Name) -> Evaluate:
+    def read(sizes: Mapping[str, int]) -> int:
+        if node.id not in sizes:
+            raise NotImplementedError(node.id)
         return sizes[node.id]
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value(node.operand, sizes)
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        return _OPERATORS[type(node.op)](_value(node.left, sizes), _value(node.right, sizes))
-    if isinstance(node, ast.BoolOp):
-        values = (_value(value, sizes) for value in node.values)
-        return all(values) if isinstance(node.op, ast.And) else any(values)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return not _value(node.operand, sizes)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
-        return _FUNCTIONS[node.func.id](*(_value(value, sizes) for value in node.args))
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
-        return _OPERATORS[type(node.ops[0])](_value(node.left, sizes), _value(node.comparators[0], sizes))
-    raise NotImplementedError(ast.dump(node))
+
+    return read
+
+
+def _constant(node: ast.Constant) -> Evaluate | None:
+    value = node.value
+    return (lambda _: value) if isinstance(value, int) else None
+
+
+def _unary(node: ast.UnaryOp) -> Evaluate | None:
+    apply = _UNARY.get(type(node.op))
+    operand = _built(node.operand)
+    return (lambda sizes: apply(operand(sizes))) if apply is not None else None
+
+
+def _two_sided(operation: ast.AST, left: ast.AST, right: ast.AST) -> Evaluate | None:
+    apply = _OPERATORS.get(type(operation))
+    one, other = _built(left), _built(right)
+    return (lambda sizes: apply(one(sizes), other(sizes))) if apply is not None else None
+
+
+def _comparison(node: ast.Compare) -> Evaluate | None:
+    return _two_sided(node.ops[0], node.left, node.comparators[0]) if len(node.ops) == 1 else None
+
+
+def _joined(node: ast.BoolOp) -> Evaluate:
+    parts = [_built(value) for value in node.values]
+    join = all if isinstance(node.op, ast.And) else any
+    return lambda sizes: join(part(sizes) for part in parts)
+
+
+def _call(node: ast.Call) -> Evaluate | None:
+    apply = _FUNCTIONS.get(node.func.id) if isinstance(node.func, ast.Name) else None
+    if apply is None:
+        return None
+    arguments = [_built(value) for value in node.args]
+    return lambda sizes: apply(*(argument(sizes) for argument in arguments))
+
+
+_BUILDERS: dict[type[ast.AST], Callable[[Any], Evaluate | None]] = {
+    ast.Name: _name,
+    ast.Constant: _constant,
+    ast.UnaryOp: _unary,
+    ast.BinOp: lambda node: _two_sided(node.op, node.left, node.right),
+    ast.Compare: _comparison,
+    ast.BoolOp: _joined,
+    ast.Call: _call,
+}
