@@ -188,3 +188,21 @@ def partial_capture(pieces=4, *, ops=6, eager=(), lines=None, layers=0):
         ops_left_eager=sum(one.ops_left_eager for one in breaks),
     )  # fmt: skip
     return table, capture
+
+
+def without_breaks(table, capture):
+    """The same pieces with nothing between them and all of one module, as when every submodule is captured alone."""
+    rows = [row for row, kind in enumerate(table.kind) if kind is not OpKind.BREAK]
+    place = {row: at for at, row in enumerate(rows)}
+    columns = ("op_id", "kind", "op", "shape", "dtype", "device", "file", "line", "flops", "weight_bytes",
+               "output_bytes", "piece")  # fmt: skip
+    kept = {name: tuple(getattr(table, name)[row] for row in rows) for name in columns}
+    links = [pair for pair in zip(table.edge_source, table.edge_target, strict=True) if set(pair) <= set(place)]
+    whole = replace(
+        table,
+        **kept,
+        module=("same",) * len(rows),
+        edge_source=tuple(place[source] for source, _ in links),
+        edge_target=tuple(place[to] for _, to in links),
+    )
+    return whole, replace(capture, graph_breaks=())

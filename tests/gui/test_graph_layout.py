@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ace_studio.gui.graph_layout import Arrangement, PieceKind, build_hierarchy
-from ace_studio.gui.graph_layout.hierarchy import _range_name
+from ace_studio.gui.graph_layout.hierarchy import _range_name, shorter_names
 from ace_studio.gui.graph_layout.layered import BlockProblem, Edge, lay_out
 from ace_studio.gui.graph_layout.sizes import detail_of, short_dtype, short_op
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.graph import OpKind
-from tests.gui.graph_tables import large_table, layered_table, partial_capture, table_of, tables
+from tests.gui.graph_tables import large_table, layered_table, partial_capture, table_of, tables, without_breaks
 
 PROBLEM = Problem(code=ErrorCode.WRONG_CAPTURE, what="it does not match eager")
 relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -346,18 +345,7 @@ def test_identical_layers_inside_a_piece_are_folded_and_pieces_with_breaks_betwe
 
 
 def test_a_piece_that_stays_eager_is_not_folded_with_captured_ones():
-    table, capture = partial_capture(6)
-    # Without breaks between them, as when every submodule is captured alone.
-    rows = [row for row, kind in enumerate(table.kind) if kind is not OpKind.BREAK]
-    place = {row: at for at, row in enumerate(rows)}
-    columns = ("op_id", "kind", "op", "shape", "dtype", "device", "file", "line", "flops", "weight_bytes",
-               "output_bytes", "piece")  # fmt: skip
-    kept = {name: tuple(getattr(table, name)[row] for row in rows) for name in columns}
-    links = [pair for pair in zip(table.edge_source, table.edge_target, strict=True) if set(pair) <= set(place)]
-    whole = replace(
-        table, **kept, module=tuple("same" for _ in rows),
-        edge_source=tuple(place[source] for source, _ in links), edge_target=tuple(place[to] for _, to in links),
-    )  # fmt: skip
+    whole, capture = without_breaks(*partial_capture(6))
     folded = build_hierarchy(whole, pieces=capture.pieces)
     assert folded.repeats.count(6) == 1
     assert folded.names[folded.repeats.index(6)] == "p0-p5 · stage0-stage5"
@@ -376,3 +364,8 @@ def test_a_piece_that_stays_eager_is_not_folded_with_captured_ones():
 )
 def test_folded_pieces_are_named_after_the_range_of_their_modules(first, last, expected):
     assert _range_name("p0-p3", first, last) == expected
+
+
+def test_names_of_pieces_get_shorter_from_the_left_of_their_module_and_others_stay():
+    assert shorter_names("p13 · layers.0.norm") == ("p13 · layers.0.norm", "p13 · 0.norm", "p13 · norm", "p13")
+    assert shorter_names("layers.0") == ("layers.0",)

@@ -13,7 +13,7 @@ from ace_studio.gui.graph_view import DARK, LIGHT, GraphView
 from ace_studio.gui.graph_view.colours import luminance
 from ace_studio.gui.graph_view.frames import title_of_block
 from ace_studio.gui.graph_view.tooltips import tooltip_of
-from tests.gui.graph_tables import layered_table, partial_capture
+from tests.gui.graph_tables import layered_table, partial_capture, without_breaks
 
 
 @pytest.fixture
@@ -149,3 +149,14 @@ def test_keys_walk_over_a_seam_from_piece_to_piece(view, qtbot):
         qtbot.keyClick(view.canvas, Qt.Key.Key_Down)
         walked.append(view.picture.titles(view.canvas.current)[0])
     assert walked == ["p0 · stage0", "break 1", "p1 · stage1", "break 2"]
+
+
+def test_a_run_of_identical_pieces_looks_like_a_piece_and_is_counted_piece_by_piece(view):
+    table, capture = without_breaks(*partial_capture(6))
+    view.show_graph(table, capture)
+    partial = view.picture.partial
+    assert len(partial.piece_of_block) == 6
+    (stack,) = partial.looks_like_piece - set(partial.piece_of_block)
+    assert view.picture.tree.repeats[stack - view.picture.tree.root] == 6
+    said = [each.text() for each in view.legend.findChildren(QLabel) if each.isVisible() and each.text()]
+    assert said == ["captured piece  6"]

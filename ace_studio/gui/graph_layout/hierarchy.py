@@ -321,6 +321,15 @@ def _stack(tree: _Tree, run: list[int]) -> int:
     return stack
 
 
+def shorter_names(name: str) -> tuple[str, ...]:
+    """A name and what can stand for it where there is less room: ``p13 · layers.0.norm``, ``p13 · norm``, ``p13``."""
+    piece, gap, module = name.partition(NAME_GAP)
+    if not gap:
+        return (name,)
+    parts = module.split(".")
+    return (*(f"{piece}{gap}{'.'.join(parts[at:])}" for at in range(len(parts))), piece)
+
+
 def _range_name(name: str, first: str, last: str) -> str:
     """``p0-p3 · layers.0.experts.0-3``: the pieces, and what of their modules' paths is not the same."""
     if not first or not last:

@@ -6,7 +6,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
-from ace_studio.gui.graph_layout.hierarchy import Ints
+from ace_studio.gui.graph_layout.hierarchy import Ints, shorter_names
 from ace_studio.gui.graph_layout.sizes import STACK_LEAF
 from ace_studio.gui.graph_view.colours import blend, luminance, text_on
 from ace_studio.gui.graph_view.primitives import draw_rects
@@ -114,7 +114,7 @@ def _outline_pieces(stage: Stage, boxes: Ints, rects: np.ndarray, radius: float)
     for at in np.flatnonzero(boxes >= stage.picture.tree.root):
         pen = piece_pen(stage, int(boxes[at]))
         if pen is not None:
-            if int(boxes[at]) in stage.picture.partial.eager_blocks:
+            if int(boxes[at]) in stage.picture.partial.looks_eager:
                 left, top, wide, tall = rects[at]
                 # The upper half has the name.
                 above = tall * 0.68 if stage.op_height >= TEXT_FROM else 0.0
@@ -274,7 +274,8 @@ def _write_block(stage: Stage, block: int, rect: np.ndarray, *, ink: QColor) -> 
     repeats = picture.tree.repeats[block - picture.tree.root]
     if stage.op_height < FULL_TEXT_FROM * 0.6:
         pixels = max(7, round(min(16.0 * scale * 1.2, height * 0.4)))
-        text = f"{name} ×{repeats}" if repeats else name
+        names = [f"{each} ×{repeats}" if repeats else each for each in shorter_names(name)]
+        text = stage.texts.fitting(names, pixels, room=room, bold=True)
         middle = top + height * 0.46
         stage.texts.draw(stage.painter, text, (left + side, middle, room), pixels=pixels, colour=ink, bold=True)
         _draw_mix(stage, block, (left + side, top + height - 9 * scale, room))
@@ -283,6 +284,7 @@ def _write_block(stage: Stage, block: int, rect: np.ndarray, *, ink: QColor) -> 
     if repeats:
         used = _badge(stage, f"×{repeats}", (left + width, top + height * 0.27), ink=ink) + 4 * scale
     pixels = max(8, round(13.5 * scale))
+    name = stage.texts.fitting(shorter_names(name), pixels, room=room - used, bold=True)
     stage.texts.draw(
         stage.painter, name, (left + side, top + height * 0.27, room - used), pixels=pixels, colour=ink, bold=True
     )

@@ -6,6 +6,7 @@ import numpy as np
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
+from ace_studio.gui.graph_layout.hierarchy import shorter_names
 from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
 from ace_studio.gui.graph_view.primitives import draw_rects
 from ace_studio.gui.graph_view.seams import hatch, piece_pen
@@ -54,7 +55,7 @@ def _outline_pieces(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None
         pen = piece_pen(stage, frame)
         if pen is None:
             continue
-        if frame in stage.picture.partial.eager_blocks:
+        if frame in stage.picture.partial.looks_eager:
             # Below the title bar, which has to be read.
             bar = TITLE_HEIGHT * stage.camera.scale
             hatch(stage, QRectF(*rect).adjusted(0, min(bar, rect[3] / 2), 0, 0), radius)
@@ -124,6 +125,7 @@ def _draw_title(stage: Stage, frame: int, rect: np.ndarray, bar: float) -> None:
     if stage.texts.font(pixels, bold=True)[1].horizontalAdvance(name) > room:
         # Better small than cut, as long as it can be read at all.
         pixels = max(8, round(pixels * 0.75))
+        name = stage.texts.fitting(shorter_names(name), pixels, room=room, bold=True)
     middle = top + bar * 0.5
     used = stage.texts.draw(
         stage.painter, name, (start, middle, room), pixels=pixels, colour=QColor(stage.colours.text), bold=True
@@ -150,9 +152,10 @@ def _draw_labels(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None:
         if len(taken) >= MAX_NAMES:
             break
         name, rest = title_of_block(stage, int(frame))
-        text = f"{name}  {rest.split('  ·  ')[0]}" if width > 150 else name
         left, top = max(left + 4, 4.0), max(top + 4, 4.0)
         room = min(width - 8, 260.0)
+        name = stage.texts.fitting(shorter_names(name), 11, room=room - 10, bold=True)
+        text = f"{name}  {rest.split('  ·  ')[0]}" if width > 150 else name
         _, length = stage.texts.get(text, 11, room=room - 10, bold=True, ratio=painter.device().devicePixelRatioF())
         label = QRectF(left, top, length + 10, 18)
         if any(label.intersects(other) for other in taken):

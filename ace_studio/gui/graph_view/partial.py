@@ -60,6 +60,10 @@ class Partial:
         self.piece_of_block = {tree.root + at: piece for at, piece in enumerate(tree.pieces) if piece >= 0}
         known = {block: piece for block, piece in self.piece_of_block.items() if piece < len(self.pieces)}
         self.eager_blocks = frozenset(block for block, piece in known.items() if self.pieces[piece].error)
+        stacks = _stacks_of_pieces(tree)
+        self.looks_like_piece = frozenset(self.piece_of_block) | frozenset(stacks)
+        """Pieces, and runs of identical pieces that are folded into one block."""
+        self.looks_eager = self.eager_blocks | {block for block, first in stacks.items() if first in self.eager_blocks}
         self._neighbours = self._find_neighbours(table, tree)
 
     def __bool__(self) -> bool:
@@ -95,6 +99,15 @@ class Partial:
                     left, right = min(left, low), max(right, high)
             lines.append((row, left - SPAN_MARGIN, right + SPAN_MARGIN, scene.y[row] + scene.height[row] / 2))
         return np.array(lines, dtype=np.float64).reshape(-1, 4)
+
+
+def _stacks_of_pieces(tree: Hierarchy) -> dict[int, int]:
+    """Block that stands for several identical pieces -> the first of them."""
+    folded = (tree.root + at for at, repeats in enumerate(tree.repeats) if repeats)
+    firsts = {block: int(tree.children(block)[0]) for block in folded}
+    return {
+        block: first for block, first in firsts.items() if first >= tree.root and tree.pieces[first - tree.root] >= 0
+    }
 
 
 def _unlisted(table: GraphTable, row: int) -> GraphBreak:

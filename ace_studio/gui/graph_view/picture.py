@@ -128,7 +128,7 @@ class Picture:
         if node < self.tree.root:
             return title_of(self.table, node), detail_of(self.table, node)
         at = node - self.tree.root
-        kind = "stays eager" if node in self.partial.eager_blocks else self.tree.types[at]
+        kind = "stays eager" if node in self.partial.looks_eager else self.tree.types[at]
         return self.tree.names[at] or "model", kind
 
     def node_at(self, x: float, y: float) -> int:

@@ -143,9 +143,9 @@ def hatch(stage: Stage, rect: QRectF, radius: float) -> None:
 def piece_pen(stage: Stage, block: int) -> QPen | None:
     """The outline of a piece: stronger than that of a module, dotted if it stays eager; None for a module."""
     partial = stage.picture.partial
-    if block not in partial.piece_of_block:
+    if block not in partial.looks_like_piece:
         return None
-    is_eager = block in partial.eager_blocks
+    is_eager = block in partial.looks_eager
     pen = QPen(QColor(stage.colours.eager if is_eager else stage.colours.piece), 1.6)
     if is_eager:
         pen.setStyle(Qt.PenStyle.DotLine)

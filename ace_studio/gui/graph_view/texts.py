@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QPainter, QStaticText
 
@@ -35,6 +37,11 @@ class TextCache:
             font.setWeight(QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
             known = self._fonts[pixels, bold] = (font, QFontMetricsF(font))
         return known
+
+    def fitting(self, texts: Sequence[str], pixels: int, *, room: float, bold: bool = False) -> str:
+        """The first of these texts that fits; the last one if none does."""
+        metrics = self.font(pixels, bold=bold)[1]
+        return next((text for text in texts if metrics.horizontalAdvance(text) <= room), texts[-1])
 
     def get(
         self, text: str, pixels: int, *, room: float, bold: bool = False, ratio: float = 1.0
