@@ -14,6 +14,7 @@ from torch import nn
 
 from ace_studio.engine import pipeline
 from ace_studio.engine.flow import Example, LoadedModel, put_in_eval_mode
+from ace_studio.engine.load import without_script
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.targets.base import Lowered
@@ -178,10 +179,12 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         rules=rules,
     )
     calibration = _as_function(calibration_inputs)
+    module, reference = without_script(model)
     loaded = LoadedModel(
-        module=model,
+        module=module,
         source=Path(),
         sha256="",
+        reference=reference,
         calibration=calibration,
         tracing=_as_function(tracing_inputs) or calibration,
         evaluate=evaluate,

@@ -85,6 +85,12 @@ class _Program:
             name = self.callable_name(entry or "make_model", source)
             gives_examples = not recipe.inputs.tracing and not recipe.inputs.rows
             self.body.append(f"{'model, examples' if gives_examples else 'model'} = {name}()")
+        elif kind == "onnx":
+            self.body.append("model = ...  # compile() takes PyTorch models: the one that the file was exported from")
+        elif kind.startswith("huggingface"):
+            self.needs("import transformers")
+            maker = f"transformers.{entry or 'AutoModel'}.from_pretrained"
+            self.body.append(f"model = {maker}({self.path(source)}, local_files_only=True)")
         elif (named := named_source(source)) is not None:
             line, expression = _BY_NAME[named.collection]
             self.needs(line)

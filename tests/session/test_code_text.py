@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ace_studio.records.messages import FileReport
 from ace_studio.records.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipe import (
     CalibrationChoice,
@@ -172,3 +173,20 @@ def test_the_command_runs_the_saved_file_and_asks_to_save_first() -> None:
     assert shlex.split(line)[2] == "/my models/r.toml"
     unsaved = command_line(Document(recipe=recipe, folder="/m")).splitlines()
     assert unsaved[0].startswith("# Save") and unsaved[1] == "ace-studio run /m/m.toml --out ace-output --trust"
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "entry", "line"),
+    [
+        ("timm", "timm:resnet18", "", "model = timm.create_model('resnet18', pretrained=False)"),
+        ("torchvision", "torchvision:vgg11", "", "model = torchvision.models.get_model('vgg11', weights=None)"),
+        ("huggingface", "bert", "BertModel", "model = transformers.BertModel.from_pretrained("),
+        ("onnx", "m.onnx", "", "model = ...  # compile() takes PyTorch models"),
+    ],
+)
+def test_models_that_lie_in_no_python_file_are_made_by_their_package(kind, source, entry, line, tmp_path) -> None:
+    report = FileReport(path=source, kind=kind, label="", sha256="", size_bytes=0, trust="data")
+    recipe = Recipe(model=ModelChoice(source=source, entry=entry))
+    text = python_code(Document(recipe=recipe, folder=str(tmp_path), file=report))
+    assert line in text
+    compile(text, "shown", "exec")

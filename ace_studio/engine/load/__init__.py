@@ -7,7 +7,7 @@ from ace_studio.engine.load.model import files_sha256, load_model
 from ace_studio.engine.load.onnx_graph import node_ids, table_of
 from ace_studio.engine.load.onnx_model import OnnxModule, dims_of_inputs, example_at
 from ace_studio.engine.load.tensors import read_state_dict, read_tensor
-from ace_studio.engine.load.torchscript import check_translation
+from ace_studio.engine.load.torchscript import check_translation, without_script
 from ace_studio.engine.load.torchvision_ops import make_importable
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "read_state_dict",
     "read_tensor",
     "table_of",
+    "without_script",
 ]

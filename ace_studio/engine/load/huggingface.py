@@ -36,7 +36,7 @@ from ace_studio.engine.load.stored_tensors import list_tensors_of_file
 from ace_studio.engine.load.tensors import check_holds_tensors_only
 from ace_studio.engine.load.torchvision_ops import make_importable
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.messages import StoredTensor
+from ace_studio.records.messages import EntryPoint, StoredTensor
 
 CONFIG = "config.json"
 _INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
@@ -148,9 +148,11 @@ def describe_huggingface(path: Path) -> Description:
     if folder.needs_its_own_code:
         would_run = tuple(f"{file.name} from top to bottom" for file in folder.code_files)
         notes.append("it brings Python code of its own, which the installed transformers does not have")
-    accepts = _accepted_inputs(folder) if is_here and not folder.needs_its_own_code else None
+    known = _known_classes(folder) if is_here and not folder.needs_its_own_code else {}
+    accepts = _parameters(next(iter(known.values()))) if known else None
     return Description(
         would_run=would_run,
+        entries=tuple(_entry(name, made) for name, made in known.items()),
         tensors=tuple(tensor for file in files for tensor in _stored(file)),
         notes=tuple(notes),
         inputs=specs_of(rows_for(folder.config, accepts)),
@@ -271,13 +273,20 @@ def _knows_type(model_type: str) -> bool:
     return (Path(next(iter(spec.submodule_search_locations))) / "models" / model_type.replace("-", "_")).is_dir()
 
 
-def _accepted_inputs(folder: ModelFolder) -> frozenset[str] | None:
-    """Names that forward of the class takes; None if there is no telling."""
+def _known_classes(folder: ModelFolder) -> dict[str, type[nn.Module]]:
+    """The architectures of the configuration that transformers has."""
     try:
-        chosen = _find_class(import_transformers(), folder, "")
+        transformers = import_transformers()
     except AceError:
-        return None
-    return _parameters(chosen) if issubclass(chosen, nn.Module) else None
+        return {}
+    found = {name: _class_of(transformers, name) for name in folder.architectures}
+    return {name: made for name, made in found.items() if isinstance(made, type) and issubclass(made, nn.Module)}
+
+
+def _entry(name: str, made: type[nn.Module]) -> EntryPoint:
+    """A class as an entry to choose."""
+    summary = (inspect.getdoc(made) or "").strip().partition("\n")[0]
+    return EntryPoint(name=name, line=0, kind="class", signature="(config)", summary=summary, is_module=True)
 
 
 def _parameters(owner: Any) -> frozenset[str]:

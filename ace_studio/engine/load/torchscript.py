@@ -55,6 +55,16 @@ def with_parts_written(module: nn.Module, path: Path) -> tuple[nn.Module, nn.Mod
     return module, original
 
 
+def without_script(module: nn.Module) -> tuple[nn.Module, nn.Module | None]:
+    """A module given from Python; a script written as Python, with the script beside it.
+
+    Raises: AceError(UNSUPPORTED) naming the statement that has no counterpart.
+    """
+    if isinstance(module, torch.jit.ScriptModule):
+        return written_as_python(module, Path("the script")).eval(), module
+    return module, None
+
+
 def written_as_python(script: torch.jit.ScriptModule, path: Path) -> nn.Module:
     """A plain module that does what the script does; it shares the tensors.
 
