@@ -172,6 +172,12 @@ def frozen_cause(eager: EagerRun, program: ExportedProgram, example: Example) ->
             why="what it held while the graph was captured is a constant in the graph",
             remedy="Keep it as a registered buffer and update it in place, or pass it in and return it.",
         )
+    if difference(eager.output(example), eager.output(example)):  # under one seed, from one state of the module
+        return Mismatch(
+            what="forward() gives another result at every call, and a graph would freeze one",
+            why="it depends on something outside of the module and of its inputs: a global, a file, a clock, a counter",
+            remedy="Keep it as a registered buffer and update it in place, or pass it in and return it.",
+        )
     if is_varying(eager, example) and not random_ops(program):
         return Mismatch(
             what="forward() draws random numbers outside torch, and a graph would freeze them",

@@ -298,23 +298,20 @@ VALUE = (
         return x * n if n > 1 else x
 """
 )
-IMPURE = (
+COUNTS = (
     """
-seen = []
+count = {"calls": 0}
 
 
-def impure(x):
+def counting(x):
     graph_break()
-    seen.append(1)
-    return x * len(seen)
+    count["calls"] += 1
+    return x + count["calls"]
 """
     + TWO_LAYERS
     + """
     def forward(self, x):
-        seen.clear()
-        x = impure(self.left(x))
-        graph_break()
-        return self.right(impure(x))
+        return self.right(counting(self.left(x)))
 """
 )
 
@@ -358,13 +355,12 @@ def test_a_value_of_one_example_is_refuted_by_other_numbers(bench: Bench) -> Non
     assert fix.status is FixStatus.WRONG and fix.problem is not None and "other numbers" in fix.problem.why
 
 
-def test_a_function_that_changes_things_outside_is_not_allowed_in_the_graph(bench: Bench) -> None:
-    bench.write(IMPURE)
-    fixes = bench.tried(bench.recipe("export-strict", "dynamo"))
-    for fix in fixes:
-        if fix.kind is FixKind.ALLOW_IN_GRAPH:
-            assert fix.status is not FixStatus.GREEN and fix.problem is not None
-    assert any(fix.kind is FixKind.ALLOW_IN_GRAPH for fix in fixes)
+@pytest.mark.parametrize("kind", [FixKind.ALLOW_IN_GRAPH, FixKind.NONSTRICT_TRACE])
+def test_a_function_whose_side_effect_would_be_frozen_is_found_out(bench: Bench, kind: FixKind) -> None:
+    bench.write(COUNTS)
+    fix = of_kind(bench.tried(bench.recipe("dynamo")), kind)
+    assert fix.status is FixStatus.WRONG and fix.problem is not None
+    assert "another result at every call" in fix.problem.what and "a counter" in fix.problem.why
 
 
 def test_nothing_is_to_gain_where_the_graph_is_whole(bench: Bench) -> None:
