@@ -15,6 +15,7 @@ from ace_studio.engine.flow import Example, put_in_eval_mode
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.callables import Reference, describe_value
+from ace_studio.engine.load.huggingface import looks_like_huggingface
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
 from ace_studio.engine.load.tensors import WRAPPINGS, find_state_dicts, read_state_dicts
 from ace_studio.engine.load.torchscript import with_parts_written
@@ -40,11 +41,14 @@ def build_from_entry(job: BuildJob) -> Built:
 def build_from_weights(job: BuildJob) -> Built:
     """Call the factory and put the source's weights into what it made."""
     if job.entry is None:
+        remedy = "name the function that makes the module: entry = 'model.py:make_model'"
+        if looks_like_huggingface(job.path.parent):
+            remedy = f"open its folder, {job.path.parent.name}: that is a Hugging Face model; or {remedy}"
         raise AceError.of(
             ErrorCode.RECIPE,
             f"{job.path.name} holds weights alone, not a model",
             why="weights are numbers; the code that uses them has to come from a factory",
-            remedy="name the function that makes the module: entry = 'model.py:make_model'",
+            remedy=remedy,
             where=str(job.path),
         )
     weights = read_state_dicts(job.path)

@@ -91,6 +91,10 @@ def test_the_configuration_opens_its_folder(bert):
     assert load(bert, "config.json").source == bert
 
 
+def test_weights_opened_by_themselves_point_to_their_folder(bert):
+    assert f"open its folder, {bert.name}" in problem_of(bert, "model.safetensors").remedy
+
+
 def test_the_entry_may_name_another_class_and_what_it_lacks_is_said(bert, transformers):
     reporter = Reporter()
     loaded = load(bert.parent, "bert", entry="AutoModelForTokenClassification", reporter=reporter)
