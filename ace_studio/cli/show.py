@@ -195,9 +195,7 @@ def _show_pieces(report: CaptureReport, console: Console) -> None:
     for number, one in enumerate(report.graph_breaks, start=1):
         line = rich.markup.escape(f"{Path(one.file).name}:{one.line}  {one.code}")
         hint = rich.markup.escape(one.hint)
-        breaks.add_row(
-            str(number), line, rich.markup.escape(one.reason), str(one.count), str(one.ops_left_eager), hint
-        )
+        breaks.add_row(str(number), line, rich.markup.escape(one.reason), str(one.count), str(one.ops_left_eager), hint)
     if breaks.row_count:
         console.print(breaks)
 

@@ -37,23 +37,27 @@ class Precision(StrEnum):
         return self is Precision.INT8_STATIC
 
 
-WEIGHTED_OPS = frozenset({"onnx.Conv", "onnx.ConvTranspose", "onnx.Gemm", "onnx.MatMul"}) | frozenset(
-    f"aten.{name}.default"
-    for name in ("conv1d", "conv2d", "conv3d", "conv_transpose2d", "linear", "addmm", "mm", "bmm", "matmul")
-) | frozenset(
-    {
-        "aten.conv1d.padding",
-        "aten.conv2d.padding",
-        "aten.conv3d.padding",
-        "aten.convolution.default",
-        "aten.conv_transpose2d.input",
-        "aten.conv_transpose1d.default",
-        "aten.lstm_cell.default",
-        "aten.lstm.input",
-        "aten.gru.input",
-        "aten.gru_cell.default",
-        "aten.scaled_dot_product_attention.default",
-    }
+WEIGHTED_OPS = (
+    frozenset({"onnx.Conv", "onnx.ConvTranspose", "onnx.Gemm", "onnx.MatMul"})
+    | frozenset(
+        f"aten.{name}.default"
+        for name in ("conv1d", "conv2d", "conv3d", "conv_transpose2d", "linear", "addmm", "mm", "bmm", "matmul")
+    )
+    | frozenset(
+        {
+            "aten.conv1d.padding",
+            "aten.conv2d.padding",
+            "aten.conv3d.padding",
+            "aten.convolution.default",
+            "aten.conv_transpose2d.input",
+            "aten.conv_transpose1d.default",
+            "aten.lstm_cell.default",
+            "aten.lstm.input",
+            "aten.gru.input",
+            "aten.gru_cell.default",
+            "aten.scaled_dot_product_attention.default",
+        }
+    )
 )
 """Ops that hold the arithmetic of a network; the ones whose precision decides size and speed."""
 
