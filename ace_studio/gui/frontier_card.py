@@ -91,6 +91,7 @@ class FrontierCard(QFrame):
         self._where.setToolTip(entry.where)
         self.open_button.setEnabled(bool(entry.line))
         self.open_button.setToolTip("" if entry.line else "Nobody knows the line")
+        self.try_button.setVisible(entry.is_fixable)
         self.try_button.setEnabled(not why_not)
         self.try_button.setToolTip(why_not or "Try what fits, each in a copy of your files")
         self.list_button.setVisible(others > 0)

@@ -47,8 +47,9 @@ def with_problems(document: Document, *problems: Any) -> Document:
 
 
 def without_rungs(document: Document) -> Document:
-    """The document as a new trace starts."""
-    return replace(document, rungs=(), rung_at_work="", failure=None)
+    """The document as a new trace starts. Code that was only read to be looked at may have been edited since."""
+    sources = document.sources if document.graph is not None else {}
+    return replace(document, rungs=(), rung_at_work="", failure=None, sources=sources)
 
 
 def without_runs(document: Document, *, output: str) -> Document:

@@ -57,6 +57,15 @@ class LookingVerbs:
         """Look at a line of the user's code. A file that the capture did not bring is read; nothing of it is run."""
         self._show(replace(self.document.selection, op_ids=(), seam=None), file, line)
 
+    def read_model_source(self) -> None:
+        """Read the code of the opened ``.py`` file, to be looked at before anything is captured; it is not run."""
+        document = self.document
+        path = Path(document.folder) / document.recipe.model.source
+        if path.suffix == ".py" and str(path) not in document.sources:
+            text = _read_source(path)
+            if text is not None:
+                self._change(sources={**document.sources, str(path): text})
+
     def look_closer(self) -> None:
         """Bring the selection close in the graph."""
         selection = self.document.selection

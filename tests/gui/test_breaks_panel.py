@@ -249,6 +249,27 @@ def test_without_any_graph_the_reason_stands_where_the_graph_would(desk):
     assert not graph.lone_card.isVisible()
 
 
+def test_where_the_model_itself_does_not_run_no_fix_is_offered_and_its_line_is_marked(desk):
+    desk.open_example()
+    desk.session.trust_file()
+    desk.settle()
+    source = desk.panel("source")
+    desk.settle()
+    assert "def make_model" in source.text.toPlainText()
+    assert source._count.text() == "Not traced yet"
+    desk.engine.by_itself = False
+    desk.do("trace")
+    wrong = Problem(code=ErrorCode.USER_CODE, what="forward() raised", where="model.py:12")
+    desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=(wrong,)))
+    desk.settle()
+    desk.settle()
+    assert source.text.badges[12].text == "!"
+    card = desk.window.workbench.panel("graph").lone_card
+    assert card.isVisible()
+    assert not card.try_button.isVisible()
+    assert not desk.panel("breaks").try_button.isVisible()
+
+
 def test_what_was_captured_before_a_failure_is_shown_with_the_reason_at_its_end(desk):
     table, capture = partial_capture(2)
     cut = replace(table, kind=tuple(OpKind.OP if kind is OpKind.OUTPUT else kind for kind in table.kind))

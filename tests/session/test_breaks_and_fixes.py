@@ -69,6 +69,16 @@ def test_a_line_of_a_file_that_the_capture_did_not_bring_is_read(partial, model)
     assert partial.document.selection.place is None
 
 
+def test_the_code_of_the_model_is_read_before_any_trace_and_anew_after_an_edit(opened, engine, model):
+    opened.read_model_source()
+    assert opened.document.sources == {str(model): "def make_model(): ...\n"}
+    model.write_text("def make_model(): pass\n")
+    opened.trace()
+    assert opened.document.sources == {}
+    opened.read_model_source()
+    assert "pass" in opened.document.sources[str(model)]
+
+
 def test_fixes_are_asked_for_one_place_and_collected(partial, engine):
     partial.try_fixes("/models/net.py", 10)
     request = engine.sent[-1]

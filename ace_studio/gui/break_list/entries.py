@@ -9,13 +9,14 @@ from pathlib import PurePath
 
 from ace_studio.gui.formatting import plural
 from ace_studio.gui.op_facts import row_of_ops
-from ace_studio.records.errors import Problem
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.results import GraphBreak, PieceReport
 from ace_studio.session.document import Document
 
 _PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)(?=$|[,:\s])")
 _SENTENCE_ENDS = ".!?:"
+_FIXABLE = frozenset({ErrorCode.NOT_CAPTURED, ErrorCode.WRONG_CAPTURE, ErrorCode.UNSUPPORTED, ErrorCode.TIMEOUT})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,8 @@ class Entry:
     """Index into the breaks of the capture."""
     piece: int | None = None
     """Index into its pieces."""
+    is_fixable: bool = True
+    """Whether a fix of the capture may help: not where the model itself does not run."""
 
     @property
     def place(self) -> str:
@@ -153,7 +156,7 @@ def _of_problem(problem: Problem, *, mark: str) -> Entry:
     file, line = parse_place(problem.where) or (problem.where, 0)
     return Entry(
         mark=mark, title=problem.what, why=problem.why, remedy=problem.remedy, file=file, line=line,
-        details=problem.details,
+        details=problem.details, is_fixable=problem.code in _FIXABLE,
     )  # fmt: skip
 
 

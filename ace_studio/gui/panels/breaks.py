@@ -226,7 +226,8 @@ class BreaksPanel(Panel):
         ):
             each.setEnabled(not reason)
             each.setToolTip(reason or tip)
-        self.try_all_button.setVisible(len(self._entries) > 1)
+        self.try_button.setVisible(self._entry is not None and self._entry.is_fixable)
+        self.try_all_button.setVisible(sum(one.is_fixable for one in self._entries) > 1)
         activity = document.activity
         has_fixes = bool(self._entry and fixes_of(document.fixes, self._entry))
         is_trying = activity.verb is Verb.FIX

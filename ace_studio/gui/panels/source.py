@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QPoint, QSignalBlocker, Qt
+from PySide6.QtCore import QPoint, QSignalBlocker, Qt, QTimer
 from PySide6.QtGui import QColor, QTextCursor, QTextFormat
 from PySide6.QtWidgets import QComboBox, QMenu, QStackedWidget, QTextEdit, QWidget
 
@@ -30,7 +30,7 @@ class SourcePanel(Panel):
     """Read-only code. A click on a marked line selects its ops or its break; a selected op scrolls to its line."""
 
     title = "Source"
-    shows = frozenset({Part.GRAPH, Part.SELECTION, Part.PROBLEMS})
+    shows = frozenset({Part.GRAPH, Part.SELECTION, Part.PROBLEMS, Part.FILE})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Start empty."""
@@ -70,6 +70,8 @@ class SourcePanel(Panel):
         if not document.sources:
             if document.graph is not None:
                 self._empty.say("No source", "The graph does not name lines of your code.")
+            elif document.file is not None:
+                QTimer.singleShot(0, self, self.session.read_model_source)
             return
         if document.graph is not self._graph or document.sources is not self._sources:
             self._graph, self._sources = document.graph, document.sources
@@ -112,7 +114,8 @@ class SourcePanel(Panel):
         self.text.set_marks({line: len(ops) for line, ops in lines.items()})
         self._marked = ()
         self.text.set_badges(badges(self.session.document, path))
-        self._count.setText(f"{plural(sum(map(len, lines.values())), 'op')} from {plural(len(lines), 'line')}")
+        words = f"{plural(sum(map(len, lines.values())), 'op')} from {plural(len(lines), 'line')}"
+        self._count.setText(words if self._graph is not None else "Not traced yet")
         self._mark(())
 
     def _follow(self, document: Document) -> None:
