@@ -63,6 +63,8 @@ class _Rewriter:
         self.source: SourceText = branch.source
         self.names = all_names(branch.function)
         self.torch, self.edits = torch_name(branch.source)
+        if any(isinstance(node, ast.NamedExpr) for node in ast.walk(branch.test)):
+            raise CannotRewriteError("its test assigns a variable")
         self.condition = condition_text(branch.test, self.source.segment, definitions(branch.function))
 
     def text(self) -> str:

@@ -32,6 +32,13 @@ class Candidate:
     refusal: str = ""
     """Why it cannot even be tried."""
 
+    @property
+    def change(self) -> tuple[object, ...]:
+        """What it would change: two places may be served by the same one."""
+        instrumented = self.values.instrumented() if self.values else ""
+        place = (self.file, self.line) if self.refusal else ()
+        return (self.kind, self.control, self.file if self.control is None else "", self.text, instrumented, place)
+
 
 @dataclass(frozen=True)
 class FixRow:

@@ -182,7 +182,16 @@ def cannot(candidate: Candidate, why: str) -> Problem:
 
 
 def unexpected(error: Exception, candidate: Candidate) -> Problem:
-    """The problem of a try that ended in a way that nobody thought of."""
+    """The problem of a try that ended with an exception: of torch's compiler, or in a way that nobody thought of."""
+    if type(error).__module__.startswith("torch._dynamo"):
+        return Problem(
+            code=ErrorCode.NOT_CAPTURED,
+            what="The changed model cannot be captured",
+            why=f"torch's compiler gave up with {type(error).__name__}",
+            remedy="Take another fix; the details hold what was said.",
+            where=f"{candidate.file}:{candidate.line}",
+            details="".join(traceback.format_exception(error)),
+        )
     return Problem(
         code=ErrorCode.INTERNAL,
         what=f"The try ended with {type(error).__name__}, which ACE Studio did not expect",

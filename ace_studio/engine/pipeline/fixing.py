@@ -87,7 +87,8 @@ class FixBench:
         stops = () if is_whole(self.before.outcome) else self.before.places
         wanted = [(file, line)] if file else list(stops)
         spots = [Spot.of(str((self.folder / name).absolute()), number, self.loaded.module) for name, number in wanted]
-        found = [candidate for spot in spots for candidate in candidates(spot) if self._is_worth_a_try(candidate)]
+        worth = [candidate for spot in spots for candidate in candidates(spot) if self._is_worth_a_try(candidate)]
+        found = list({candidate.change: candidate for candidate in reversed(worth)}.values())[::-1]  # the first of each
         if not found and self.before.problem is not None:
             raise AceError(self.before.problem)
         for number, candidate in enumerate(found):

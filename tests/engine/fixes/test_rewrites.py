@@ -216,6 +216,13 @@ def test_torch_where_is_refused_where_it_cannot_be_written(tmp_path, side, why):
     assert why in found(tmp_path, body, FixKind.WHERE).refusal
 
 
+@pytest.mark.parametrize("kind", [FixKind.WHERE, FixKind.COND])
+def test_a_test_that_assigns_is_refused(tmp_path, kind):
+    body = "def forward(self, x):\n    if (m := x.mean()) > 0:  # here\n        x = x - m\n    return x"
+    one = found(tmp_path, body, kind)
+    assert "assign" in one.refusal and not one.text
+
+
 def test_torch_cond_takes_a_loop_inside_of_a_side(tmp_path):
     side = "for _ in range(3):\n            x = x + 1"
     body = f"def forward(self, x):\n    if x.sum() > 0:  # here\n        {side}\n    return x"

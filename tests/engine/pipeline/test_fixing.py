@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import nn
 
 from ace_studio.engine import pipeline
+from ace_studio.engine.fixes import Spot, candidates
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.fixes import FixKind, FixReport, FixStatus, ranked_fixes
@@ -222,6 +224,13 @@ def test_a_control_that_was_green_captures_the_model_when_it_is_in_the_recipe(be
     fix = of_kind(bench.tried(bench.recipe("dynamo")), FixKind.NONSTRICT_TRACE)
     assert fix.control == CaptureControl(function="net:magic", treat_as=ControlKind.NONSTRICT_TRACE)
     assert bench.tried(bench.recipe("dynamo", controls=(fix.control,))) == []  # nothing stops it any more
+
+
+def test_two_places_that_need_the_same_change_are_served_by_one_try(bench: Bench) -> None:
+    path = bench.write(STEP)
+    spots = [Spot.of(str(path), line_of(path, text), nn.Identity()) for text in ("int(self.step", "if steps > 1")]
+    first, second = ([one for one in candidates(spot) if one.kind is FixKind.CONSTANT] for spot in spots)
+    assert [one.change for one in first] == [one.change for one in second] and first[0].line != second[0].line
 
 
 @pytest.mark.slow
