@@ -131,6 +131,15 @@ def test_inspect_shows_the_report(answer_with, tmp_path, capsys):
     assert "Python source" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["timm:resnet18", "torchvision:vgg11"])
+def test_a_model_of_a_package_is_asked_for_by_its_name(answer_with, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer_with(JobFailed(problems=(Problem(code=ErrorCode.NOT_CAPTURED, what="no"),)))
+    run_command(["trace", name, "--input", "x=1x3x8x8"])
+    (request,) = FakeExecutor.requests
+    assert request.recipe.model.source == name
+
+
 def test_inputs_on_the_command_line_become_rows():
     rows = commands._rows_of(["x=1x3x8x8", "x=2x3x8x8", "ids=1x16:int64"])
     assert [row["x"].shape for row in rows] == [(1, 3, 8, 8), (2, 3, 8, 8)]

@@ -64,7 +64,7 @@ def points_of(document: Document) -> list[Point]:
 
 def _baseline_point(baseline: Baseline) -> Point:
     return Point(
-        name=f"eager fp32{_BASELINE}",
+        name=f"{baseline.name}{_BASELINE}",
         latency=baseline.latency_ms,
         metric=baseline.metric,
         sqnr_db=None,

@@ -31,8 +31,6 @@ from ace_studio.records.results import Baseline, RunStatus, TargetRun
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
-_BASELINE = TargetRun(target="eager fp32", status=RunStatus.OK, precision="fp32")
-
 
 def result_columns(
     runs: Sequence[TargetRun], baseline: Baseline | None, *, chosen: int | None, colours: Colours
@@ -90,9 +88,9 @@ def result_columns(
 
 def _of_baseline(baseline: Baseline) -> TargetRun:
     return TargetRun(
-        target=_BASELINE.target,
+        target=baseline.name,
         status=RunStatus.OK,
-        precision=_BASELINE.precision,
+        precision="fp32",
         latency_ms=baseline.latency_ms,
         metric=baseline.metric,
         size_bytes=baseline.size_bytes or None,

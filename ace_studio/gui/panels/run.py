@@ -148,7 +148,7 @@ class RunPanel(Panel):
         for rung in document.rungs:
             self._step(f"capture: {rung.name}", _rung_text(rung), _RUNG_MOODS.get(rung.status, "bad"))
         if document.baseline is not None and document.baseline.latency_ms is not None:
-            self._step("eager fp32", latency_text(document.baseline.latency_ms), "")
+            self._step(document.baseline.name, latency_text(document.baseline.latency_ms), "")
         for run in document.runs:
             is_bad = run.status is RunStatus.FAILED
             name = f"{run.target} {run.precision}".strip()
