@@ -117,6 +117,8 @@ def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> D
     return replace(
         document,
         fingerprint=event.fingerprint,
+        # What was tried on another model, or with other choices about it, says nothing about this one.
+        fixes=document.fixes if document.fingerprint in ("", event.fingerprint) else (),
         capture=event.capture,
         graph=event.graph,
         sources=event.sources,

@@ -96,6 +96,18 @@ def test_fixes_are_asked_for_one_place_and_collected(partial, engine):
     assert [fix.line for fix in partial.document.fixes] == [10]
 
 
+@pytest.mark.parametrize(("fingerprint", "kept"), [("same", 1), ("other", 0)])
+def test_fixes_are_kept_for_the_capture_that_they_were_found_for(partial, engine, fingerprint, kept):
+    before = partial.document.fingerprint
+    partial.try_fixes("/models/net.py", 10)
+    partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 10)))
+    partial.apply(JobFinished(job=engine.job))
+    partial.trace()
+    event = captured(engine.job, "a")
+    partial.apply(replace(event, fingerprint=before if fingerprint == "same" else "other"))
+    assert before and len(partial.document.fixes) == kept
+
+
 def test_a_control_of_a_fix_is_a_choice_that_undo_takes_back(partial):
     partial.apply_fix(fix_of("/models/net.py", 10, control=CONTROL))
     assert partial.document.recipe.capture.controls == (CONTROL,)
