@@ -10,6 +10,7 @@ are, for whole ``a`` and positive whole ``b``, ``d``, ``g``:
 
 - ``ceil(a / b) = (a + b - 1) // b`` and ``floor(a / b) = a // b``;
 - ``(a // b + n) // d = (a + n * b) // (b * d)``;
+- ``(d - a % d) % d = d * ((a + d - 1) // d) - a``;
 - ``(g * a + n) // (g * d) = (a + n // g) // d``, and ``(a + n) // d = (a + n % d) // d + n // d``;
 - ``max``, ``min`` and comparisons fall away where the bounds of a difference decide them. Bounds come from
   ``(a - b + 1) / b <= a // b <= a / b``, put into the whole sum at once, so that ``2 * ((h + 1) // 2) - h`` is known
@@ -56,6 +57,8 @@ class ShortForms:
         self._worth: dict[Expression, bool] = {}
         self._rules: dict[str, Callable[[Expression], Expression]] = {
             "FloorDiv": self._division,
+            "Mod": self._remainder,
+            "PythonMod": self._remainder,
             "CeilToInt": lambda e: self._rounding(e, up=True),
             "FloorToInt": lambda e: self._rounding(e, up=False),
             "TruncToInt": lambda e: self._rounding(e, up=False, is_trunc=True),
@@ -111,6 +114,20 @@ class ShortForms:
             return self.short(self._floor_div(_divided(rest, common) + int(constant) // common, by // common))
         whole, remainder = divmod(int(constant), by)
         return self._floor_div(rest + remainder, by) + whole if whole else expression
+
+    def _remainder(self, expression: Expression) -> Expression:
+        """``(d - a % d) % d``, what is missing to a multiple, by a division; other remainders stay."""
+        base, divisor = expression.args
+        if not _is_positive_integer(divisor):
+            return expression
+        constant, rest = base.as_coeff_Add()
+        inner = -rest
+        if not (constant.is_Integer and constant % divisor == 0 and type(inner).__name__ in _REMAINDERS):
+            return expression
+        size, by = inner.args
+        if by != divisor:
+            return expression
+        return divisor * self.short(self._floor_div(size + divisor - 1, int(divisor))) - size
 
     def _rounding(self, expression: Expression, *, up: bool, is_trunc: bool = False) -> Expression:
         """``ceil``, ``floor`` or ``int`` of a whole number divided by, or times, a number."""

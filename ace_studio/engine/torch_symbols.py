@@ -4,12 +4,13 @@ While a graph is traced with free sizes, torch holds every size as a sympy expre
 model whose layers compute sizes in Python ("same" padding, patches, feature pyramids) nests those expressions, they
 grow with every layer, and each question about one ("is it at least 3?", "is this memory contiguous?") walks all of it.
 
-Measured on torch 2.13, batch, height and width free: of the 46 s for tf_efficientnet_b0, 90 % went into bounds,
-free symbols and comparisons of such expressions, some of them thousands of parts deep. Considered were fresh symbols
-for long expressions (no compiler can bind those), answering questions by the traced size (a graph that assumes what
-nobody wrote down), caches around sympy (the trees themselves are what is large) and comparing static graphs at two
-sizes (two traces, and a guess). What is done instead changes no meaning: every expression is written in its shortest
-form as it arises (`short_forms`), so there is nothing long to ask about, and fewer questions become conditions.
+Measured on torch 2.13, batch, height and width free, in process time: tf_efficientnet_b0 took 59 s, four fifths of it
+in bounds, free symbols and comparisons of expressions that are thousands of parts deep. Here it takes 2.8 s, and a
+model whose sizes do not nest takes 5 to 15 % longer. Considered, and not done, were fresh symbols for long expressions
+(no compiler can bind those), answering questions by the traced size (a graph that assumes what nobody wrote down),
+caches around sympy (the trees themselves are what is large), and comparing static graphs of two sizes (two traces,
+and a guess). What is done changes no meaning: every expression is written in its shortest form as it arises
+(`short_forms`), so there is nothing long to ask about, and fewer questions become conditions.
 
 The same arithmetic stands in the graph as nodes (``truediv``, ``math.ceil``, ``sym_max``). They are rewritten by the
 short forms, over whole numbers only, so that targets which trace the graph again are fast as well, and so that the

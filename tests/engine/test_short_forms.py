@@ -61,6 +61,7 @@ def test_a_pyramid_of_same_padding_becomes_one_division() -> None:
         (Max(0, 2 * FloorDiv(H + 1, 2) - H), 2 * FloorDiv(H + 1, 2) - H),
         (Max(H, H - 2), H),
         (Min(4, 4 + FloorDiv(H, 2)), sympy.Integer(4)),
+        (FloorDiv(H, 4) + PythonMod(7 - PythonMod(FloorDiv(H, 4), 7), 7), 7 * FloorDiv(H + 24, 28)),
         (2 * FloorDiv(H + 1, 2) >= H, sympy.true),
         (2 * FloorDiv(H, 2) > H, sympy.false),
         (sympy.Ne(FloorDiv(H, 2) + 1, 0), sympy.true),
@@ -76,6 +77,7 @@ def test_a_rule_gives_the_short_form(expression: sympy.Basic, shorter: sympy.Bas
     [
         H + 2 * W, sympy.Eq(H, W), H * W >= 2, FloorDiv(H, W), sympy.Ne(FloorDiv(H, 2), 0), Max(H, W),
         sympy.Eq(2 * FloorDiv(H + 1, 2), H), TruncToInt(0.1 * ToFloat(H)), FloorToInt(IntTrueDiv(H, W)),
+        sympy.Eq(PythonMod(H, 4), 0), PythonMod(7 - PythonMod(H, 4), 7),
     ],
 )  # fmt: skip
 def test_what_no_rule_decides_stays_the_same_object(expression: sympy.Basic) -> None:
@@ -96,7 +98,9 @@ def test_a_range_decides_what_the_sizes_alone_do_not() -> None:
 
 
 def _steps() -> st.SearchStrategy[list[tuple[str, int]]]:
-    kinds = st.sampled_from(["floor", "ceil", "trunc", "add", "times", "max", "min", "minus", "half", "mod"])
+    kinds = st.sampled_from(
+        ["floor", "ceil", "trunc", "add", "times", "max", "min", "minus", "half", "mod", "multiple"]
+    )
     return st.lists(st.tuples(kinds, st.integers(1, 7)), min_size=1, max_size=7)
 
 
@@ -113,6 +117,7 @@ def _apply(size: sympy.Expr, kind: str, number: int) -> sympy.Expr:
         "minus": lambda: size - number,
         "half": lambda: FloorToInt(0.5 * ToFloat(size)),
         "mod": lambda: size - PythonMod(H, of + 1),
+        "multiple": lambda: size + PythonMod(of - PythonMod(size, of), of) if number > 1 else size,
     }[kind]()
 
 
