@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import torch
@@ -25,7 +25,7 @@ from ace_studio.engine.capture.verify import Mismatch, random_ops
 from ace_studio.engine.capture.watched import watched_rung
 from ace_studio.engine.flow import Example
 from ace_studio.engine.inspect import build_graph_table, user_place
-from ace_studio.engine.progress import Reporter
+from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.shapes import compare_examples, named_leaves, tracing_example
 from ace_studio.engine.shapes.leaves import describe, forward_parameters
 from ace_studio.records.errors import AceError, ErrorCode, Problem
@@ -37,6 +37,8 @@ from ace_studio.records.tensors import DimVerdict, InputFinding
 
 if TYPE_CHECKING:
     from ace_studio.engine.capture.partial import PartialCapture
+
+_Found = TypeVar("_Found")
 
 
 @dataclass
@@ -165,20 +167,11 @@ class Ladder:
         self.reporter.emit(RungTried(job=self.reporter.job, outcome=outcome))
 
     def _try_pieces(self, name: str) -> PartialCapture | None:
-        if self.capture_pieces is None:
+        capture_pieces = self.capture_pieces
+        if capture_pieces is None:
             return None
         started = time.monotonic()
-        limit_s = self.recipe.capture.time_limit_s
-        try:
-            with captured_output(), watched_rung(name, limit_s, module=self.module, reporter=self.reporter):
-                found = self.capture_pieces(self)
-        except RungTimeoutError:
-            found = self._too_slow(RUNGS[name], limit_s)
-        except RungInterruptedError:
-            self.reporter.check()
-            raise
-        finally:
-            self.eager.state.restore()
+        found = self._guarded(name, lambda: capture_pieces(self))
         seconds = time.monotonic() - started
         if isinstance(found, Problem):
             status = _STATUS_OF.get(found.code, RungStatus.FAILED)
@@ -238,19 +231,29 @@ class Ladder:
         free = sum(len(one.dynamic_dims()) for one in self.inputs)
         slow = "; several free sizes can take minutes" if free > 2 else ""
         self.reporter.phase(Phase.CAPTURE, f"{rung.name}: {rung.label}{slow}")
+        own, capture = copied(example), rung.capture
+        return self._guarded(
+            rung.name, lambda: capture(self.module, own, self.inputs, lambda: self.controls.applied(rung.name))
+        )
+
+    def _guarded(self, name: str, work: Callable[[], _Found]) -> _Found | Problem:
+        """What a rung finds, or why it finds nothing: too slow, or stopped at something; state is put back."""
         limit_s = self.recipe.capture.time_limit_s
-        own = copied(example)
         try:
             with (
                 captured_output() as printed,
-                watched_rung(rung.name, limit_s, module=self.module, reporter=self.reporter),
+                watched_rung(name, limit_s, module=self.module, reporter=self.reporter),
             ):
-                return rung.capture(self.module, own, self.inputs, lambda: self.controls.applied(rung.name))
+                return work()
         except RungTimeoutError:
-            return self._too_slow(rung, limit_s)
+            return self._too_slow(RUNGS[name], limit_s)
         except RungInterruptedError:
             self.reporter.check()
             raise
+        except Cancelled:
+            raise
+        except AceError as error:
+            return error.problem
         except Exception as error:  # noqa: BLE001 - tracers raise anything; each is diagnosed
             names = [leaf.name for leaf in named_leaves(self.tracing, self.parameters)]
             return diagnose(error, self.module, leaf_names=names, printed=printed.getvalue())

@@ -67,7 +67,8 @@ def _user_modules() -> list[ModuleType]:
         for name, one in list(sys.modules.items())
         if isinstance(one, ModuleType) and name.partition(".")[0] != _OWN_PACKAGE
     ]
-    return [one for one in found if is_user_file(str(getattr(one, "__file__", None) or ""))]
+    # Asked of the dictionary: some modules of torch answer every name with something.
+    return [one for one in found if is_user_file(str(vars(one).get("__file__") or ""))]
 
 
 def model_modules(module: nn.Module) -> list[ModuleType]:

@@ -325,7 +325,7 @@ class RemembersTheFirst(nn.Module):
 
 def test_what_a_model_keeps_of_its_first_call_is_found_by_a_second_with_other_numbers() -> None:
     with pytest.raises(AceError, match="plain attribute 'cache'"):
-        capture(RemembersTheFirst(), [(torch.arange(6.0).reshape(2, 3) ** 2,), (torch.ones(3, 3),)])
+        capture(RemembersTheFirst(), [(torch.arange(6.0).reshape(2, 3) ** 2,), (torch.ones(3, 3),)], WHOLE)
 
 
 class HoldsScript(nn.Module):

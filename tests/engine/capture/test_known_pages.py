@@ -154,7 +154,7 @@ def test_a_branch_on_one_size_is_captured_for_all_the_others_and_refused_with_it
     captured, _ = capture(SizeDecides(), batches(2, 5))
     assert "not valid at 3" in dims(captured)["x.0"].reason
     with pytest.raises(AceError) as caught:
-        capture(SizeDecides(), batches(3, 5))
+        capture(SizeDecides(), batches(3, 5), recipe_of(rungs=ALL[:4]))
     assert_helpful(caught.value, code=ErrorCode.NOT_CAPTURED, line="if x.size(0) == 3:")
 
 

@@ -275,6 +275,32 @@ def test_a_plain_attribute_goes_on_counting_between_pieces() -> None:
     assert module.calls == 0
 
 
+class RemembersTheFirst(nn.Module):
+    """Keeps something of the first call for all the others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.first: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.first is None:
+            self.first = x.mean()
+        return self.linear(x) - self.first
+
+
+def test_what_a_model_keeps_of_its_first_call_is_kept_between_pieces() -> None:
+    module = RemembersTheFirst().eval()
+    calls = [torch.arange(6.0).reshape(2, 3) ** 2, torch.ones(3, 3), torch.randn(2, 3)]
+    captured, _ = capture(module, [(one,) for one in calls[:2]])
+    assert module.first is None
+    runner = runner_of(captured)
+    with torch.no_grad():
+        given = [runner(one) for one in calls]
+        wanted = [module(one) for one in calls]
+    assert all(torch.allclose(one, other, atol=1e-5) for one, other in zip(given, wanted, strict=True))
+
+
 class Accumulates(nn.Module):
     """Writes into a buffer, which the next call reads."""
 
