@@ -25,8 +25,8 @@ from tests.benchmarks.zoo import ROWS, Row
 
 MOST_RATIO = 1.15
 FEWEST_ROWS = 60
-PROVEN_BEFORE = 39 / 51
-"""Share of architectures that the best single tool captured and kept dynamic when the ladder was designed."""
+TOGETHER_BEFORE = 43, 51
+"""Architectures that any tool captured when the ladder was designed: of 51, eight went in pieces only."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +124,8 @@ def summarize(found: Sequence[RowFound], *, is_complete: bool) -> Summary:
     neither = [one.name for one in rest if one not in partial]
     claims = [_claim_rest(rest, neither), _claim_speed(ratios)]
     if is_complete:
-        claims = [_claim_rows(len(ran)), _claim_whole(len(whole), len(found), by_tool, by_any), *claims]
+        counts = len(whole), len(found)
+        claims = [_claim_rows(len(ran)), _claim_single(*counts, by_tool), _claim_union(*counts, by_any), *claims]
     return Summary(
         rows=len(found),
         whole=len(whole),
@@ -145,12 +146,21 @@ def _claim_rows(count: int) -> Claim:
     )
 
 
-def _claim_whole(whole: int, rows: int, by_tool: dict[str, int], by_any: int) -> Claim:
+def _claim_single(whole: int, rows: int, by_tool: dict[str, int]) -> Claim:
     tools = ", ".join(f"{name} {count}" for name, count in by_tool.items())
     return Claim(
-        text="whole graphs proven dynamic on more than any single tool, than all of them together, and than before",
-        holds=whole > max(by_tool.values()) and whole > by_any and whole / rows > PROVEN_BEFORE,
-        figures=f"ours {whole} of {rows}; by hand: {tools}, together {by_any}; before 39 of 51",
+        text="whole graphs proven dynamic on more rows than any single tool gives by hand",
+        holds=whole > max(by_tool.values()),
+        figures=f"ours {whole} of {rows}; by hand: {tools}",
+    )
+
+
+def _claim_union(whole: int, rows: int, by_any: int) -> Claim:
+    before, of = TOGETHER_BEFORE
+    return Claim(
+        text="whole graphs proven dynamic on more rows than all tools together, here and when the ladder was designed",
+        holds=whole > by_any and whole / rows > before / of,
+        figures=f"ours {whole} of {rows}; by hand together {by_any}; at the design at most {before} of {of}",
     )
 
 

@@ -55,6 +55,41 @@ class Packed(nn.Module):
         return self.head(nn.utils.rnn.pad_packed_sequence(sequence, batch_first=True, total_length=x.shape[1])[0])
 
 
+class TextRecognizer(nn.Module):
+    """x [n, 1, 16, w] -> [n, w / 4, 20]: convolutions, then a recurrent layer along the line of text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.see = nn.Sequential(
+            nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+        )  # fmt: skip
+        self.read = nn.LSTM(64, 24, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(48, 20)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[2] != 16:
+            raise ValueError("a line of text must be 16 high")
+        columns = self.see(x).permute(0, 3, 1, 2).flatten(2)
+        return self.head(self.read(columns)[0])
+
+
+class SpeechEncoder(nn.Module):
+    """x [n, t, 16] -> [n, 8]: a recurrent layer, and attention that pools over time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.GRU(16, 24, 2, batch_first=True)
+        self.score = nn.Linear(24, 1)
+        self.head = nn.Linear(24, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[1] < 3:
+            raise ValueError("too short")
+        sequence, _ = self.layer(x)
+        return self.head((self.score(sequence).softmax(1) * sequence).sum(1))
+
+
 class Bags(nn.Module):
     """ids [n, t] -> scores [n, 5]."""
 
@@ -145,6 +180,8 @@ ROWS = (
         features, *SEQUENCES),
     Row("rnn_step_by_step", FAMILY, StepByStep, features, *SEQUENCES),
     Row("lstm_packed", FAMILY, Packed, _packed, ((2, 12), (3, 20)), (5, 16)),
+    Row("text_recognizer", FAMILY, TextRecognizer, features, ((2, 1, 16, 32), (3, 1, 16, 48)), (4, 1, 16, 40)),
+    Row("speech_encoder", FAMILY, SpeechEncoder, features, *SEQUENCES),
     Row("transformer", FAMILY, _transformer, _two_sequences, ((2, 12), (3, 20)), (5, 16)),
     Row("transformer_encoder", FAMILY, _encoder, features, *SEQUENCES),
     Row("transformer_decoder", FAMILY, _decoder, _two_sequences, ((2, 12), (3, 20)), (5, 16)),
