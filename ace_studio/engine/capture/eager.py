@@ -146,11 +146,15 @@ def copied(example: Example) -> Example:
 
 def call_in_turn(function: Callable[..., Any], examples: Sequence[Example], *, seed: int = SEED) -> list[Any]:
     """Results of consecutive calls under one seed that is set once. Outputs are copies."""
+    return _call_own([copied(example) for example in examples], function, seed=seed)
+
+
+def _call_own(examples: Sequence[Example], function: Callable[..., Any], *, seed: int) -> list[Any]:
     before = random.getstate(), np.random.get_state()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()):
             set_seed(seed)
-            return [_detached(copied(example).call(function)) for example in examples]
+            return [_detached(example.call(function)) for example in examples]
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])
@@ -170,6 +174,8 @@ class EagerRun:
 
     module: nn.Module
     state: ModuleState
+    writes_into: tuple[int, ...] = ()
+    """Positions of the tensors that the last call of `output` found changed by forward."""
 
     @classmethod
     def of(cls, module: nn.Module) -> EagerRun:
@@ -179,7 +185,14 @@ class EagerRun:
 
     def output(self, example: Example, *, seed: int = SEED) -> Any:
         """Result of one call from the remembered state, which is put back afterwards."""
-        return self.outputs([example], seed=seed)[0]
+        own = copied(example)
+        try:
+            result = _call_own([own], self.module, seed=seed)[0]
+        finally:
+            self.state.restore()
+        pairs = zip(example.tensors(), own.tensors(), strict=True)
+        self.writes_into = tuple(at for at, (old, new) in enumerate(pairs) if not _same_numbers(old, new))
+        return result
 
     def outputs(self, examples: Sequence[Example], *, seed: int = SEED) -> list[Any]:
         """Results of consecutive calls, the first from the remembered state, which is put back afterwards."""
@@ -187,6 +200,10 @@ class EagerRun:
             return call_in_turn(self.module, examples, seed=seed)
         finally:
             self.state.restore()
+
+
+def _same_numbers(one: Tensor, other: Tensor) -> bool:
+    return torch.equal(one, other) or torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
 def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:

@@ -131,21 +131,30 @@ def _refused(error: Exception, example: Example, label: str) -> Mismatch:
     )
 
 
-def check_consecutive_calls(eager: EagerRun, graph: RepeatedRun, example: Example) -> Mismatch | None:
+def check_consecutive_calls(
+    eager: EagerRun, graph: RepeatedRun, example: Example, *, expected: Any, label: str
+) -> Mismatch | None:
     """Compare consecutive calls under one seed; a state or a random number that was frozen shows here.
 
-    The second call has other numbers of the same sizes, so that what the model keeps of the first one shows too.
+    The second call has other numbers of the same sizes, so that what the model keeps of the first one shows too. The
+    first call is the check of the example itself; ``expected`` is its result and ``label`` its name.
     """
     calls = [example, _changed(example), example]
     try:
-        expected = eager.outputs(calls)
+        wanted = eager.outputs(calls)
     except Exception:  # noqa: BLE001 - the user's model may refuse numbers that we made up, in any way
         calls = [example] * len(calls)
-        expected = eager.outputs(calls)
-    actual = graph.outputs(calls)
-    for call, (one, other) in enumerate(zip(expected, actual, strict=True), start=1):
+        wanted = eager.outputs(calls)
+    try:
+        actual = graph.outputs(calls)
+    except Exception as error:  # noqa: BLE001 - a graph may refuse an input in any way; that is the finding
+        return check_example(graph, example, expected=expected, label=label) or _refused(
+            error, calls[1], f"{label} with other numbers"
+        )
+    for call, (one, other) in enumerate(zip(wanted, actual, strict=True), start=1):
         if text := difference(one, other):
-            return Mismatch(
+            first = check_example(graph, example, expected=expected, label=label) if call == 1 else None
+            return first or Mismatch(
                 what=f"The captured graph drifts from the model from call {call} on",
                 why=f"{text}; the model keeps a state or draws random numbers in a way that the graph does not repeat",
                 remedy="Pass the state in and return it; draw random numbers outside the model.",

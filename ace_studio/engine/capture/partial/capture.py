@@ -212,12 +212,13 @@ class PartialJob:
         runner = PieceRunner(self.module, [host(piece) for piece in pieces], controls=self._marks)
         run = _RunnerRun(runner, self.controls)
         run.outputs([self.tracing])  # the one whose sizes tell most comes first, as when it was recorded
-        for number, (example, expected) in enumerate(zip(self.examples, self.expected, strict=True), start=1):
+        first, *others = zip(self.examples, self.expected, strict=True)
+        if found := check_consecutive_calls(self.eager, run, first[0], expected=first[1], label="example 1"):
+            return found
+        for number, (example, expected) in enumerate(others, start=2):
             self.reporter.check()
             if found := check_example(run, example, expected=expected, label=f"example {number}"):
                 return found
-        if found := check_consecutive_calls(self.eager, run, self.examples[0]):
-            return found
         for example, expected in self.unseen:
             label = f"a size that nobody gave ({describe(example, forward_parameters(self.module))})"
             if found := check_example(run, example, expected=expected, label=label):
