@@ -47,7 +47,15 @@ ROWS = (
         *BATCHES,
     ),
     Row("maxvit", FAMILY, _timm("maxvit_rmlp_pico_rw_256", img_size=64), square, *BATCHES, cost=3),
-    Row("mobilevitv2_050", FAMILY, _timm("mobilevitv2_050"), image, *MAPS, cost=3),
+    Row(  # at other sizes than multiples of 64 it resizes its maps: another path
+        "mobilevitv2_050",
+        FAMILY,
+        _timm("mobilevitv2_050"),
+        image,
+        ((2, 64, 128), (3, 128, 64)),
+        (4, 192, 128),
+        cost=3,
+    ),
     Row("tf_efficientnet_b0", FAMILY, _timm("tf_efficientnet_b0"), image, *MAPS, cost=3),
     Row(
         "gmlp",
