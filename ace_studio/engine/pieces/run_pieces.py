@@ -237,6 +237,7 @@ class PieceRunner:
         for one in pieces:
             if one.place.kind == "module":
                 self._host_module(one)
+        self._found: set[tuple[str, tuple[str, ...]]] = set()
         self._is_settled = False
         self._is_stale = False
         self._call: Callable[..., Any] = self._module
@@ -257,7 +258,7 @@ class PieceRunner:
     @property
     def waiting(self) -> list[str]:
         """Names of the frames that no call has come to yet."""
-        return sorted(self._pieces[key].place.name for key in self._unseen)
+        return sorted(piece.place.name for key, piece in self._pieces.items() if key not in self._found)
 
     @property
     def needs_graphs(self) -> bool:
@@ -295,6 +296,7 @@ class PieceRunner:
         if piece is None:
             return frame.graph(*values)
         self._unseen.discard(key)
+        self._found.add(key)
         if not piece.place.fits(values):
             self.missed += 1
             return frame.graph(*values)

@@ -251,6 +251,30 @@ def test_what_the_compiler_forgets_is_read_again_under_the_right_settings() -> N
     assert calls[-2:] == ["p0", "p1"]
 
 
+class Halves(nn.Module):
+    """Another path for every power of two, by recursion over a size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.join = nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        count = x.shape[1]
+        if count == 1:
+            return x[:, 0]
+        halves = [self.forward(x[:, : count // 2]), self.forward(x[:, count // 2 :])]
+        return self.join(torch.cat(halves, -1)).tanh()
+
+
+def test_a_path_per_size_gives_pieces_for_the_sizes_of_the_examples() -> None:
+    module = Halves().eval()
+    captured, report = capture(module, [(torch.randn(2, 2, 4),), (torch.randn(3, 4, 4),)])
+    assert any(piece.error is None for piece in report.pieces)
+    runner, x = runner_of(captured), torch.randn(5, 8, 4)
+    with torch.no_grad():
+        assert torch.allclose(runner(x), module(x), atol=1e-6)
+
+
 class Counts(nn.Module):
     """Keeps a number of its own, as no graph can."""
 
