@@ -274,7 +274,10 @@ class PieceRunner:
                 self._compile()
             self._is_settled = not self._unseen  # changing the settings takes longer than many a piece
             if self._is_settled:
-                return self._call(*args, **kwargs)
+                try:
+                    return self._call(*args, **kwargs)
+                except torch._dynamo.exc.TorchDynamoException:
+                    self._compile()  # a new path that only our settings get the compiler through
             with piece_settings(), marked(self._controls):
                 return self._call(*args, **kwargs)
 

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.capture import capture_model
+from ace_studio.engine.capture.limit import RungTimeoutError
 from ace_studio.engine.capture.partial.capture import host
+from ace_studio.engine.capture.partial.recording import Recorder
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
 from ace_studio.engine.pieces.run_pieces import PieceRunner
@@ -168,6 +170,22 @@ def test_a_loop_with_a_break_is_captured_by_its_submodules() -> None:
     }
     assert code_of(report) == ["if result.softmax(-1).max() > 0.9:"]
     assert report.graph_breaks[0].count == 3
+
+
+def test_submodules_are_the_pieces_where_reading_the_code_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_long(*_: Any, **__: Any) -> None:
+        raise RungTimeoutError
+
+    monkeypatch.setattr(Recorder, "_run_frame", too_long)
+    module = Branches().eval()
+    captured, report = capture(module, [(image,) for image in IMAGES])
+    assert {piece.kind for piece in report.pieces} == {PieceKind.MODULE}
+    assert [one.code for one in report.warnings] == ["reading-given-up"]
+    assert code_of(report) == ["if y.mean() > 0:"]
+    order = [captured.table.module[row] for row in captured.table.op_rows()]
+    assert order == ["stem", "norm", "wide", "head"]
+    with torch.no_grad():
+        assert not difference(module(IMAGES[1]), runner_of(captured)(IMAGES[1]))
 
 
 def test_a_break_says_its_line_reason_hint_cost_and_row() -> None:

@@ -36,6 +36,9 @@ from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputF
 FEWEST_OPS = 3
 """A frame without weights and with fewer ops than this is left to Python: calling a runtime would cost more."""
 
+READING_S = 90.0
+"""How long the compiler may read the code, with every size free; models that compute with sizes can take minutes."""
+
 
 @dataclass(frozen=True)
 class PartialCapture:
@@ -77,11 +80,20 @@ class PartialJob:
         """Record, capture, prove. A problem if nothing could be captured, or if the whole is not equal to eager."""
         self.unseen = unseen_examples(self.eager, self.tracing, self.examples, self.inputs)
         self.changing = frozenset(_changed_buffers(self.eager, self.examples[0]))
-        first = recording = self._record(())
+        limit_s = min(READING_S, self.recipe.capture.time_limit_s / 4)
+        first = recording = self._record((), limit_s=limit_s)
+        if not first.is_complete:
+            self.reporter.warn(
+                "reading-given-up",
+                f"The compiler read the code of this model for more than {limit_s:g} s; its submodules are the pieces",
+            )
         pieces = self._frame_pieces(recording)
         modules = self._module_pieces({name for piece in pieces for _, name in piece.place.weights})
         if modules:
-            recording = self._record([_eager_piece(piece) for piece in modules])
+            hosted = [_eager_piece(piece) for piece in modules]
+            recording = self._record(hosted, limit_s=limit_s if first.is_complete else None)
+            if not recording.is_complete:
+                recording = self._record(hosted, limit_s=None)
             pieces = self._frame_pieces(recording)
         if not pieces and not modules:
             pieces = self._frame_pieces(recording, fewest=1)  # rather a small piece than none
@@ -95,7 +107,7 @@ class PartialJob:
 
     # --- finding pieces ---
 
-    def _record(self, modules: Sequence[HostedPiece]) -> Recording:
+    def _record(self, modules: Sequence[HostedPiece], *, limit_s: float | None) -> Recording:
         self.reporter.phase(Phase.CAPTURE, "partial: looking for pieces")
         given = [self.tracing, *(one for one in self.examples if one is not self.tracing)]
         order = [*given, *(example for example, _ in self.unseen)]
@@ -105,7 +117,7 @@ class PartialJob:
             with self.controls.applied("partial"):
                 return call_in_turn(function, [example])
 
-        recording = record_frames(self.module, order, modules, changing=self.changing, call=call)
+        recording = record_frames(self.module, order, modules, changing=self.changing, call=call, limit_s=limit_s)
         # A path that only a made-up size takes runs eagerly: nobody asked for it.
         recording.frames = [one for one in recording.frames if one.begun_in < len(given)]
         return recording

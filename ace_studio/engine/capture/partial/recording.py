@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ace_studio.engine.capture.limit import RungTimeoutError, interruptible
 from ace_studio.engine.capture.places import find_place
 from ace_studio.engine.flow import Example
 from ace_studio.engine.inspect import user_place
@@ -104,7 +106,10 @@ class Step:
 class Recorder(PieceRunner):
     """Runs every graph of the compiler as it is and writes down what it was called with."""
 
-    def __init__(self, module: nn.Module, modules: Sequence[HostedPiece], *, changing: frozenset[str]) -> None:
+    def __init__(
+        self, module: nn.Module, modules: Sequence[HostedPiece], *, changing: frozenset[str], reads_code: bool
+    ) -> None:
+        self._reads_code = reads_code
         self.frames: dict[tuple[str, tuple[str, ...]], RecordedFrame] = {}
         self.forwards = 0
         self.events: list[RecordedFrame | Step | HeardBreak] = []
@@ -137,8 +142,8 @@ class Recorder(PieceRunner):
 
     @property
     def needs_graphs(self) -> bool:
-        """Always: that is what is recorded."""
-        return True
+        """Unless only the calls of submodules are recorded."""
+        return self._reads_code
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module would give."""
@@ -231,6 +236,8 @@ class Recording:
     events: list[RecordedFrame | Step | HeardBreak]
     reads: dict[int, tuple[int | RecordedFrame | str | None, ...]]
     place_of: Callable[[HeardBreak], Line]
+    is_complete: bool = True
+    """False if reading the code took too long: then there are no frames, and the breaks are those met until then."""
 
     @property
     def steps(self) -> list[Step]:
@@ -265,6 +272,7 @@ def record_frames(
     *,
     changing: frozenset[str],
     call: Callable[[Callable[..., Any], Example], Any],
+    limit_s: float | None,
 ) -> Recording:
     """Run the examples under the compiler, the first one being the one whose sizes are the most telling.
 
@@ -274,9 +282,10 @@ def record_frames(
         modules: Submodules that are pieces already; the compiler does not look into them.
         changing: Names of the buffers that a call changes; they are values of a call, not weights.
         call: Makes one call of the recorder, with the controls in place and the state put back.
+        limit_s: How long the compiler may read; None to leave it out and record the submodules only.
     """
     forget_traces()
-    recorder = Recorder(module, modules, changing=changing)
+    recorder = Recorder(module, modules, changing=changing, reads_code=limit_s is not None)
     breaks: list[HeardBreak] = []
 
     def hear(heard: HeardBreak) -> None:
@@ -284,16 +293,22 @@ def record_frames(
         if recorder.forwards == 0:
             recorder.events.append(heard)
 
-    with graph_breaks_heard(hear):
-        for example in examples:
-            call(recorder, example)
+    is_complete = True
+    try:
+        with graph_breaks_heard(hear), interruptible(limit_s or math.inf, should_stop=lambda: False):
+            for example in examples:
+                call(recorder, example)
+    except RungTimeoutError:
+        is_complete = False
+        recorder.frames, recorder.events = {}, []
     forget_traces()
 
     def line_of(heard: HeardBreak) -> Line:
         place = find_place(heard.frames, module)
         return place.file, place.line
 
-    return Recording(list(recorder.frames.values()), breaks, recorder.events, recorder.reads, line_of)
+    frames = list(recorder.frames.values())
+    return Recording(frames, breaks, recorder.events, recorder.reads, line_of, is_complete)
 
 
 @contextmanager
