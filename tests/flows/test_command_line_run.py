@@ -177,7 +177,11 @@ def test_without_trust_nothing_runs_and_the_code_is_5(folder):
     [
         ({"model": {"source": "model.py", "entry": "make_modle"}}, 2, "make_model"),
         ({"model": {"source": "model.py", "entry": "make_raising"}}, 3, "KeyError"),
-        ({"model": {"source": "model.py", "entry": "make_branching"}}, 3, f"model.py:{BRANCH_LINE}"),
+        (
+            {"model": {"source": "model.py", "entry": "make_branching"}, "capture": {"rungs": ["export", "dynamo"]}},
+            3,
+            f"model.py:{BRANCH_LINE}",
+        ),
         ({"inputs": {"tracing": "wrong_shapes"}}, 3, "shape"),
         ({"goal": {"max_drop": 0.01}}, 2, "evaluate"),
     ],

@@ -53,8 +53,9 @@ class Heartbeat(threading.Thread):
         self._module = module
         self._reporter = reporter
         self._thread_id = thread_id
-        self._outer = frozenset(id(frame) for frame in _frames(thread_id))
-        """What called the block is not what it is busy with."""
+        self._callers = tuple(_frames(thread_id))
+        """What called the block is not what it is busy with. Kept, so that no later frame gets the identity of one."""
+        self._outer = frozenset(map(id, self._callers))
         self._started_s = time.monotonic()
         self._looks: deque[StackLook] = deque(maxlen=RECENT_LOOKS)
         self._paths: dict[int, str] = {}
@@ -73,6 +74,7 @@ class Heartbeat(threading.Thread):
     def end(self) -> None:
         """Say no more."""
         self._is_over.set()
+        self._callers = ()
 
     def look(self) -> StackLook:
         """What the thread is busy with now."""

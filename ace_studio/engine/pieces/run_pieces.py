@@ -379,7 +379,11 @@ def _marked_one(name: str, mark: Callable[[Any], Any]) -> Iterator[None]:
     substitute = mark(_python_function(plain))
     changed = [(owner, last)]
     for other in list(sys.modules.values()) if not parents else []:
-        changed += [(other, key) for key, value in list(vars(other).items()) if value is plain and other is not owner]
+        changed += [
+            (other, key)
+            for key, value in list(getattr(other, "__dict__", {}).items())
+            if value is plain and other is not owner
+        ]
     kept = [(target, key, vars(target).get(key, _ABSENT)) for target, key in changed]
     for target, key, _ in kept:
         # A static method stays one: a plain function in its place would be given the object.

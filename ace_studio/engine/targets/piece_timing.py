@@ -81,7 +81,8 @@ def best_together(partial: PartialModel, built: Sequence[BuiltPiece]) -> list[Bu
     calls = [lambda run=run, example=example: example.call(run) for run, example in zip(runs, own, strict=True)]
     times = timed_in_turn(calls)
     fastest = min(times)
-    return next(choice for choice, ms in zip(choices, times, strict=True) if ms <= fastest * SLOWER)
+    enough = fastest * max(SLOWER, 1.0)
+    return next(choice for choice, ms in zip(choices, times, strict=True) if ms <= enough)
 
 
 def _kept_if(one: BuiltPiece, is_kept: bool) -> BuiltPiece:

@@ -12,9 +12,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import BoundPlan, CapturedModel, Example, PartialModel, Piece
+from ace_studio.engine.flow import BoundPlan, CapturedModel, Example, PartialModel, Piece, tensor_leaves
 from ace_studio.engine.pieces import run_pieces
 from ace_studio.engine.pieces.run_pieces import HostedPiece, Manifest, PieceRunner, SavedPiece
+from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.flat_call import tensor_places
 from ace_studio.engine.targets.library_error import library_reason
@@ -124,6 +125,21 @@ class PiecesLowered(Lowered):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it as forward is called."""
         return self._runner(*args, **kwargs)
+
+    def piece_sqnr_db(self) -> float:
+        """Fidelity of the worst piece to its eager graph, on the calls that it was captured with; 200 if none is used.
+
+        It tells whether the arithmetic is right where the model's own Python makes decisions by values that differ in
+        rounding (sorting, thresholds), so that results of the whole cannot be compared number by number.
+        """
+        worst = 200.0
+        with torch.no_grad():
+            for one in self._built:
+                for example in one.piece.captured.examples if one.lowered is not None else ():
+                    assert one.lowered is not None
+                    wanted = tensor_leaves(example.copied().call(one.piece.captured.module))
+                    worst = min(worst, sqnr_db(wanted, tensor_leaves(example.copied().call(one.lowered))))
+        return worst
 
     def read_back(self) -> list[OpActual]:
         """What the target does with each piece, in the ids of the whole model."""

@@ -220,6 +220,12 @@ def test_a_piece_that_is_slower_than_eager_is_not_used(
         assert torch.equal(partial.module(EXAMPLES[0]), lowered(EXAMPLES[0]))
 
 
+def test_the_worst_piece_tells_the_arithmetic_apart_from_the_decisions(partial: PartialModel, tmp_path: Path) -> None:
+    exact = lower(partial, "onnxruntime", tmp_path / "exact").piece_sqnr_db()
+    coarse = lower(partial, "onnxruntime", tmp_path / "coarse", plan=Plan(default=Precision.INT8_STATIC))
+    assert exact > 90 > coarse.piece_sqnr_db() > 10
+
+
 def test_pieces_of_another_class_are_refused(partial: PartialModel, tmp_path: Path) -> None:
     path = lower(partial, "eager", tmp_path / "build").save(tmp_path / "saved")
     with pytest.raises(ValueError, match="belong to a Gated"):
