@@ -109,6 +109,7 @@ def _pieces_of(ladder: Ladder) -> PartialCapture | Problem:
             recipe=ladder.recipe,
             controls=ladder.controls,
             reporter=ladder.reporter,
+            problems=tuple(outcome.error for outcome in ladder.outcomes if outcome.error is not None),
         )
     )
 

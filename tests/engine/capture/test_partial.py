@@ -188,6 +188,24 @@ def test_submodules_are_the_pieces_where_reading_the_code_takes_too_long(monkeyp
         assert not difference(module(IMAGES[1]), runner_of(captured)(IMAGES[1]))
 
 
+def test_a_break_that_the_compiler_did_not_come_to_is_taken_from_the_rungs_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = Recorder.__call__
+
+    def too_long(recorder: Recorder, *args: Any) -> Any:
+        if recorder.needs_graphs:
+            raise RungTimeoutError
+        return plain(recorder, *args)
+
+    monkeypatch.setattr(Recorder, "__call__", too_long)
+    recipe = Recipe(capture=CaptureChoice(rungs=("export", "partial")))
+    captured, report = capture(Branches().eval(), [(image,) for image in IMAGES], recipe)
+    assert code_of(report) == ["if y.mean() > 0:"]
+    assert report.graph_breaks[0].id in captured.table.op_id
+    assert report.graph_breaks[0].ops_left_eager > 0
+
+
 def test_a_break_says_its_line_reason_hint_cost_and_row() -> None:
     captured, report = capture(Branches().eval(), [(image,) for image in IMAGES])
     (found,) = report.graph_breaks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections import Counter
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from ace_studio.engine.capture.partial.left_eager import EagerOps
 from ace_studio.engine.capture.partial.recording import Line
 from ace_studio.engine.capture.places import CodePlace, find_place
 from ace_studio.engine.torch_compat import HeardBreak
+from ace_studio.records.errors import Problem
 from ace_studio.records.results import GraphBreak
 
 MAX_DETAILS = 4_000
@@ -33,6 +35,31 @@ def describe_breaks(
     return tuple(
         _graph_break(place, one, module, count=ran.times(line), cost=costs[line])
         for line, (place, one) in places.items()
+    )
+
+
+def breaks_of_problems(problems: Sequence[Problem], ran: EagerOps, left: Counter[Line]) -> tuple[GraphBreak, ...]:
+    """What stopped the rungs of whole graphs, where the compiler did not get as far as to say it."""
+    found: dict[Line, tuple[Problem, str]] = {}
+    for problem in problems:
+        place, _, module = problem.where.partition(", module ")
+        file, _, line = place.rpartition(":")
+        if file and line.isdigit():
+            found.setdefault((file, int(line)), (problem, module))
+    costs = _shared_out(left, list(found))
+    return tuple(
+        GraphBreak(
+            file=line[0],
+            line=line[1],
+            reason=problem.what,
+            code=linecache.getline(*line).strip(),
+            count=ran.times(line),
+            ops_left_eager=costs[line],
+            hint=problem.remedy,
+            module=module,
+            details=problem.details[:MAX_DETAILS],
+        )
+        for line, (problem, module) in found.items()
     )
 
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from ace_studio.engine.capture.controls import Controls
 from ace_studio.engine.capture.eager import EagerRun, ModuleState, call_in_turn
-from ace_studio.engine.capture.partial.breaks import describe_breaks
+from ace_studio.engine.capture.partial.breaks import breaks_of_problems, describe_breaks
 from ace_studio.engine.capture.partial.left_eager import EagerOps, left_eager, run_eager_ops
 from ace_studio.engine.capture.partial.one_graph import join_tables
 from ace_studio.engine.capture.partial.one_piece import capture_piece
@@ -70,6 +70,8 @@ class PartialJob:
     recipe: Recipe
     controls: Controls
     reporter: Reporter
+    problems: tuple[Problem, ...] = ()
+    """What stopped the rungs before this one."""
     sources: dict[str, PieceSource] = field(default_factory=dict)
     captured: dict[tuple[str, ...], Piece | Problem] = field(default_factory=dict)
     """By what tells a piece from the others, so that a second recording captures nothing twice."""
@@ -249,6 +251,7 @@ class PartialJob:
         ran = run_eager_ops(self.eager, self.tracing, pieces)
         left = left_eager(ran, pieces, recording)
         breaks = describe_breaks(first.breaks, self.module, ran, left)
+        breaks = breaks or breaks_of_problems(self.problems, ran, left)
         findings = self._findings()
         steps = _with_breaks(recording.steps, breaks, ran)
         table, breaks = join_tables(pieces, breaks, steps, module=self.module, findings=findings)
