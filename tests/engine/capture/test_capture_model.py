@@ -354,7 +354,7 @@ class PythonNoise(nn.Module):
 
 def test_random_numbers_from_outside_torch_are_found() -> None:
     with pytest.raises(AceError, match="random numbers outside torch"):
-        capture(PythonNoise(), [(torch.ones(2, 3),)])
+        capture(PythonNoise(), [(torch.ones(2, 3),)], WHOLE)
 
 
 @pytest.mark.parametrize(
