@@ -172,15 +172,21 @@ def test_a_loop_with_a_break_is_captured_by_its_submodules() -> None:
     assert report.graph_breaks[0].count == 3
 
 
-def test_submodules_are_the_pieces_where_reading_the_code_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_long(*_: Any, **__: Any) -> None:
-        raise RungTimeoutError
+@pytest.mark.parametrize(
+    ("failure", "words"), [(RungTimeoutError(), "longer than"), (RuntimeError("x"), "RuntimeError")]
+)
+def test_submodules_are_the_pieces_where_the_code_is_not_read_to_the_end(
+    monkeypatch: pytest.MonkeyPatch, failure: BaseException, words: str
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise failure
 
-    monkeypatch.setattr(Recorder, "_run_frame", too_long)
+    monkeypatch.setattr(Recorder, "_run_frame", fails)
     module = Branches().eval()
     captured, report = capture(module, [(image,) for image in IMAGES])
     assert {piece.kind for piece in report.pieces} == {PieceKind.MODULE}
     assert [one.code for one in report.warnings] == ["reading-given-up"]
+    assert words in report.warnings[0].what
     assert code_of(report) == ["if y.mean() > 0:"]
     order = [captured.table.module[row] for row in captured.table.op_rows()]
     assert order == ["stem", "norm", "wide", "head"]

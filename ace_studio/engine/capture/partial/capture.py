@@ -84,17 +84,18 @@ class PartialJob:
         self.changing = frozenset(_changed_buffers(self.eager, self.examples[0]))
         limit_s = min(READING_S, self.recipe.capture.time_limit_s / 4)
         first = recording = self._record((), limit_s=limit_s)
-        if not first.is_complete:
+        if first.given_up:
             self.reporter.warn(
                 "reading-given-up",
-                f"The compiler read the code of this model for more than {limit_s:g} s; its submodules are the pieces",
+                f"The compiler did not read the code of this model to the end ({first.given_up}); its submodules are "
+                "the pieces",
             )
         pieces = self._frame_pieces(recording)
         modules = self._module_pieces({name for piece in pieces for _, name in piece.place.weights})
         if modules:
             hosted = [_eager_piece(piece) for piece in modules]
-            recording = self._record(hosted, limit_s=limit_s if first.is_complete else None)
-            if not recording.is_complete:
+            recording = self._record(hosted, limit_s=None if first.given_up else limit_s)
+            if recording.given_up:
                 recording = self._record(hosted, limit_s=None)
             pieces = self._frame_pieces(recording)
         if not pieces and not modules:

@@ -19,6 +19,7 @@ from ace_studio.engine.flow import Example
 from ace_studio.engine.inspect import user_place
 from ace_studio.engine.pieces.run_pieces import Frame, HostedPiece, PieceRunner
 from ace_studio.engine.torch_compat import HeardBreak, forget_traces, graph_breaks_heard
+from ace_studio.records.errors import AceError
 
 Line = tuple[str, int]
 """A file and a line of the user."""
@@ -236,8 +237,8 @@ class Recording:
     events: list[RecordedFrame | Step | HeardBreak]
     reads: dict[int, tuple[int | RecordedFrame | str | None, ...]]
     place_of: Callable[[HeardBreak], Line]
-    is_complete: bool = True
-    """False if reading the code took too long: then there are no frames, and the breaks are those met until then."""
+    given_up: str = ""
+    """Why the compiler did not come to the end: then there are no frames, and the breaks are those met until then."""
 
     @property
     def steps(self) -> list[Step]:
@@ -293,13 +294,20 @@ def record_frames(
         if recorder.forwards == 0:
             recorder.events.append(heard)
 
-    is_complete = True
+    given_up = ""
     try:
         with graph_breaks_heard(hear), interruptible(limit_s or math.inf, should_stop=lambda: False):
             for example in examples:
                 call(recorder, example)
     except RungTimeoutError:
-        is_complete = False
+        given_up = f"it took longer than {limit_s:g} s"
+    except AceError:
+        raise
+    except Exception as error:
+        if limit_s is None:
+            raise
+        given_up = f"it raised {type(error).__name__}"
+    if given_up:
         recorder.frames, recorder.events = {}, []
     forget_traces()
 
@@ -308,7 +316,7 @@ def record_frames(
         return place.file, place.line
 
     frames = list(recorder.frames.values())
-    return Recording(frames, breaks, recorder.events, recorder.reads, line_of, is_complete)
+    return Recording(frames, breaks, recorder.events, recorder.reads, line_of, given_up)
 
 
 @contextmanager
