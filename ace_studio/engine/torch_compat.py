@@ -11,11 +11,12 @@ import importlib
 import inspect
 import operator
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 import torch
@@ -153,6 +154,17 @@ def load_tracers() -> None:
 def forget_traces() -> None:
     """Drop what the tracer keeps of earlier models, so that one capture does not influence the next."""
     torch._dynamo.reset()
+    _forget_stale_imports()
+
+
+def _forget_stale_imports() -> None:
+    """Take out names that the compiler left for modules which have been loaded anew since, as edited files are."""
+    for space in [one for one in list(sys.modules.values()) if type(one) is ModuleType]:
+        names = vars(space)
+        for name, value in list(names.items()):
+            is_left = str(name).startswith("__import_") and isinstance(value, ModuleType)
+            if is_left and sys.modules.get(value.__name__) is not value:
+                del names[name]
 
 
 # --- capturing through the compiler ---

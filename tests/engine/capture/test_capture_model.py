@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from ace_studio.engine import torch_compat
 from ace_studio.engine.capture import capture_fingerprint, capture_model
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.torch_compat import forget_traces
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import RungTried
 from ace_studio.records.recipe import CaptureChoice, InputsChoice, Recipe
@@ -343,6 +347,21 @@ def test_a_scripted_part_is_named_as_the_cause() -> None:
     recipe = Recipe(capture=CaptureChoice(rungs=("export", "export-strict")))
     with pytest.raises(AceError, match="compiled with TorchScript"):
         capture(HoldsScript(), [(torch.ones(2, 4),), (torch.ones(3, 4),)], recipe)
+
+
+def test_a_module_that_is_loaded_anew_is_not_taken_for_the_one_before() -> None:
+    """The compiler leaves ``__import_NAME`` behind in whatever globals it traced through."""
+    old, new = ModuleType("reloaded_net"), ModuleType("reloaded_net")
+    sys.modules["reloaded_net"] = new
+    try:
+        vars(torch_compat)["__import_reloaded_net"] = old
+        forget_traces()
+        assert "__import_reloaded_net" not in vars(torch_compat)
+        vars(torch_compat)["__import_reloaded_net"] = new
+        forget_traces()
+        assert vars(torch_compat).pop("__import_reloaded_net") is new
+    finally:
+        del sys.modules["reloaded_net"]
 
 
 class PythonNoise(nn.Module):
