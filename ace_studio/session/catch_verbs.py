@@ -4,54 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from ace_studio.records.errors import Problem
-from ace_studio.records.messages import AnyRequest, CatchRequest, InputsCaught
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.messages import CatchRequest, InputsCaught
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.choices import change
-from ace_studio.session.document import Document
 from ace_studio.session.job_queue import JobQueue
 from ace_studio.session.recipe_paths import relative_to
+from ace_studio.session.verbs import Verbs
 
 CAUGHT_FOLDER = "caught"
 """Beside the recipe, or the model."""
 
 
-class CatchVerbs:
+class CatchVerbs(Verbs):
     """Part of `Session`: what was caught is in `Document.caught`, and becomes a choice that can be undone."""
 
     _queue: JobQueue
-
-    @property
-    def document(self) -> Document:
-        """What there is now."""
-        raise NotImplementedError
-
-    def _choose(self, label: str, recipe: Recipe, *, subject: str = "") -> None:
-        """Make these the choices, as an undoable step."""
-        raise NotImplementedError
-
-    def _report(self, *problems: Problem) -> None:
-        """Show problems."""
-        raise NotImplementedError
-
-    def _change(self, **values: Any) -> None:
-        """Replace fields of the document, and tell the listeners."""
-        raise NotImplementedError
-
-    def _can_start(self) -> bool:
-        """Whether the engine is free for a job; says why not if it is not."""
-        raise NotImplementedError
-
-    def _submit(self, request: AnyRequest) -> None:
-        """Send a request."""
-        raise NotImplementedError
-
-    def _trusted(self) -> tuple[str, ...]:
-        """Hashes of the files that may run."""
-        raise NotImplementedError
 
     def catch_inputs(
         self, script: str | Path, module: str = "", *, calls: int = 8, arguments: Sequence[str] = ()

@@ -9,28 +9,15 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.plan import Precision, rule_problem
-from ace_studio.records.recipe import CaptureChoice, CaptureControl, Goal, MeasureChoice, Recipe
+from ace_studio.records.recipe import CaptureChoice, CaptureControl, Goal, MeasureChoice
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session import choices
-from ace_studio.session.document import Document
 from ace_studio.session.recipe_paths import relative_to
+from ace_studio.session.verbs import Verbs
 
 
-class ChoiceVerbs:
+class ChoiceVerbs(Verbs):
     """Part of `Session`: everything that the user can choose. Quick edits of the same thing are one step."""
-
-    @property
-    def document(self) -> Document:
-        """What there is now."""
-        raise NotImplementedError
-
-    def _choose(self, label: str, recipe: Recipe, *, subject: str = "") -> None:
-        """Make these the choices, as an undoable step. Steps of one ``subject`` in quick succession are merged."""
-        raise NotImplementedError
-
-    def _report(self, *problems: Problem) -> None:
-        """Show problems."""
-        raise NotImplementedError
 
     def set_entry(self, name: str) -> None:
         """The callable that makes the model."""

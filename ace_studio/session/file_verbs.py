@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.named_source import named_source
 from ace_studio.records.recipe import ModelChoice, Recipe
 from ace_studio.records.recipe_file import read_recipe, write_recipe
 from ace_studio.session.autosave import Autosave, SavedChoices
-from ace_studio.session.document import Document
 from ace_studio.session.recipe_paths import rebase_recipe, require_file
 from ace_studio.session.settings import Settings
+from ace_studio.session.verbs import Verbs
 
 
-class FileVerbs:
+class FileVerbs(Verbs):
     """Part of `Session`: where the choices come from and where they go."""
 
     settings: Settings
     _autosave: Autosave
     _saved: Recipe
-
-    @property
-    def document(self) -> Document:
-        """What there is now."""
-        raise NotImplementedError
-
-    def _change(self, **values: Any) -> None:
-        raise NotImplementedError
-
-    def _problems(self) -> AbstractContextManager[None]:
-        raise NotImplementedError
-
-    def _open(self, recipe: Recipe, *, folder: Path, recipe_path: Path | None) -> None:
-        raise NotImplementedError
 
     def _moved_to(self, recipe: Recipe, target: Path) -> None:
         raise NotImplementedError

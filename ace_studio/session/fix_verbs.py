@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
-from ace_studio.records.messages import AnyRequest
-from ace_studio.records.recipe import Recipe
-from ace_studio.session.document import Document
 from ace_studio.session.job_queue import JobQueue
+from ace_studio.session.verbs import Verbs
 
 
-class FixVerbs:
+class FixVerbs(Verbs):
     """Part of `Session`: what was tried is in `Document.fixes`; a control that is taken is a choice like any other."""
 
     _queue: JobQueue
-
-    @property
-    def document(self) -> Document:
-        """What there is now."""
-        raise NotImplementedError
-
-    def _choose(self, label: str, recipe: Recipe, *, subject: str = "") -> None:
-        """Make these the choices, as an undoable step."""
-        raise NotImplementedError
-
-    def _report(self, *problems: Problem) -> None:
-        """Show problems."""
-        raise NotImplementedError
-
-    def _change(self, **values: Any) -> None:
-        """Replace fields of the document, and tell the listeners."""
-        raise NotImplementedError
-
-    def _can_start(self) -> bool:
-        """Whether the engine is free for a job; says why not if it is not."""
-        raise NotImplementedError
-
-    def _submit(self, request: AnyRequest) -> None:
-        """Send a request."""
-        raise NotImplementedError
-
-    def _trusted(self) -> tuple[str, ...]:
-        """Hashes of the files that may run."""
-        raise NotImplementedError
 
     def try_fixes(self, file: str = "", line: int = 0) -> None:
         """Try what fits one place where capture stops, as a graph break or a problem names it; without one, all."""

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import JobFinished
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.recipe_file import parse_recipe, recipe_text
-from ace_studio.session.document import Document
 from ace_studio.session.history import History
+from ace_studio.session.verbs import Verbs
 
 
-class HistoryVerbs:
+class HistoryVerbs(Verbs):
     """Part of `Session`: the runs that were made on this machine, by windows and by the command line."""
 
     history: History
-
-    @property
-    def document(self) -> Document:
-        """What there is now."""
-        raise NotImplementedError
-
-    def _change(self, **values: Any) -> None:
-        raise NotImplementedError
-
-    def _problems(self) -> AbstractContextManager[None]:
-        raise NotImplementedError
-
-    def _open(self, recipe: Recipe, *, folder: Path, recipe_path: Path | None) -> None:
-        raise NotImplementedError
 
     def load_history(self) -> None:
         """Read the list of past runs, anew if it was read before."""

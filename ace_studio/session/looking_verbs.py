@@ -9,24 +9,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ace_studio.session.document import Document
 from ace_studio.session.seams import rows_of_seam, seam_of_ops
+from ace_studio.session.verbs import Verbs
 
 SOURCE_LIMIT_BYTES = 2_000_000
 """Larger files are no code that somebody reads."""
 
 
-class LookingVerbs:
+class LookingVerbs(Verbs):
     """Part of `Session`: selection, problems read, log emptied."""
-
-    @property
-    def document(self) -> Document:
-        """What there is now."""
-        raise NotImplementedError
-
-    def _change(self, **values: Any) -> None:
-        """Replace fields of the document, and tell the listeners."""
-        raise NotImplementedError
 
     def select(self, op_ids: Sequence[str]) -> None:
         """Select ops, everywhere at once. Ids that the graph does not have are left out."""
