@@ -100,6 +100,11 @@ class HostedPiece:
 
 # --- settings of torch's compiler ---
 
+MOST_GRAPHS = 256
+"""Graphs of one function that the compiler keeps, one for every runner and path through it."""
+MOST_SIZES = 4096
+"""Shapes of calls that a runner remembers; calls of further ones are a little slower."""
+
 
 @contextmanager
 def piece_settings() -> Iterator[None]:
@@ -113,20 +118,43 @@ def piece_settings() -> Iterator[None]:
         "specialize_float": True,
         "allow_rnn": True,
         "suppress_errors": True,  # of the compiler itself: that function runs eagerly
-        "recompile_limit": 256,
         "accumulated_recompile_limit": 4096,
     }
     ordinary = {"backed_size_oblivious": True, "use_duck_shape": False}
+    with ExitStack() as stack:
+        stack.enter_context(attention_in_parts())
+        stack.enter_context(room_for_graphs())
+        stack.enter_context(settings.patch({key: one for key, one in wanted.items() if hasattr(settings, key)}))
+        known = {key: one for key, one in ordinary.items() if hasattr(sizes, key)}
+        stack.enter_context(sizes.patch(known))  # type: ignore[attr-defined]
+        yield
+
+
+@contextmanager
+def attention_in_parts() -> Iterator[None]:
+    """Without torch's fast path for attention: one opaque op for a whole layer could not be compressed.
+
+    The compiler guards its graphs by this state, so it must be the same at every call, read or run.
+    """
     was_fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # one opaque op for a whole layer could not be compressed
+    torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with ExitStack() as stack:
-            stack.enter_context(settings.patch({key: one for key, one in wanted.items() if hasattr(settings, key)}))
-            known = {key: one for key, one in ordinary.items() if hasattr(sizes, key)}
-            stack.enter_context(sizes.patch(known))  # type: ignore[attr-defined]
-            yield
+        yield
     finally:
         torch.backends.mha.set_fastpath_enabled(was_fast)
+
+
+@contextmanager
+def room_for_graphs() -> Iterator[None]:
+    """Let the compiler keep more graphs of one function than its usual 8: it counts those of all runners together."""
+    import torch._dynamo.config as settings  # noqa: PLC0415 - loading the compiler takes seconds
+
+    before = settings.recompile_limit
+    settings.recompile_limit = max(before, MOST_GRAPHS)  # set, not patched: this is done at every call
+    try:
+        yield
+    finally:
+        settings.recompile_limit = before
 
 
 # --- frames ---
@@ -218,12 +246,14 @@ class PieceRunner:
     """A model that runs with pieces in their places. Call it like the module; it never needs gradients.
 
     Attributes:
+        ran: How many calls of places a piece answered.
         missed: How many calls of known places ran eagerly because their sizes were none that the piece was made for.
     """
 
     def __init__(
         self, module: nn.Module, pieces: Sequence[HostedPiece], *, controls: Sequence[tuple[str, str]] = ()
     ) -> None:
+        self.ran = 0
         self.missed = 0
         self._module = own_copy(module)
         self._names = weight_names(self._module)
@@ -238,6 +268,8 @@ class PieceRunner:
             if one.place.kind == "module":
                 self._host_module(one)
         self._found: set[tuple[str, tuple[str, ...]]] = set()
+        self._sizes_read: set[tuple[torch.Size, ...]] = set()
+        """Shapes of the calls that the compiler has been let through under our settings."""
         self._is_settled = False
         self._is_stale = False
         self._call: Callable[..., Any] = self._module
@@ -248,6 +280,7 @@ class PieceRunner:
         """Have the compiler read the model (again); it keeps what it read per backend, so this one is new."""
         self._is_stale = False
         self._unseen = set(self._pieces)
+        self._sizes_read.clear()
         self._call = torch.compile(self._module, backend=lambda graph, _: self._backend(graph))
 
     @property
@@ -272,14 +305,20 @@ class PieceRunner:
                 return self._call(*args, **kwargs)
             if self._is_stale:
                 self._compile()
-            self._is_settled = not self._unseen  # changing the settings takes longer than many a piece
+            # Changing the settings takes longer than many a piece; but sizes never met may be a new path to read.
+            sizes = tuple(leaf.shape for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor))
+            self._is_settled = not self._unseen and sizes in self._sizes_read
             if self._is_settled:
                 try:
-                    return self._call(*args, **kwargs)
+                    with attention_in_parts(), room_for_graphs():
+                        return self._call(*args, **kwargs)
                 except torch._dynamo.exc.TorchDynamoException:
                     self._compile()  # a new path that only our settings get the compiler through
             with piece_settings(), marked(self._controls):
-                return self._call(*args, **kwargs)
+                results = self._call(*args, **kwargs)
+            if len(self._sizes_read) < MOST_SIZES:
+                self._sizes_read.add(sizes)
+            return results
 
     # --- frames ---
 
@@ -303,6 +342,7 @@ class PieceRunner:
         if not piece.place.fits(values):
             self.missed += 1
             return frame.graph(*values)
+        self.ran += 1
         return frame.results(piece.function(*piece.place.inputs(values)), values)
 
     # --- modules ---
@@ -319,6 +359,7 @@ class PieceRunner:
             if spec != nesting or not _are_tensors(leaves, place.tensors) or not place.fits(leaves):
                 self.missed += 1
                 return eager(*args, **kwargs)
+            self.ran += 1
             waiting = iter(piece.function(*place.inputs(leaves)))
             given = [constants[at] if at in constants else next(waiting) for at in range(result.num_leaves)]
             return pytree.tree_unflatten(given, result)

@@ -54,7 +54,14 @@ def lower_pieces(target: Target, partial: PartialModel, job: LoweringJob) -> Low
             built.append(unless_slower(piece, lowered))
     if len(errors) == len(built):
         raise errors[0]
-    return PiecesLowered(target.name, partial, best_together(partial, built))
+    lowered = PiecesLowered(target.name, partial, best_together(partial, built))
+    if not lowered.calls_at_work and any(one.lowered is not None for one in built):
+        job.reporter.warn(
+            "pieces-unused",
+            f"{target.label}: pieces were built, but none runs when the model is called with the traced example again; "
+            "what is measured is eager",
+        )
+    return lowered
 
 
 def _job_of(piece: Piece, job: LoweringJob, calls: _PieceCalls) -> LoweringJob:
@@ -121,10 +128,17 @@ class PiecesLowered(Lowered):
         self._built = built
         self._runner = runner_of(partial, built)
         partial.example.copied().call(self._runner)  # so that the compiler reads the model now
+        self.calls_at_work = self._count_calls()
+        """How many calls of places the pieces answer in one call of the model, once it has been read."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it as forward is called."""
         return self._runner(*args, **kwargs)
+
+    def _count_calls(self) -> int:
+        before = self._runner.ran
+        self._partial.example.copied().call(self._runner)
+        return self._runner.ran - before
 
     def piece_sqnr_db(self) -> float:
         """Fidelity of the worst piece to its eager graph, on the calls that it was captured with; 200 if none is used.

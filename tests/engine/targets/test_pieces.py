@@ -236,3 +236,41 @@ def test_the_plan_of_a_piece_is_that_of_its_ops_in_the_model(partial: PartialMod
     plan = Plan(rules=(PlanRule(match="module:body.*", precision=Precision.BF16),))
     bound: BoundPlan = bind_plan(plan, partial.table, op_problem=lambda *_: "")
     assert {op_id.partition(".")[0] for op_id in bound.ops_at(Precision.BF16)} == {"p1"}
+
+
+class GatedAttention(nn.Module):
+    """Attention behind a branch by a value: torch has a fast path for it, by which the compiler guards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(64, 1)
+        self.attend = nn.MultiheadAttention(64, 4, batch_first=True)
+        self.out = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if torch.sigmoid(self.gate(x)).mean() > 0.01:
+            x = x + self.attend(x, x, x, need_weights=False)[0]
+        return self.out(x)
+
+
+def test_pieces_with_attention_go_on_running_after_the_first_call() -> None:
+    torch.manual_seed(0)
+    examples = [Example((torch.randn(2, 24, 64),)), Example((torch.randn(3, 32, 64),))]
+    loaded = LoadedModel(module=GatedAttention().eval(), source=Path(), sha256="")
+    captured, _ = capture_model(
+        loaded,
+        examples,
+        Recipe(capture=CaptureChoice(rungs=("partial",))),
+        device=torch.device("cpu"),
+        reporter=Reporter(),
+    )
+    assert isinstance(captured, PartialModel)
+    assert any("attend" in row for row in captured.table.module)
+    hosted = [run_pieces.HostedPiece(one.place, one.captured.module) for one in captured.pieces]
+    runner = run_pieces.PieceRunner(captured.module, hosted)
+    per_call = []
+    for _ in range(6):
+        before = runner.ran
+        captured.example.copied().call(runner)
+        per_call.append(runner.ran - before)
+    assert per_call == [len(captured.pieces)] * 6
