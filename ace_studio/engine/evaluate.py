@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ace_studio.engine.flow import Captured, Example, tensor_leaves
+from ace_studio.engine.flow import Example, tensor_leaves
 from ace_studio.records.errors import AceError, ErrorCode
 
 CONSECUTIVE_CALLS = 3
@@ -39,10 +39,10 @@ def flat_outputs(call: Callable[..., Any], example: Example) -> list[Tensor]:
     return [leaf.detach().cpu().clone() for leaf in tensor_leaves(example.copied().call(call))]
 
 
-def eager_outputs(captured: Captured) -> list[list[Tensor]]:
-    """What eager gives for every example of ``captured.examples``."""
+def eager_outputs(module: nn.Module, examples: Sequence[Example]) -> list[list[Tensor]]:
+    """What the eager module gives for every example, flat."""
     with torch.no_grad():
-        return [flat_outputs(captured.module, example) for example in captured.examples]
+        return [flat_outputs(module, example) for example in examples]
 
 
 def check_candidate(

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from ace_studio.engine.pieces.run_pieces import Place
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.plan import Plan, Precision, Scheme
 from ace_studio.records.tensors import InputFinding
 
 
@@ -89,6 +89,9 @@ class LoadedModel:
     """How its graph is come by: a row of the pipeline's registry of ways."""
     reference: nn.Module | None = None
     """What the module was written from (a TorchScript program); it must answer like it. None for an original."""
+    original: nn.Module | None = None
+    """The user's own module, where ``module`` was changed on purpose (pruned, fine-tuned): the baseline of everything.
+    None if ``module`` is that."""
 
 
 @dataclass(kw_only=True)
@@ -160,6 +163,12 @@ class BoundPlan:
     """Op id -> planned precision, for every op row."""
     reason: Mapping[str, str]
     """Op id -> why (which rule, or why it was left as it is)."""
+    schemes: Mapping[str, Scheme] = field(default_factory=dict)
+    """Op id -> grids, for the ops whose grids are not the plan's."""
+
+    def scheme_of(self, op_id: str) -> Scheme:
+        """The grids that the op gets at an integer precision."""
+        return self.schemes.get(op_id, self.plan.scheme)
 
     def ops_at(self, precision: Precision) -> frozenset[str]:
         """Ids of the ops planned at ``precision``."""

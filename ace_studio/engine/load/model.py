@@ -89,7 +89,9 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         files=files,
         way=sources.loader.way,
         reference=built.reference,
-        **functions,
+        calibration=functions.get("calibration"),
+        tracing=functions.get("tracing"),
+        evaluate=functions.get("evaluate"),
     )
 
 

@@ -18,7 +18,7 @@ from ace_studio.engine.environment import choose_device, environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.load import check_translation, files_sha256, inspect_file, load_model, read_tensor
 from ace_studio.engine.pipeline.catching import catch_inputs
-from ace_studio.engine.pipeline.compression import CompressionJob, Outcome
+from ace_studio.engine.pipeline.compress import Bench, Outcome, run_job
 from ace_studio.engine.pipeline.fixing import FixBench
 from ace_studio.engine.pipeline.ways import WAYS
 from ace_studio.engine.progress import Reporter
@@ -208,7 +208,7 @@ def compress(
     _warn_about_made_up_data(loaded, recipe, reporter)
     for match in idle_rules(recipe.plan, captured.table):
         reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")
-    job = CompressionJob(
+    bench = Bench(
         loaded=loaded,
         captured=captured,
         capture=report,
@@ -219,7 +219,7 @@ def compress(
         shared=way.shared(captured),
     )
     with torch.no_grad():
-        return job.run()
+        return run_job(bench)
 
 
 def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Reporter) -> None:

@@ -12,7 +12,7 @@ import torch
 from ace_studio.engine.capture import capture_fingerprint, capture_model
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.pipeline import onnx_file
-from ace_studio.engine.pipeline.candidates import select_targets
+from ace_studio.engine.pipeline.compress.candidates import select_targets
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS, report_support
 from ace_studio.records.recipe import Recipe

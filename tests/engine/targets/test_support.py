@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
-from ace_studio.engine.pipeline.candidates import unsupported_op
+from ace_studio.engine.pipeline.compress.candidates import unsupported_op
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS, report_support
 from ace_studio.engine.targets.everyday_ops import EVERYDAY_OPS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ace_studio.engine.pipeline import candidates
+from ace_studio.engine.pipeline.compress import candidates
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import Plan, Precision
 from ace_studio.records.recipe import Goal, Objective, Recipe

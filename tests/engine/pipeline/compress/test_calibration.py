@@ -8,7 +8,7 @@ from torch import nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.pipeline.calibration import read_calibration
+from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipe import CaptureChoice, Recipe

@@ -1,0 +1,140 @@
+"""What the steps of one compression job share: the model, the candidates so far, how to tell what becomes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine import evaluate, measure
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.pipeline.compress.calibration import read_calibration
+from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.library_error import library_reason
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.results import Baseline, CaptureReport
+
+
+@dataclass
+class Bench:
+    """All that one job carries from step to step."""
+
+    loaded: LoadedModel
+    captured: CapturedModel | PartialModel
+    """What is lowered; ``captured.module`` is the eager module that it was captured from."""
+    capture: CaptureReport
+    recipe: Recipe
+    output: Path
+    reporter: Reporter
+    baseline: Baseline = field(default_factory=Baseline)
+    shared: dict[str, Any] = field(default_factory=dict)
+    """What several targets need and one of them made."""
+    candidates: list[Candidate] = field(default_factory=list)
+    left_out: list[Candidate] = field(default_factory=list)
+    """What ``auto`` did not try because the target cannot do the plan."""
+
+    def __post_init__(self) -> None:
+        self.threads = measure.resolve_threads(self.recipe.measure.threads)
+        self.references: list[list[Tensor]] = evaluate.eager_outputs(self.reference, self.captured.examples)
+        """What the reference gives for every example."""
+        self._calibration: list[Example] | None = None
+
+    @property
+    def reference(self) -> nn.Module:
+        """The eager fp32 module that everything is compared with: the user's own, also if a pruned one is lowered."""
+        return self.loaded.original or self.captured.module
+
+    @property
+    def alive(self) -> list[Candidate]:
+        """The candidates that were built and are right so far."""
+        return [candidate for candidate in self.candidates if candidate.lowered is not None]
+
+    def calibration(self) -> Sequence[Example]:
+        """The calibration examples, copies at every call; read once."""
+        if self._calibration is None:
+            self.reporter.phase(Phase.CALIBRATE, "reading the calibration examples")
+            self._calibration = read_calibration(self.loaded, self.captured, samples=self.recipe.calibration.samples)
+        return [example.copied() for example in self._calibration]
+
+    def metric_of(self, call: Callable[..., Any], *, what: str) -> float | None:
+        """The user's metric of a model; None if there is no metric."""
+        if self.loaded.evaluate is None:
+            return None
+        self.reporter.phase(Phase.EVALUATE, what)
+        predict = self._cancellable(evaluate.on_device(call, self.captured.device))
+        return evaluate.measure_metric(self.loaded.evaluate, predict, what=what)
+
+    def _cancellable(self, predict: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            self.reporter.check()
+            return predict(*args, **kwargs)
+
+        return checked
+
+    def guarded(self, candidate: Candidate, step: Callable[[Bench, Candidate], None]) -> None:
+        """Run one step; what goes wrong is recorded in the candidate. Only a stop ends the job."""
+        try:
+            step(self, candidate)
+        except AceError as error:
+            if error.problem.code is ErrorCode.CANCELLED:
+                raise
+            candidate.fail(error.problem)
+        except MemoryError:
+            candidate.fail(Problem(code=ErrorCode.OUT_OF_MEMORY, what=f"{candidate.label} ran out of memory"))
+        except Exception as error:  # noqa: BLE001 - border: a runtime's own library may raise anything
+            candidate.fail(_problem_of(candidate, error))
+
+    def folder_of(self, candidate: Candidate) -> Path:
+        """Where the candidate's artifact and scratch files are; the same for the whole job."""
+        index = self.candidates.index(candidate)
+        name = re.sub(r"[^a-z0-9-]+", "-", candidate.label.lower())
+        return self.output / "artifacts" / f"{index:02d}-{name}"
+
+    def tell(self, candidate: Candidate) -> None:
+        """Send what is known of a candidate."""
+        self.reporter.emit(
+            TargetFinished(
+                job=self.reporter.job,
+                fingerprint=self.captured.fingerprint,
+                index=self.candidates.index(candidate),
+                run=candidate.run,
+            )
+        )
+
+    def tell_baseline(self) -> None:
+        """Send what is known of the baseline."""
+        self.reporter.emit(
+            BaselineMeasured(job=self.reporter.job, fingerprint=self.captured.fingerprint, baseline=self.baseline)
+        )
+
+
+def bound_call(example: Example, function: Callable[..., Any] | None) -> Callable[[], object]:
+    """One call on tensors of its own: what one candidate writes into its inputs, no other one reads."""
+    assert function is not None
+    own = example.copied()
+    return lambda: own.call(function)
+
+
+def state_bytes(module: nn.Module) -> int:
+    """Bytes of all parameters and buffers that are saved."""
+    return sum(
+        leaf.numel() * leaf.element_size() for leaf in module.state_dict().values() if isinstance(leaf, torch.Tensor)
+    )
+
+
+def _problem_of(candidate: Candidate, error: Exception) -> Problem:
+    return Problem(
+        code=ErrorCode.UNSUPPORTED,
+        what=f"{candidate.target.label} could not build or run this model at {candidate.run.precision}",
+        why=library_reason(error),
+        remedy="Try another target or keep the op that it names at fp32; the details hold what the library said.",
+        details=f"{type(error).__name__}: {error}"[:20_000],
+    )

@@ -1,0 +1,86 @@
+"""The answer: which candidate is best, whether it meets the goal, and if not, what is missing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ace_studio.engine.environment import result_environment
+from ace_studio.engine.pipeline.compress.bench import Bench
+from ace_studio.engine.pipeline.compress.candidates import Candidate, choose, goal_misses, pareto_points
+from ace_studio.engine.targets.base import Lowered
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.results import Result, ResultStatus, RunStatus
+
+
+@dataclass
+class Outcome:
+    """What a compression job leaves behind in this process."""
+
+    result: Result
+    chosen: Lowered | None
+    """The chosen candidate, alive."""
+
+
+def conclude(bench: Bench) -> Outcome:
+    """Choose among the runs and write the result."""
+    runs = tuple(candidate.run for candidate in bench.candidates)
+    chosen, goal_met = choose(runs, bench.baseline, bench.recipe.goal)
+    status, error = ResultStatus.OK, None
+    if chosen is None:
+        status, error = ResultStatus.FAILED, _nothing_worked(bench.candidates)
+    elif goal_met is False:
+        status, error = ResultStatus.GOAL_NOT_MET, _goal_not_met(bench, bench.candidates[chosen])
+    example = bench.captured.examples[0]
+    environment = result_environment(threads=bench.threads, device=bench.captured.device)
+    environment["measured_input"] = ", ".join("x".join(map(str, leaf.shape)) or "scalar" for leaf in example.tensors())
+    result = Result(
+        status=status,
+        fingerprint=_fingerprint(bench.captured.fingerprint, bench.recipe),
+        environment=environment,
+        capture=bench.capture,
+        baseline=bench.baseline,
+        runs=runs,
+        chosen=chosen,
+        goal_met=goal_met,
+        pareto=pareto_points(runs),
+        warnings=tuple(bench.reporter.warnings),
+        error=error,
+    )
+    return Outcome(result=result, chosen=None if chosen is None else bench.candidates[chosen].lowered)
+
+
+def _goal_not_met(bench: Bench, best: Candidate) -> Problem:
+    misses = goal_misses(best.run, bench.baseline, bench.recipe.goal)
+    return Problem(
+        code=ErrorCode.GOAL_NOT_MET,
+        what="No candidate meets the goal",
+        why=f"the best found is {best.label}: " + "; ".join(misses),
+        remedy="Relax the goal, keep sensitive modules at fp32 with rules, or add targets.",
+        where="[goal]",
+    )
+
+
+def _nothing_worked(candidates: Sequence[Candidate]) -> Problem:
+    """One problem out of many; a reason that several runs share is said once."""
+    labels: dict[str, list[str]] = {}
+    for one in candidates:
+        if (error := one.run.error) is not None:
+            is_refusal = one.run.status is RunStatus.UNAVAILABLE and error.why
+            labels.setdefault(error.why if is_refusal else error.what, []).append(one.label)
+    kinds = {one.run.error.code for one in candidates if one.run.error is not None}
+    return Problem(
+        code=kinds.pop() if len(kinds) == 1 else ErrorCode.UNSUPPORTED,
+        what="No target gave a verified artifact",
+        why="; ".join(f"{', '.join(names)}: {reason}" for reason, names in labels.items())
+        or "no target is available here",
+        remedy="Look at each run's reason; `ace-studio doctor` says which targets are installed.",
+    )
+
+
+def _fingerprint(captured: str, recipe: Recipe) -> str:
+    return hashlib.sha256(captured.encode() + msgspec.json.encode(recipe, order="deterministic")).hexdigest()

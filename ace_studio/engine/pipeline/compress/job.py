@@ -1,0 +1,57 @@
+"""The order of the steps of one compression job."""
+
+from __future__ import annotations
+
+import msgspec
+import torch
+
+from ace_studio.engine.pipeline.compress.bench import Bench, state_bytes
+from ace_studio.engine.pipeline.compress.candidates import first_plans, select_targets
+from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude
+from ace_studio.engine.pipeline.compress.plans import try_plans
+from ace_studio.engine.pipeline.compress.saving import export_all
+from ace_studio.engine.pipeline.compress.timing import measure_latency
+from ace_studio.engine.targets import TARGETS
+from ace_studio.records.errors import AceError, ErrorCode
+
+
+def run_job(bench: Bench) -> Outcome:
+    """Go through the steps; a target that fails is a failed run, not a failed job."""
+    _check_goal(bench)
+    targets = select_targets(bench.recipe.targets.names, TARGETS)
+    threads_before = torch.get_num_threads()
+    torch.set_num_threads(bench.threads)
+    try:
+        _measure_baseline(bench)
+        _check_calibration(bench)
+        try_plans(bench, targets)
+        measure_latency(bench)
+        export_all(bench)
+        return conclude(bench)
+    finally:
+        torch.set_num_threads(threads_before)
+
+
+def _check_goal(bench: Bench) -> None:
+    if bench.recipe.goal.max_drop is not None and bench.loaded.evaluate is None:
+        raise AceError.of(
+            ErrorCode.NO_DATA,
+            "The goal limits the drop of the metric, but there is no metric",
+            why="[goal] max_drop needs an evaluate(predict) -> float function, and [evaluate] function is empty",
+            remedy="Name the function in [evaluate], or use min_sqnr_db, which needs no labels.",
+            where="[goal] max_drop",
+        )
+
+
+def _measure_baseline(bench: Bench) -> None:
+    """Size and metric of the eager module; its latency is measured with the candidates'."""
+    metric = bench.metric_of(bench.reference, what=bench.baseline.name)
+    size = state_bytes(bench.reference)
+    bench.baseline = msgspec.structs.replace(bench.baseline, metric=metric, size_bytes=size)
+    bench.tell_baseline()
+
+
+def _check_calibration(bench: Bench) -> None:
+    """Read the calibration data before anything is built: if it is no good, no target can do without it."""
+    if bench.loaded.calibration is not None and any(plan.needs_calibration for plan in first_plans(bench.recipe)):
+        bench.calibration()

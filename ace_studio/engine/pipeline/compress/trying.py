@@ -1,0 +1,120 @@
+"""One plan on one target: bound, built, compared with eager, and given its metric."""
+
+from __future__ import annotations
+
+import time
+
+from ace_studio.engine import evaluate
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.pipeline.compress.bench import Bench
+from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, unsupported_op
+from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.targets.base import LoweringJob, Target
+from ace_studio.engine.targets.pieces import PiecesLowered, lower_pieces
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Phase
+from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.results import RunStatus
+
+UNREPEATABLE = frozenset({"random", "dropout-in-eval"})
+"""Codes of capture warnings that explain why two calls differ."""
+
+
+def try_plan(bench: Bench, target: Target, plan: Plan) -> Candidate:
+    """Make the candidate and find out how accurate it is; what fails is recorded in its run. It joins the bench."""
+    candidate = make_candidate(target, plan, bench.captured.table, device=bench.captured.device)
+    if candidate.run.status is RunStatus.UNAVAILABLE and target.name not in bench.recipe.targets.names:
+        bench.left_out.append(candidate)  # auto is all targets that fit; this one does not
+        return candidate
+    bench.candidates.append(candidate)
+    is_whole = isinstance(bench.captured, CapturedModel)  # a piece that cannot be built stays eager
+    if is_whole and (problem := unsupported_op(target, bench.capture, bench.captured.table)):
+        candidate.fail(problem)
+    if candidate.run.status is RunStatus.OK:
+        bench.guarded(candidate, build)
+    for step in (check, measure_accuracy):
+        if candidate.lowered is not None:
+            bench.guarded(candidate, step)
+    bench.tell(candidate)
+    return candidate
+
+
+def build(bench: Bench, candidate: Candidate) -> None:
+    """Lower the plan to the target."""
+    bench.reporter.phase(Phase.LOWER, candidate.label)
+    started = time.monotonic()
+    folder = bench.folder_of(candidate)
+    folder.mkdir(parents=True, exist_ok=True)
+    captured = bench.captured if isinstance(bench.captured, CapturedModel) else bench.captured.pieces[0].captured
+    job = LoweringJob(
+        captured=captured,
+        plan=candidate.plan,
+        calibration=bench.calibration,
+        threads=bench.threads,
+        device=bench.captured.device,
+        folder=folder,
+        reporter=bench.reporter,
+        shared=bench.shared,
+    )
+    if isinstance(bench.captured, CapturedModel):
+        candidate.lowered = candidate.target.lower(job)
+    else:
+        candidate.lowered = lower_pieces(candidate.target, bench.captured, job)
+    candidate.note(build_seconds=round(time.monotonic() - started, 3))
+
+
+def check(bench: Bench, candidate: Candidate) -> None:
+    """Hold it against eager on every example, the unseen sizes included."""
+    assert candidate.lowered is not None
+    bench.reporter.phase(Phase.VERIFY, candidate.label)
+    try:
+        fidelity = evaluate.check_candidate(
+            candidate.lowered, bench.captured.examples, bench.references, sqnr_db=sqnr_db, suspect=_suspect(bench)
+        )
+        if _computes_as_eager(bench, candidate):
+            evaluate.check_same_arithmetic(fidelity)
+    except AceError as error:
+        _accept_decisions(bench, candidate, error)
+        return
+    candidate.note(sqnr_db=round(fidelity.sqnr_db, 3), max_abs_error=fidelity.max_abs_error)
+
+
+def _computes_as_eager(bench: Bench, candidate: Candidate) -> bool:
+    """Whether nothing but rounding may differ: all fp32, and the weights are the user's own."""
+    return candidate.plan.precisions <= {Precision.FP32} and bench.loaded.original is None
+
+
+def _accept_decisions(bench: Bench, candidate: Candidate, error: AceError) -> None:
+    """Take a model in pieces whose pieces are right although the whole differs; raise ``error`` for all others.
+
+    Python between the pieces sorts, thresholds and selects: one rounding can change how many boxes there are.
+    """
+    if error.problem.code is not ErrorCode.WRONG_CAPTURE or not isinstance(candidate.lowered, PiecesLowered):
+        raise error
+    fidelity_db = candidate.lowered.piece_sqnr_db()
+    if candidate.plan.precisions <= {Precision.FP32} and fidelity_db < evaluate.MIN_FP32_SQNR_DB:
+        raise error
+    bench.reporter.warn(
+        "decisions",
+        f"{candidate.label}: every piece agrees with eager ({fidelity_db:.1f} dB or better, shown as SQNR), but "
+        "results of the whole differ where Python decides by values: compare by a metric of your own",
+        where="[evaluate] function",
+    )
+    candidate.note(sqnr_db=round(fidelity_db, 3))
+
+
+def _suspect(bench: Bench) -> str:
+    """What the capture found that makes a model differ from call to call, if anything."""
+    found = [one for one in bench.capture.warnings if one.code in UNREPEATABLE]
+    return "; ".join(f"{one.what} ({one.where})" if one.where else one.what for one in found)
+
+
+def measure_accuracy(bench: Bench, candidate: Candidate) -> None:
+    """The user's metric, and how far it is below the baseline's."""
+    assert candidate.lowered is not None
+    metric = bench.metric_of(candidate.lowered, what=candidate.label)
+    if metric is None:
+        return
+    assert bench.baseline.metric is not None
+    drop = evaluate.metric_drop(bench.baseline.metric, metric, higher_is_better=bench.recipe.evaluate.higher_is_better)
+    candidate.note(metric=metric, metric_drop=drop)
