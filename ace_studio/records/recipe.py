@@ -95,11 +95,31 @@ class CalibrationChoice(msgspec.Struct, frozen=True, kw_only=True):
     """How many examples to use at most."""
 
 
+METRIC_NAMES = ("top-1", "top-5", "f1", "auc", "spearman", "mse", "perplexity")
+"""The built-in metrics."""
+LOWER_IS_BETTER = frozenset({"mse", "perplexity"})
+
+
 class EvaluateChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's own metric: ``evaluate(predict) -> float``; predict takes what forward takes."""
+    """How good a model is: the user's own metric, or a built-in one on labelled data."""
 
     function: str = ""
+    """``evaluate(predict) -> float``, or the scores of all samples, whose mean is the metric; predict takes what
+    forward takes."""
     higher_is_better: bool = True
+    """Of the user's own metric; a built-in one knows its direction."""
+    metric: str = ""
+    """One of `METRIC_NAMES`, measured on ``data``; empty if ``function`` measures, or nothing does."""
+    data: str = ""
+    """Callable -> iterable of (inputs, labels), or a file (``.npz .safetensors .pt``) with the inputs and ``labels`` by
+    name."""
+    output: str = ""
+    """Which output is judged, as a path such as ``0`` or ``logits``; empty: the first tensor."""
+
+    @property
+    def is_higher_better(self) -> bool:
+        """Whether a larger metric is a better one."""
+        return self.metric not in LOWER_IS_BETTER if self.metric else self.higher_is_better
 
 
 class Objective(StrEnum):
@@ -130,6 +150,26 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
         return any(bound is not None for bound in bounds)
 
 
+class DecodeChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """That the model is one step of a decoder with a cache, and how to decode with it: greedily, token by token.
+
+    Inputs and outputs are named by paths such as ``cache`` or ``1.0``; a path stands for every tensor below it.
+    """
+
+    token: str = ""
+    """Input that takes the last token, [batch, 1]; empty: the model is no step model."""
+    logits: str = "0"
+    """Output with the scores of the next token, [..., vocabulary]."""
+    feed: dict[str, str] = {}
+    """Input -> output that is fed back to it for the next step, such as ``cache = "1"``."""
+    position: str = ""
+    """Input that counts the tokens, one more at every step; empty: there is none."""
+    mask: str = ""
+    """Input that gets one more 1 at its end at every step; empty: there is none."""
+    tokens: int = 32
+    """How many tokens are decoded."""
+
+
 class MeasureChoice(msgspec.Struct, frozen=True, kw_only=True):
     """How to measure. Every target and the baseline get the same threads and the same device."""
 
@@ -137,12 +177,93 @@ class MeasureChoice(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 30
     device: str = "auto"
     """``auto`` (CUDA when there is one), ``cpu`` or ``cuda``."""
+    profile: bool = True
+    """Whether ops are timed one by one, and what this machine can do at most is measured."""
+    batches: tuple[int, ...] = ()
+    """Batch sizes to measure the throughput at; the first dimension of the inputs must be dynamic."""
+    decode: DecodeChoice = DecodeChoice()
+
+
+class PruneMethod(StrEnum):
+    """What pruning takes away."""
+
+    NONE = "none"
+    UNSTRUCTURED = "unstructured"
+    """Single weights, the smallest of the whole model."""
+    N_M = "n:m"
+    """In every group of M neighbours along the input, all but the N largest."""
+    STRUCTURED = "structured"
+    """Whole channels, with everything that reads or writes them."""
+
+
+class Importance(StrEnum):
+    """What says which weights matter least."""
+
+    MAGNITUDE = "magnitude"
+    """Their size."""
+    TAYLOR = "taylor"
+    """Size times gradient, over the fine-tuning or calibration data."""
+
+
+class PruneChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What to prune before the graph is captured."""
+
+    method: PruneMethod = PruneMethod.NONE
+    amount: float = 0.5
+    """Fraction that goes: of the weights (unstructured) or of every layer's channels (structured)."""
+    pattern: str = "2:4"
+    """N:M, how many of how many are kept."""
+    importance: Importance = Importance.MAGNITUDE
+    ignore: tuple[str, ...] = ()
+    """``module:GLOB`` or ``type:GLOB``: layers that stay whole."""
+    round_to: int = 8
+    """Channels that are left are a multiple of this (structured)."""
+
+
+class FinetuneMethod(StrEnum):
+    """How to train after compression."""
+
+    NONE = "none"
+    DISTILL = "distill"
+    """Towards the outputs of the original model; needs inputs only."""
+    TRAIN = "train"
+    """With a loss of the user's on pairs of input and label."""
+    QAT = "qat"
+    """As distill (or train, if there is a loss), with weights and inputs rounded as int8 rounds them."""
+
+
+class FinetuneChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """Training after pruning and before the graph is captured; the best state by a held-out score is kept."""
+
+    method: FinetuneMethod = FinetuneMethod.NONE
+    data: str = ""
+    """Callable -> iterable of batches: inputs, or (inputs, label) pairs with a loss. Empty: the calibration data."""
+    loss: str = ""
+    """Callable ``loss(output, label) -> scalar tensor``."""
+    epochs: int = 3
+    learning_rate: float = 1e-4
+    held_out: float = 0.2
+    """Fraction of the batches that is not trained on but judged by."""
+    seed: int = 0
+    max_seconds: float = 600.0
 
 
 class TargetsChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The targets to lower to; ``auto`` is all that are available and fit the plan."""
 
     names: tuple[str, ...] = ("auto",)
+
+
+class AdviceOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """The card of advice that this recipe was made from; the run compares its estimate with what comes out."""
+
+    kind: str = ""
+    title: str = ""
+    quantity: str = ""
+    """A word of `records.advice.AdviceQuantity`."""
+    estimated_gain: float | None = None
+    before: float | None = None
+    """The quantity in the run that gave the card."""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,3 +279,6 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     goal: Goal = Goal()
     measure: MeasureChoice = MeasureChoice()
     targets: TargetsChoice = TargetsChoice()
+    prune: PruneChoice = PruneChoice()
+    finetune: FinetuneChoice = FinetuneChoice()
+    advice_from: AdviceOrigin = AdviceOrigin()

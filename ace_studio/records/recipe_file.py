@@ -233,6 +233,8 @@ def _value(value: object) -> str:
         return _quoted(value)
     if isinstance(value, tuple | list):
         return "[" + ", ".join(_value(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(_pair(key, item) for key, item in value.items()) + " }"
     if isinstance(value, msgspec.Struct):
         return "{ " + ", ".join(_pair(key, item) for key, item in _changed(value)) + " }"
     return repr(value)

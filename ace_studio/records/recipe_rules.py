@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ace_studio.records.plan import rule_problem
-from ace_studio.records.recipe import ALL_RUNGS, TARGET_NAMES
+from ace_studio.records.recipe import ALL_RUNGS, METRIC_NAMES, TARGET_NAMES
 from ace_studio.records.recipe_fault import Fault, listing_hint, nearest_hint, path_text
 from ace_studio.records.tensors import ValueSource, bytes_per_element
 from ace_studio.records.toml_lines import KeyPath
@@ -27,6 +27,8 @@ _DTYPES = tuple(
 _REFERENCE = re.compile(r"(?:.+\.py:)?[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _CONTROL = re.compile(r"[^:\s]+(?::[^:\s]+)?")
 _DIM_KEY = re.compile(r"(.+)\.([0-9]{1,9})", re.DOTALL)
+DATA_SUFFIXES = (".npz", ".safetensors", ".pt")
+"""Files of tensors that data can be read from."""
 _FILE_VALUE = re.compile(r".*[./\\].*", re.DOTALL)
 
 
@@ -82,6 +84,11 @@ def _list_rule(table: str, key: str, noun: str) -> _Rule:
     return _Rule((table, key), list, problem, lambda _: f"name each {noun} once, at least one, or leave '{key}' out")
 
 
+def is_data_reference(text: str) -> bool:
+    """Whether a text names a function (``name``, ``file.py:name``) or a file of tensors."""
+    return text.endswith(DATA_SUFFIXES) or _REFERENCE.fullmatch(text) is not None
+
+
 def _shape_problem(shape: list[Any]) -> str:
     negative = [size for size in shape if isinstance(size, int) and size < 0]
     return f"has the size {negative[0]}, but a size cannot be negative" if negative else ""
@@ -91,6 +98,25 @@ def _values_problem(value: str) -> str:
     if value in _SOURCES or (_FILE_VALUE.fullmatch(value) and value != "file"):
         return ""
     return f"'{value}' is neither a source of values nor a file"
+
+
+def _is_group(size: float) -> bool:
+    return size == 0 or (size >= 16 and int(size) & (int(size) - 1) == 0)
+
+
+_GROUPS = "0 (all weights of a channel) or a power of two from 16 on"
+def _pattern_problem(value: str) -> str:
+    kept, _, group = value.partition(":")
+    if not (kept.isdecimal() and group.isdecimal()):
+        return f"'{value}' is no pattern N:M"
+    return "" if 0 < int(kept) < int(group) <= 64 else f"'{value}': N must be at least 1 and below M, M at most 64"
+
+
+def _ignore_problem(value: str) -> str:
+    if problem := rule_problem(value):
+        return problem
+    kind = value.partition(":")[0]
+    return "" if kind in ("module", "type") else f"'{value}': there are no ops yet when a model is pruned, only modules"
 
 
 _DROP_RANGE = "at least 0 and below 1 (0.01 is one percent)"
@@ -103,11 +129,41 @@ _RULES: tuple[_Rule, ...] = (
     _range_rule("measure", "rounds", is_good=lambda rounds: rounds >= 1, wanted="at least 1"),
     _range_rule("measure", "threads", is_good=lambda threads: threads >= 1, wanted='at least 1, or "all"'),
     _range_rule("calibration", "samples", is_good=lambda samples: samples >= 1, wanted="at least 1"),
+    _range_rule("plan", "group_size", is_good=_is_group, wanted=_GROUPS),
     _range_rule("capture", "time_limit_s", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
     _reference_rule("model", "entry"),
     _reference_rule("inputs", "tracing"),
     _reference_rule("calibration", "inputs"),
     _reference_rule("evaluate", "function"),
+    _reference_rule("finetune", "data"),
+    _reference_rule("finetune", "loss"),
+    _range_rule("prune", "amount", is_good=lambda part: 0 < part < 1, wanted="above 0 and below 1 (0.5 is half)"),
+    _range_rule("prune", "round_to", is_good=lambda size: size >= 1, wanted="at least 1"),
+    _Rule(("prune", "pattern"), str, _pattern_problem, lambda _: "write for example '2:4' or '4:8'"),
+    _Rule(("prune", "ignore", "*"), str, _ignore_problem, lambda _: "write for example 'module:head' or 'type:Linear'"),
+    _range_rule("finetune", "epochs", is_good=lambda count: count >= 1, wanted="at least 1"),
+    _range_rule("finetune", "learning_rate", is_good=lambda rate: rate > 0, wanted="above 0"),
+    _range_rule("finetune", "held_out", is_good=lambda part: 0 < part < 1, wanted="above 0 and below 1 (0.2 is a fifth)"),
+    _range_rule("finetune", "max_seconds", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
+    _word_rule(("evaluate", "metric"), "a metric", METRIC_NAMES),
+    _Rule(
+        ("evaluate", "data"),
+        str,
+        lambda value: "" if not value or is_data_reference(value) else f"'{value}' is neither a function nor a file",
+        lambda _: "write the name of a function, 'file.py:name', or a .npz, .safetensors or .pt file",
+    ),
+    _Rule(
+        ("measure", "batches", "*"),
+        int,
+        lambda size: "" if size >= 1 else f"is {size}, but a batch holds at least 1",
+        lambda _: "give sizes of 1 or more",
+    ),
+    _Rule(
+        ("measure", "decode", "tokens"),
+        int,
+        lambda count: "" if count >= 2 else f"is {count}, but two tokens are the least that can be timed",
+        lambda _: "give 2 or more; 32 to 128 are usual",
+    ),
     _word_rule(("capture", "rungs", "*"), "a rung of the capture ladder", ALL_RUNGS),
     _word_rule(("targets", "names", "*"), "a target", ("auto", *TARGET_NAMES)),
     _list_rule("capture", "rungs", "rung"),
@@ -125,6 +181,12 @@ _RULES: tuple[_Rule, ...] = (
         str,
         lambda value: rule_problem(value) or "",
         lambda _: "write for example 'module:layer1.*', 'op:aten.conv2d.default', 'type:Linear' or 'id:conv2d_3'",
+    ),
+    _Rule(
+        ("plan", "rules", "*", "group_size"),
+        int,
+        lambda value: "" if _is_group(value) else f"is {value}, but it must be {_GROUPS}",
+        lambda _: f"give a size that is {_GROUPS}",
     ),
     _Rule(
         ("capture", "controls", "*", "function"),
@@ -174,6 +236,9 @@ def _children(value: object) -> Iterable[tuple[str | int, object]]:
 def meaning_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     """Values that are missing or contradict each other."""
     yield from _source_faults(document.get("model", {}))
+    yield from _finetune_faults(document.get("finetune", {}))
+    yield from _metric_faults(document.get("evaluate", {}))
+    yield from _decode_faults(document.get("measure", {}))
     inputs = document.get("inputs", {})
     if not isinstance(inputs, dict):
         return
@@ -190,6 +255,63 @@ def meaning_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     named = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)] if isinstance(rows, list) else []
     yield from _row_faults(named)
     yield from _dim_faults(inputs.get("dims", {}), [row for _, row in named])
+
+
+def _metric_faults(evaluate: object) -> Iterator[Fault]:
+    if not isinstance(evaluate, dict):
+        return
+    metric, data = evaluate.get("metric"), evaluate.get("data")
+    if metric and evaluate.get("function"):
+        yield Fault(
+            ("evaluate", "metric"),
+            "[evaluate] has both a function and a metric",
+            why="only one of them can say how good a model is",
+            remedy="remove 'function' or 'metric'",
+        )
+    elif metric and not data:
+        yield Fault(
+            ("evaluate", "metric"),
+            f"[evaluate] metric = '{metric}' has no data",
+            why="a metric compares outputs with labels",
+            remedy="add data: a function that gives (inputs, labels), or a file with the inputs and 'labels'",
+        )
+    elif data and not metric:
+        yield Fault(
+            ("evaluate", "data"),
+            "[evaluate] has data, but no metric",
+            why="nobody would read them",
+            remedy="add metric: one of " + ", ".join(METRIC_NAMES),
+        )
+
+
+def _decode_faults(measure: object) -> Iterator[Fault]:
+    decode = measure.get("decode", {}) if isinstance(measure, dict) else {}
+    if isinstance(decode, dict) and decode and not decode.get("token"):
+        yield Fault(
+            ("measure", "decode"),
+            "[measure] decode does not say which input takes the token",
+            why="every step feeds the last token and the cache back",
+            remedy='write for example decode = { token = "token", feed = { cache = "1" } }',
+        )
+
+
+def _finetune_faults(finetune: object) -> Iterator[Fault]:
+    if not isinstance(finetune, dict):
+        return
+    if finetune.get("method") == "train" and not (finetune.get("loss") and finetune.get("data")):
+        yield Fault(
+            ("finetune", "method"),
+            "[finetune] method = 'train' needs both a loss and data",
+            why="it trains on pairs of input and label, by a loss of yours",
+            remedy='name both functions, or take method = "distill", which needs neither',
+        )
+    elif finetune.get("loss") and not finetune.get("data"):
+        yield Fault(
+            ("finetune", "loss"),
+            "[finetune] has a loss, but no data",
+            why="a loss compares outputs with labels, and calibration data have none",
+            remedy="add data: a function that gives (input, label) pairs",
+        )
 
 
 _SOURCES_OF_EXAMPLES = {"tracing": "a tracing function", "caught": "caught inputs", "rows": "rows"}

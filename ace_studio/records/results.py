@@ -10,7 +10,10 @@ from enum import StrEnum
 
 import msgspec
 
+from ace_studio.records.advice import Advice, AdviceOutcome
 from ace_studio.records.errors import Problem
+from ace_studio.records.finetuning import FinetuneReport
+from ace_studio.records.pruning import PruningReport
 from ace_studio.records.tensors import InputFinding
 
 RESULT_FORMAT = 1
@@ -161,14 +164,13 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
     """Every round, ms, in order."""
 
 
-class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """What every target is compared with, measured in the same rounds."""
+class Bound(StrEnum):
+    """What keeps an op from being faster on this machine."""
 
-    latency_ms: Latency | None = None
-    metric: float | None = None
-    size_bytes: int = 0
-    name: str = "eager fp32"
-    """What it is; for an ONNX file, that file as it is in ONNX Runtime."""
+    MEMORY = "memory"
+    """Its bytes take longer to move than its arithmetic takes."""
+    COMPUTE = "compute"
+    """Its arithmetic takes longer than its bytes take to move."""
 
 
 class OpReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,7 +186,76 @@ class OpReport(msgspec.Struct, frozen=True, kw_only=True):
     """A precision, or ``fused`` / ``folded`` / ``unknown`` with the reason saying more."""
     sensitivity_db: float | None = None
     latency_ms: float | None = None
+    """Time of the kernels that do it, those of the ops fused into it included; None: the runtime does not say."""
     reason: str = ""
+    share: float | None = None
+    """Its part of the time of all ops, 0..1."""
+    flops: int | None = None
+    """Floating-point operations of one call, those of the ops fused into it included."""
+    bytes: int | None = None
+    """Bytes that one call has to move at least: weights, inputs and outputs at the precision that it runs at."""
+    bound: Bound | None = None
+    ceiling_share: float | None = None
+    """Lowest possible time by the roofline over its real time, 0..1: how near it is to what this machine can do."""
+    error_db: float | None = None
+    """SQNR of its value against the float model's at the same place, the ops before it compressed too, dB."""
+
+
+class OpsProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the measured latency the times of the ops explain."""
+
+    ops_ms: float
+    """Sum over the ops that the runtime times."""
+    latency_ms: float
+    """Median of the measured latency of the whole."""
+    uncovered_ms: float
+    """What is left: the calls into the runtime, conversions that belong to no op. Negative: timing each op slowed
+    them down together."""
+    timed_ops: int
+    source: str
+    """Who timed them, and how."""
+
+
+class BatchThroughput(msgspec.Struct, frozen=True, kw_only=True):
+    """How many samples a second at one batch size."""
+
+    batch: int
+    latency_ms: float
+    samples_per_s: float
+
+
+class DecodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Decoding that was really done: greedily, the cache fed back."""
+
+    tokens: int
+    tokens_per_s: float
+    """Median over repetitions."""
+    tokens_per_s_low: float
+    tokens_per_s_high: float
+    """Slowest and fastest repetition."""
+    same_tokens: float
+    """Part of the tokens, 0..1, that are those of the float model; the first difference ends the agreement."""
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """What every target is compared with, measured in the same rounds."""
+
+    latency_ms: Latency | None = None
+    metric: float | None = None
+    metric_low: float | None = None
+    metric_high: float | None = None
+    """95 % interval of the metric over the samples; None if only the metric is known."""
+    samples: int = 0
+    """How many samples the metric was measured on; 0: unknown."""
+    size_bytes: int = 0
+    name: str = "eager fp32"
+    """What it is; for an ONNX file, that file as it is in ONNX Runtime."""
+    ops: tuple[OpReport, ...] = ()
+    """The float model op by op."""
+    profile: OpsProfile | None = None
+    throughput: tuple[BatchThroughput, ...] = ()
+    tokens_per_s: float | None = None
+    decode: DecodeReport | None = None
 
 
 class RunStatus(StrEnum):
@@ -210,6 +281,12 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     metric: float | None = None
     metric_drop: float | None = None
     """(baseline - metric) / |baseline| if higher is better, negated if not; negative is a gain."""
+    metric_low: float | None = None
+    metric_high: float | None = None
+    """95 % interval of the metric over the samples; None if only the metric is known."""
+    drop_low: float | None = None
+    drop_high: float | None = None
+    """95 % interval of the drop, paired: baseline and run on the same samples. Around 0: no difference was seen."""
     sqnr_db: float | None = None
     """Fidelity of the outputs to eager fp32."""
     max_abs_error: float | None = None
@@ -222,7 +299,13 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     error: Problem | None = None
     build_seconds: float | None = None
     peak_memory_bytes: int | None = None
+    """What the memory of a fresh process grew by at most while it opened the artifact and ran it."""
     warnings: tuple[Warning, ...] = ()
+    profile: OpsProfile | None = None
+    throughput: tuple[BatchThroughput, ...] = ()
+    tokens_per_s: float | None = None
+    """Of a step model of a decoder: tokens a second, really decoded."""
+    decode: DecodeReport | None = None
 
 
 class OpSensitivity(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,6 +324,37 @@ class ParetoPoint(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
     metric: float | None = None
     on_front: bool = False
+
+
+class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
+    """What this machine can do at most with these threads, measured through torch."""
+
+    gflops: dict[str, float]
+    """Precision (fp32, bf16, int8-static, ...) -> 10^9 operations a second of a large matrix product, the best of some
+    runs; precisions that torch cannot multiply in here are missing."""
+    gbytes_per_s: float
+    """10^9 bytes a second that a copy reads and writes, the best of some runs."""
+    spread: float
+    """(best - median) / best over the runs, the worst of all ceilings: above 0.2 the machine was busy."""
+    threads: int
+    machine: str
+    """Processor and torch release that they hold for."""
+
+
+class WorstSample(msgspec.Struct, frozen=True, kw_only=True):
+    """One example that a run does badly on."""
+
+    run: int
+    """Index into `Result.runs`."""
+    sample: int
+    """Index among the examples of ``source``, counted from 0."""
+    source: str
+    """``evaluation``, ``calibration`` or ``tracing``."""
+    error: float
+    """What the metric loses on it against the float model if it has a score (above 0 is worse), else the energy of the
+    error over the energy of the outputs."""
+    sqnr_db: float | None = None
+    label: str = ""
 
 
 class ResultStatus(StrEnum):
@@ -267,6 +381,19 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """None if no goal was set."""
     sensitivity: tuple[OpSensitivity, ...] = ()
     pareto: tuple[ParetoPoint, ...] = ()
+    pruning: PruningReport | None = None
+    finetune: FinetuneReport | None = None
+    advice: tuple[Advice, ...] = ()
+    """At most three cards, the best first."""
+    advice_from: AdviceOutcome | None = None
+    """The card that this run was made from, estimate against actual."""
+    recipe: str = ""
+    """The recipe as it was run, TOML."""
+    folder: str = ""
+    """Folder that the recipe's paths are relative to."""
+    ceilings: Ceilings | None = None
+    worst: tuple[WorstSample, ...] = ()
+    """Per run the examples that lose most, the worst first."""
     warnings: tuple[Warning, ...] = ()
     error: Problem | None = None
     seconds: float = 0.0

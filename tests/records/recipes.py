@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from ace_studio.records.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipe import (
     ALL_RUNGS,
+    METRIC_NAMES,
     TARGET_NAMES,
     CalibrationChoice,
     CaptureChoice,
     CaptureControl,
     ControlKind,
+    DecodeChoice,
     EvaluateChoice,
     Goal,
     InputsChoice,
@@ -58,6 +60,15 @@ _rules = st.builds(
     match=st.tuples(st.sampled_from(["module", "op", "type", "id"]), _names.filter(str.strip)).map(":".join),
     precision=st.sampled_from(Precision),
 )
+_data = _identifiers | st.sampled_from(["held out.npz", "../data/eval.safetensors", "eval.pt"])
+_decodings = st.just(DecodeChoice()) | st.builds(
+    DecodeChoice,
+    token=_identifiers,
+    logits=st.sampled_from(["0", "logits"]),
+    feed=st.dictionaries(st.sampled_from(["cache", "past.0", "a b"]), st.sampled_from(["1", "1.0"]), max_size=3),
+    position=st.sampled_from(["", "position"]),
+    tokens=st.integers(2, 512),
+)
 _controls = st.builds(CaptureControl, function=_identifiers, treat_as=st.sampled_from(ControlKind))
 
 
@@ -76,7 +87,10 @@ def recipes() -> st.SearchStrategy[Recipe]:
             cache=st.booleans(),
         ),
         calibration=st.builds(CalibrationChoice, inputs=_references, samples=st.integers(1, 10**6)),
-        evaluate=st.builds(EvaluateChoice, function=_references, higher_is_better=st.booleans()),
+        evaluate=st.one_of(
+            st.builds(EvaluateChoice, function=_references, higher_is_better=st.booleans()),
+            st.builds(EvaluateChoice, metric=st.sampled_from(METRIC_NAMES), data=_data, output=st.text(max_size=4)),
+        ),
         plan=st.builds(Plan, default=st.sampled_from(Precision), rules=st.lists(_rules, max_size=3).map(tuple)),
         goal=st.builds(
             Goal,
@@ -91,6 +105,9 @@ def recipes() -> st.SearchStrategy[Recipe]:
             threads=st.just("all") | st.integers(1, 512),
             rounds=st.integers(1, 10_000),
             device=st.sampled_from(["auto", "cpu", "cuda", "cuda:1"]),
+            profile=st.booleans(),
+            batches=st.lists(st.integers(1, 512), max_size=3).map(tuple),
+            decode=_decodings,
         ),
         targets=st.builds(
             TargetsChoice,
