@@ -258,6 +258,9 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
 
 def _add_run(table: rich.table.Table, run: TargetRun, *, is_chosen: bool) -> None:
     name = f"[bold]{run.target} *[/bold]" if is_chosen else run.target
+    if run.status is RunStatus.DROPPED and run.latency_ms is not None:
+        table.add_row(name, run.precision, *_latency(run.latency_ms), "dropped: clearly slower")
+        return
     if run.status is not RunStatus.OK or run.latency_ms is None:
         table.add_row(name, run.precision, str(run.status))
         return

@@ -80,6 +80,11 @@ def cuda_event_ms(call: Callable[[], object], repeats: int) -> float:
 Timer = Callable[[Callable[[], object], int], float]
 
 
+def timer_for(device: torch.device) -> Timer:
+    """The clock that sees all of the work on a device."""
+    return cuda_event_ms if device.type == "cuda" else wall_clock_ms
+
+
 def resolve_threads(threads: int | str) -> int:
     """The number of threads that ``threads`` of a recipe means on this machine."""
     if threads != "all":

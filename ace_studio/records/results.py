@@ -264,6 +264,8 @@ class RunStatus(StrEnum):
     OK = "ok"
     FAILED = "failed"
     UNAVAILABLE = "unavailable"
+    DROPPED = "dropped"
+    """Built and right, but clearly slower than another that meets the goal: not evaluated further."""
 
 
 class TargetRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -40,6 +40,8 @@ class Bench:
     candidates: list[Candidate] = field(default_factory=list)
     left_out: list[Candidate] = field(default_factory=list)
     """What ``auto`` did not try because the target cannot do the plan."""
+    leader: Candidate | None = None
+    """The candidate that is not clearly slower than any other so far and keeps the accuracy."""
 
     def __post_init__(self) -> None:
         self.threads = measure.resolve_threads(self.recipe.measure.threads)

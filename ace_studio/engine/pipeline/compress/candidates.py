@@ -145,6 +145,13 @@ def goal_misses(run: TargetRun, baseline: Baseline, goal: Goal) -> list[str]:
     return misses
 
 
+def keeps_accuracy(candidate: Candidate, baseline: Baseline, goal: Goal) -> bool:
+    """Whether a built candidate meets the part of the goal that speaks of accuracy."""
+    accuracy_only = Goal(max_drop=goal.max_drop, min_sqnr_db=goal.min_sqnr_db)
+    is_built = candidate.run.status is RunStatus.OK and candidate.lowered is not None
+    return is_built and not goal_misses(candidate.run, baseline, accuracy_only)
+
+
 def latency_ratio(run: TargetRun, baseline: Baseline) -> float | None:
     """Latency of the run as a fraction of the baseline's."""
     if run.speedup:

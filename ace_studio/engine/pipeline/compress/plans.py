@@ -6,12 +6,11 @@ import itertools
 from collections.abc import Sequence
 
 from ace_studio.engine.pipeline.compress.bench import Bench
-from ace_studio.engine.pipeline.compress.candidates import Candidate, fallback_plans, first_plans, goal_misses
+from ace_studio.engine.pipeline.compress.candidates import fallback_plans, first_plans, keeps_accuracy
 from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import Goal, Objective
-from ace_studio.records.results import RunStatus
+from ace_studio.records.recipe import Objective
 
 
 def try_plans(bench: Bench, targets: Sequence[Target]) -> None:
@@ -24,7 +23,7 @@ def try_plans(bench: Bench, targets: Sequence[Target]) -> None:
         for target, plan in itertools.product(targets, first_plans(recipe)):
             try_plan(bench, target, plan)
     for plan in fallback_plans(recipe):
-        if any(keeps_accuracy(bench, candidate) for candidate in bench.candidates):
+        if any(keeps_accuracy(candidate, bench.baseline, recipe.goal) for candidate in bench.candidates):
             break
         for target in targets:
             try_plan(bench, target, plan)
@@ -45,11 +44,4 @@ def _search(bench: Bench, target: Target, plans: Sequence[Plan]) -> None:
         if kept and is_wider and bench.recipe.goal.optimize is not Objective.ACCURACY:
             return
         candidate = try_plan(bench, target, plan)
-        kept = kept or keeps_accuracy(bench, candidate)
-
-
-def keeps_accuracy(bench: Bench, candidate: Candidate) -> bool:
-    """Whether a candidate meets the part of the goal that speaks of accuracy."""
-    accuracy_only = Goal(max_drop=bench.recipe.goal.max_drop, min_sqnr_db=bench.recipe.goal.min_sqnr_db)
-    is_built = candidate.run.status is RunStatus.OK and candidate.lowered is not None
-    return is_built and not goal_misses(candidate.run, bench.baseline, accuracy_only)
+        kept = kept or keeps_accuracy(candidate, bench.baseline, bench.recipe.goal)

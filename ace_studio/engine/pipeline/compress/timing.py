@@ -23,7 +23,7 @@ def measure_latency(bench: Bench) -> None:
         calls,
         rounds=bench.recipe.measure.rounds,
         reporter=bench.reporter,
-        timer=measure.cuda_event_ms if is_gpu else measure.wall_clock_ms,
+        timer=measure.timer_for(bench.captured.device),
     )
     base = samples.pop(bench.baseline.name)
     bench.baseline = msgspec.structs.replace(bench.baseline, latency_ms=base.latency())

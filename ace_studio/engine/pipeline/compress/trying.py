@@ -8,6 +8,7 @@ from ace_studio.engine import evaluate
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, unsupported_op
+from ace_studio.engine.pipeline.compress.race import drop_if_lost, enter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets.base import LoweringJob, Target
 from ace_studio.engine.targets.pieces import PiecesLowered, lower_pieces
@@ -32,9 +33,10 @@ def try_plan(bench: Bench, target: Target, plan: Plan) -> Candidate:
         candidate.fail(problem)
     if candidate.run.status is RunStatus.OK:
         bench.guarded(candidate, build)
-    for step in (check, measure_accuracy):
+    for step in (check, drop_if_lost, measure_accuracy):
         if candidate.lowered is not None:
             bench.guarded(candidate, step)
+    enter(bench, candidate)
     bench.tell(candidate)
     return candidate
 

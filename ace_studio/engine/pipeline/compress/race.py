@@ -1,0 +1,58 @@
+"""A quick race against the fastest candidate so far: who has clearly lost it is not evaluated, saved or verified.
+
+Only where ``auto`` searches for the fastest plan: many candidates are built there, and nobody asked for any of them.
+"""
+
+from __future__ import annotations
+
+from ace_studio.engine import measure
+from ace_studio.engine.pipeline.compress.bench import Bench, bound_call
+from ace_studio.engine.pipeline.compress.candidates import Candidate, keeps_accuracy
+from ace_studio.records.messages import Phase
+from ace_studio.records.recipe import Objective
+from ace_studio.records.results import RunStatus, Warning
+
+ROUNDS = 7
+CLEARLY_SLOWER = 1.3
+"""A candidate has lost if even the friendly end of the interval (95 %) of its time over the leader's is above this."""
+
+
+def drop_if_lost(bench: Bench, candidate: Candidate) -> None:
+    """Race a built candidate against the leader; one that has lost is dropped, with the figures in its run."""
+    leader = _leader(bench)
+    if leader is None or not _is_race(bench):
+        return
+    bench.reporter.phase(Phase.MEASURE, f"{candidate.label} against {leader.label}")
+    example = bench.captured.examples[0]
+    samples = measure.measure_interleaved(
+        {"leader": bound_call(example, leader.lowered), "candidate": bound_call(example, candidate.lowered)},
+        rounds=ROUNDS,
+        reporter=bench.reporter,
+        timer=measure.timer_for(bench.captured.device),
+    )
+    times = measure.ratio_of(samples["candidate"], samples["leader"])
+    if times.low > CLEARLY_SLOWER:
+        reason = f"{times.median:.1f} times slower than {leader.label}, which meets the goal (a quick race)"
+        candidate.lowered = None
+        candidate.note(
+            status=RunStatus.DROPPED,
+            latency_ms=samples["candidate"].latency(),
+            warnings=(*candidate.run.warnings, Warning(code="dropped", what=reason)),
+        )
+
+
+def enter(bench: Bench, candidate: Candidate) -> None:
+    """Let a candidate that keeps the accuracy lead from now on: it was not clearly slower than the one before."""
+    if keeps_accuracy(candidate, bench.baseline, bench.recipe.goal):
+        bench.leader = candidate
+
+
+def _leader(bench: Bench) -> Candidate | None:
+    return bench.leader if bench.leader is not None and bench.leader.lowered is not None else None
+
+
+def _is_race(bench: Bench) -> bool:
+    """Whether nothing but speed decides among the candidates that are accurate enough."""
+    recipe = bench.recipe
+    is_search = recipe.plan.from_goal and recipe.goal.has_bound and "auto" in recipe.targets.names
+    return is_search and recipe.goal.optimize is Objective.LATENCY and recipe.goal.max_size_mb is None
