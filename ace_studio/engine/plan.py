@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.plan import Plan, Precision, resolve_plan
+from ace_studio.records.plan import Plan, Precision, Scheme, resolve_plan
 
 
 def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Precision], str]) -> BoundPlan:
@@ -21,6 +21,7 @@ def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Preci
     wide = {table.op_id[row] for row in table.op_rows() if table.dtype[row] == "float64"}
     precision: dict[str, Precision] = {}
     reason: dict[str, str] = {}
+    schemes: dict[str, Scheme] = {}
     for planned in resolve_plan(plan, table):
         problem = ""
         if planned.precision is not Precision.FP32:
@@ -29,7 +30,9 @@ def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Preci
                 problem = "it computes in float64, and only float32 can be compressed; call .float() on the model"
         precision[planned.op_id] = Precision.FP32 if problem else planned.precision
         reason[planned.op_id] = problem or planned.reason
-    return BoundPlan(plan=plan, precision=precision, reason=reason)
+        if planned.scheme != plan.scheme:
+            schemes[planned.op_id] = planned.scheme
+    return BoundPlan(plan=plan, precision=precision, reason=reason, schemes=schemes)
 
 
 def plan_problem(plan: Plan, bound: BoundPlan) -> str:

@@ -62,6 +62,33 @@ WEIGHTED_OPS = (
 """Ops that hold the arithmetic of a network; the ones whose precision decides size and speed."""
 
 
+class WeightSteps(StrEnum):
+    """What of an 8-bit weight shares one step."""
+
+    PER_CHANNEL = "per-channel"
+    """One step per output channel: channels of different size keep their digits."""
+    PER_TENSOR = "per-tensor"
+    """One step for the whole weight: all that some devices have."""
+
+
+class ActivationGrid(StrEnum):
+    """How the 8-bit grid of an activation lies."""
+
+    AFFINE = "affine"
+    """256 steps from the smallest to the largest value, with a zero point."""
+    SYMMETRIC = "symmetric"
+    """Around 0: half of it is lost on values that are never negative."""
+
+
+class Scheme(msgspec.Struct, frozen=True, kw_only=True):
+    """The grids of an op at an integer precision; floats ignore it."""
+
+    weights: WeightSteps = WeightSteps.PER_CHANNEL
+    activations: ActivationGrid = ActivationGrid.AFFINE
+    group_size: int = 32
+    """Neighbouring weights of one output channel that share a step, at int8-weight and int4-weight; 0: all of them."""
+
+
 class PlanRule(msgspec.Struct, frozen=True, kw_only=True):
     """One rule: ops that match get this precision. Later rules win over earlier ones.
 
@@ -71,6 +98,20 @@ class PlanRule(msgspec.Struct, frozen=True, kw_only=True):
 
     match: str
     precision: Precision
+    weights: WeightSteps | None = None
+    """None: as the plan says."""
+    activations: ActivationGrid | None = None
+    """None: as the plan says."""
+    group_size: int | None = None
+    """None: as the plan says."""
+
+    def scheme(self, plan: Plan) -> Scheme:
+        """The grids of the ops that it matches, with the plan's where it says nothing."""
+        return Scheme(
+            weights=self.weights or plan.weights,
+            activations=self.activations or plan.activations,
+            group_size=plan.group_size if self.group_size is None else self.group_size,
+        )
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +119,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     default: Precision = Precision.FP32
     rules: tuple[PlanRule, ...] = ()
+    weights: WeightSteps = WeightSteps.PER_CHANNEL
+    activations: ActivationGrid = ActivationGrid.AFFINE
+    group_size: int = 32
+    """As in `Scheme`."""
     from_goal: bool = False
     """No plan was given (a recipe without ``[plan]``): the goal chooses the precisions. Without a goal: fp32."""
+
+    @property
+    def scheme(self) -> Scheme:
+        """The grids of ops that no rule says otherwise of."""
+        return Scheme(weights=self.weights, activations=self.activations, group_size=self.group_size)
 
     @property
     def needs_calibration(self) -> bool:
@@ -93,6 +143,7 @@ class OpPlan(msgspec.Struct, frozen=True, kw_only=True):
     op_id: str
     precision: Precision
     reason: str
+    scheme: Scheme = Scheme()
 
 
 MATCH_KINDS = ("module", "op", "type", "id")
@@ -143,9 +194,9 @@ def resolve_plan(plan: Plan, table: GraphTable) -> tuple[OpPlan, ...]:
     types = dict(zip(table.module_paths, table.module_types, strict=True))
     resolved = []
     for row in table.op_rows():
-        precision, reason = plan.default, "default of the plan"
+        precision, reason, scheme = plan.default, "default of the plan", plan.scheme
         for rule in plan.rules:
             if _matches(rule.match, table, row, types):
-                precision, reason = rule.precision, f"rule {rule.match}"
-        resolved.append(OpPlan(op_id=table.op_id[row], precision=precision, reason=reason))
+                precision, reason, scheme = rule.precision, f"rule {rule.match}", rule.scheme(plan)
+        resolved.append(OpPlan(op_id=table.op_id[row], precision=precision, reason=reason, scheme=scheme))
     return tuple(resolved)

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from msgspec import inspect as types
 
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import ControlKind, Objective, Recipe
+from ace_studio.records.plan import ActivationGrid, Precision, WeightSteps
+from ace_studio.records.recipe import ControlKind, FinetuneMethod, Importance, Objective, PruneMethod, Recipe
 from ace_studio.records.recipe_fault import Fault, listing_hint, nearest_hint, path_text
 from ace_studio.records.recipe_rules import meaning_faults, value_faults
 from ace_studio.records.tensors import DimChoice
@@ -22,9 +22,14 @@ from ace_studio.records.toml_lines import KeyPath
 _LARGEST_INTEGER = 2**53
 _ENUM_NOUNS: dict[type, str] = {
     Precision: "a precision",
+    WeightSteps: "a way to share the steps of a weight",
+    ActivationGrid: "a kind of grid",
     DimChoice: "a choice for a dimension",
     ControlKind: "a way to treat a function",
     Objective: "something to optimize",
+    PruneMethod: "a way to prune",
+    Importance: "a measure of importance",
+    FinetuneMethod: "a way to fine-tune",
 }
 
 
@@ -63,7 +68,7 @@ def _shape_faults(value: object, expected: types.Type, path: KeyPath) -> Iterato
 def _member_for(value: object, union: types.UnionType) -> types.Type:
     """The member of the union to judge the value by: a word for a text, the plain type for the rest."""
     members = [member for member in union.types if not isinstance(member, types.NoneType)]
-    wanted = types.LiteralType if isinstance(value, str) else (types.IntType, types.FloatType)
+    wanted = (types.LiteralType, types.EnumType) if isinstance(value, str) else (types.IntType, types.FloatType)
     return next((member for member in members if isinstance(member, wanted)), members[0])
 
 

@@ -71,6 +71,7 @@ def _job_of(piece: Piece, job: LoweringJob, calls: _PieceCalls) -> LoweringJob:
         plan=job.plan.plan,
         precision={own: job.plan.precision[ours] for own, ours in ids.items() if ours in job.plan.precision},
         reason={own: job.plan.reason[ours] for own, ours in ids.items() if ours in job.plan.reason},
+        schemes={own: job.plan.schemes[ours] for own, ours in ids.items() if ours in job.plan.schemes},
     )
     folder = job.folder / piece.name
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,153 @@
+"""The simulated plan: what it leaves alone, what it rounds, and how it adds up."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.quantize.calibrate import observe_ranges
+from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, sqnr_db
+from ace_studio.engine.quantize.simulate import OpError, Simulator, float_graph, ops_of, simulated_precisions
+from ace_studio.engine.torch_compat import DYNAMIC, export_program
+from ace_studio.records.plan import ActivationGrid, Plan, Precision, Scheme, WeightSteps
+
+INT8 = Precision.INT8_STATIC
+ALL = [one for one in Precision if one is not Precision.FP32]
+
+
+def _simulator(program):
+    graph = float_graph(SimpleNamespace(program=program.exported))
+    examples = [[program.example]]
+    return Simulator(graph, ranges=observe_ranges(graph.graph_module, examples)), examples
+
+
+def _plan(simulator, precision, *, only=None, **schemes):
+    ids = [op_id for op_id, _ in ops_of(simulator.graph_module)]
+    asked = {op_id: precision if only is None or op_id in only else Precision.FP32 for op_id in ids}
+    return BoundPlan(plan=Plan(default=precision, **schemes), precision=asked, reason={})
+
+
+@pytest.fixture(params=["mlp", "conv1d", "conv2d"])
+def program(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_a_plan_of_fp32_gives_what_eager_gives(program):
+    simulator, examples = _simulator(program)
+    plan = _plan(simulator, Precision.FP32)
+    torch.testing.assert_close(simulator.outputs(plan, examples[0])[0], program.expected)
+    assert simulator.sqnr_db(plan, examples) == SQNR_CAP_DB
+    assert {error.sqnr_db for error in simulator.errors(plan, examples).values()} == {SQNR_CAP_DB}
+
+
+@pytest.mark.parametrize("precision", ALL)
+def test_every_precision_costs_something_and_not_everything(program, precision):
+    simulator, examples = _simulator(program)
+    plan = _plan(simulator, precision)
+    assert 10.0 < simulator.sqnr_db(plan, examples) < 90.0
+    rounded = simulator.outputs(plan, examples[0])
+    assert sqnr_db(simulator.float_outputs(examples[0]), rounded) == pytest.approx(
+        simulator.sqnr_db(plan, examples), abs=1e-6
+    )
+
+
+def test_more_bits_cost_less(program):
+    simulator, examples = _simulator(program)
+    found = [
+        simulator.sqnr_db(_plan(simulator, one), examples)
+        for one in (Precision.INT4_WEIGHT, Precision.INT8_WEIGHT, Precision.FP16)
+    ]
+    assert found == sorted(found)
+
+
+def test_the_error_along_the_graph_ends_as_that_of_the_output(mlp):
+    simulator, examples = _simulator(mlp)
+    plan = _plan(simulator, INT8)
+    errors = simulator.errors(plan, examples)
+    assert list(errors) == [op_id for op_id, _ in ops_of(simulator.graph_module)]
+    assert list(errors.values())[-1].sqnr_db == pytest.approx(simulator.sqnr_db(plan, examples))
+
+
+def test_a_folded_norm_has_the_error_of_its_convolution(conv2d):
+    simulator, examples = _simulator(conv2d)
+    errors = simulator.errors(_plan(simulator, INT8), examples)
+    ((norm, home),) = simulator.folded.items()
+    assert errors[norm] is errors[home]
+
+
+def test_an_op_alone_differs_as_if_it_were_the_only_one_planned(program):
+    simulator, examples = _simulator(program)
+    seen = {}
+
+    def visit(op_id, precision, wide, rounded):
+        seen[op_id, precision] = OpError(
+            float(wide.double().square().sum()), float((wide - rounded).double().square().sum())
+        )
+
+    wanted = {op_id: ALL for op_id, node in ops_of(simulator.graph_module)}
+    simulator.local(wanted, examples[0], visit=visit)
+    assert {op_id for op_id, _ in seen} >= {
+        op_id for op_id, node in ops_of(simulator.graph_module) if simulated_precisions(str(node.target))
+    }
+    for (op_id, precision), error in seen.items():
+        planned = simulator.errors(_plan(simulator, precision, only={op_id}), examples)[op_id]
+        assert planned.sqnr_db == pytest.approx(error.sqnr_db, abs=0.01), (op_id, precision)
+
+
+def test_one_step_for_all_channels_costs_more_where_channels_differ():
+    torch.manual_seed(0)
+    module = nn.Linear(16, 8)
+    with torch.no_grad():
+        module.weight.mul_(torch.logspace(0, 2, 8)[:, None])
+    x = torch.randn(9, 16)
+    exported = export_program(module.eval(), (x,), {}, dynamic_shapes=({0: DYNAMIC},), strict=False)
+    simulator, _ = _simulator(SimpleNamespace(exported=exported, example=x))
+    ((op_id, _),) = ops_of(simulator.graph_module)
+    small = lambda plan: (simulator.outputs(plan, [x])[0] - module(x))[:, 0].abs().mean()  # noqa: E731
+    per_channel = small(_plan(simulator, INT8))
+    assert small(_plan(simulator, INT8, weights=WeightSteps.PER_TENSOR)) > 3 * per_channel
+    by_rule = BoundPlan(
+        plan=Plan(default=INT8),
+        precision={op_id: INT8},
+        reason={},
+        schemes={op_id: Scheme(weights=WeightSteps.PER_TENSOR)},
+    )
+    assert small(by_rule) > 3 * per_channel
+
+
+def test_a_symmetric_grid_costs_more_behind_a_relu(mlp):
+    simulator, examples = _simulator(mlp)
+    last = [op_id for op_id, _ in ops_of(simulator.graph_module)][-1]
+    affine, symmetric = (
+        simulator.sqnr_db(_plan(simulator, INT8, only={last}, activations=grid), examples) for grid in ActivationGrid
+    )
+    assert symmetric < affine - 2.0
+
+
+def test_small_groups_cost_less_than_large_ones(mlp):
+    simulator, examples = _simulator(mlp)
+    small, large = (
+        simulator.sqnr_db(_plan(simulator, Precision.INT4_WEIGHT, group_size=size), examples) for size in (16, 0)
+    )
+    assert small > large
+
+
+def test_static_int8_asks_for_ranges(mlp):
+    graph = float_graph(SimpleNamespace(program=mlp.exported))
+    simulator = Simulator(graph)
+    with pytest.raises(ValueError, match="range of"):
+        simulator.outputs(_plan(simulator, INT8), [mlp.example])
+
+
+def test_the_model_and_the_inputs_are_left_as_they_are(program):
+    before = {name: value.clone() for name, value in program.module.state_dict().items()}
+    given = program.example.clone()
+    simulator, examples = _simulator(program)
+    for precision in ALL:
+        simulator.outputs(_plan(simulator, precision), examples[0])
+    assert torch.equal(program.example, given)
+    assert all(torch.equal(value, before[name]) for name, value in program.module.state_dict().items())
