@@ -13,6 +13,7 @@ import msgspec
 from ace_studio.records.errors import Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.pruning import PruningReport
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
 from ace_studio.records.tensors import TensorSpec
@@ -37,6 +38,9 @@ class Phase(StrEnum):
     REPORT = "Writing the report"
     FIX = "Trying a fix"
     CATCH = "Running the script"
+    PRUNE = "Pruning"
+    FINETUNE = "Fine-tuning"
+    ADVISE = "Looking for advice"
 
 
 # --- requests: parent -> worker ---
@@ -83,6 +87,10 @@ class FixRequest(TraceRequest, frozen=True, kw_only=True):
     """The place, as a graph break or a problem names it; an empty file means every place that is found."""
 
 
+class PrunePreviewRequest(TraceRequest, frozen=True, kw_only=True):
+    """Prune a copy as the recipe says and tell what goes and what it does to the outputs; nothing is built."""
+
+
 class CatchRequest(Request, frozen=True, kw_only=True):
     """Run a script of the user's and keep what a module in it is called with."""
 
@@ -114,8 +122,8 @@ class ShutdownRequest(Request, frozen=True, kw_only=True):
 
 
 AnyRequest = (
-    InspectRequest | TraceRequest | RunRequest | FixRequest | CatchRequest | DoctorRequest | CancelRequest
-    | ShutdownRequest
+    InspectRequest | TraceRequest | RunRequest | FixRequest | PrunePreviewRequest | CatchRequest | DoctorRequest
+    | CancelRequest | ShutdownRequest
 )  # fmt: skip
 
 
@@ -322,6 +330,12 @@ class InputsCaught(Event, frozen=True, kw_only=True):
     """What was left out, and why."""
 
 
+class PruningPreviewed(Event, frozen=True, kw_only=True):
+    """Answer to PrunePreviewRequest, which it ends."""
+
+    report: PruningReport
+
+
 class BaselineMeasured(Event, frozen=True, kw_only=True):
     """Eager has been measured (again)."""
 
@@ -363,11 +377,11 @@ class WorkerLost(Event, frozen=True, kw_only=True):
 
 AnyEvent = (
     WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | RungStarted | RungTried | ModelCaptured
-    | FixTried | InputsCaught | BaselineMeasured | TargetFinished | JobFinished | JobFailed | JobCancelled
-    | WorkerLost
+    | FixTried | InputsCaught | PruningPreviewed | BaselineMeasured | TargetFinished | JobFinished | JobFailed
+    | JobCancelled | WorkerLost
 )  # fmt: skip
 
-JOB_ENDS = (FileInspected, EnvironmentFound, InputsCaught, JobFinished, JobFailed, JobCancelled)
+JOB_ENDS = (FileInspected, EnvironmentFound, InputsCaught, PruningPreviewed, JobFinished, JobFailed, JobCancelled)
 """Exactly one of these ends every job of a living worker; WorkerLost ends all jobs of a dead one."""
 
 _encoder = msgspec.msgpack.Encoder()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipe import CaptureControl
-from ace_studio.records.recipe_file import parse_recipe, read_recipe
+from ace_studio.records.recipe import CaptureControl, Recipe
+from ace_studio.records.recipe_file import parse_recipe, read_recipe, recipe_text
 from ace_studio.records.safe_file import write_atomically
 
 
@@ -76,6 +76,47 @@ def name_caught_inputs(path: Path, caught: str) -> None:
             remedy=f'Write caught = "{caught}" below [inputs] by hand, and remove tracing and rows.',
             where=str(path),
         ) from error
+
+
+def with_changes(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    """The recipe with some values set: ``{"plan": {"default": "bf16"}}``. None takes a key out; the rest stays.
+
+    Raises: AceError(RECIPE) with every problem if the outcome is no valid recipe.
+    """
+    return parse_recipe(_changed_text(recipe_text(recipe), changes), name="the changed recipe")
+
+
+def write_changes(path: Path, changes: Mapping[str, Any]) -> None:
+    """Set values in a recipe file as `with_changes` does; what was there before is kept as ``NAME.bak``.
+
+    Raises: AceError(NOT_FOUND or RECIPE) if the file is no recipe, or cannot be written; it then is as it was.
+    """
+    wanted = with_changes(read_recipe(path), changes)
+    try:
+        changed = _changed_text(path.read_bytes().decode("utf-8-sig"), changes)
+        if parse_recipe(changed, name=path.name) != wanted:
+            raise ValueError("the changed text means something else")
+        write_atomically(path, changed.encode(), keep_backup=True)
+    except (OSError, ValueError, TOMLKitError) as error:
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            f"The changes could not be written into {path.name}",
+            why=str(error),
+            remedy=f"Set by hand: {dict(changes)}",
+            where=str(path),
+        ) from error
+
+
+def _changed_text(text: str, changes: Mapping[str, Any]) -> str:
+    document: Any = tomlkit.parse(text)
+    for name, values in changes.items():
+        if name not in document:
+            document[name] = tomlkit.table()
+        for key, value in values.items():
+            document[name].pop(key, None)
+            if value is not None:
+                document[name][key] = value
+    return tomlkit.dumps(document)
 
 
 def _written(control: CaptureControl) -> str:

@@ -143,7 +143,7 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(("prune", "ignore", "*"), str, _ignore_problem, lambda _: "write for example 'module:head' or 'type:Linear'"),
     _range_rule("finetune", "epochs", is_good=lambda count: count >= 1, wanted="at least 1"),
     _range_rule("finetune", "learning_rate", is_good=lambda rate: rate > 0, wanted="above 0"),
-    _range_rule("finetune", "held_out", is_good=lambda part: 0 < part < 1, wanted="above 0 and below 1 (0.2 is a fifth)"),
+    _range_rule("finetune", "held_out", is_good=lambda part: 0 < part < 1, wanted="above 0 and below 1"),
     _range_rule("finetune", "max_seconds", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
     _word_rule(("evaluate", "metric"), "a metric", METRIC_NAMES),
     _Rule(

@@ -67,4 +67,6 @@ def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
     recipe = change(recipe, "inputs", tracing=moved_callable(inputs.tracing), rows=rows, caught=moved(inputs.caught))
     calibration = recipe.calibration
     recipe = change(recipe, "calibration", inputs=moved_callable(calibration.inputs), caught=moved(calibration.caught))
+    finetune = recipe.finetune
+    recipe = change(recipe, "finetune", data=moved_callable(finetune.data), loss=moved_callable(finetune.loss))
     return change(recipe, "evaluate", function=moved_callable(recipe.evaluate.function))

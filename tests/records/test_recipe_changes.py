@@ -1,0 +1,60 @@
+"""Changes of advice applied to recipes: in memory and in a file that a person wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.plan import PlanRule, Precision
+from ace_studio.records.recipe import Goal, ModelChoice, PruneMethod, Recipe
+from ace_studio.records.recipe_edit import with_changes, write_changes
+from ace_studio.records.recipe_file import read_recipe
+
+RECIPE = Recipe(model=ModelChoice(source="net.py"), goal=Goal(max_drop=0.01))
+TEXT = '# mine\nformat = 1\n\n[model]\nsource = "net.py"   # the net\n\n[goal]\nmax_drop = 0.01  # one percent\n'
+RULES = {"plan": {"default": "int8-static", "rules": [{"match": "id:conv2d_3", "precision": "fp32"}]}}
+
+
+def test_values_replace_what_is_there_and_the_rest_stays():
+    changed = with_changes(RECIPE, {**RULES, "prune": {"method": "structured", "amount": 0.3}})
+    assert changed.plan.default is Precision.INT8_STATIC
+    assert changed.plan.rules == (PlanRule(match="id:conv2d_3", precision=Precision.FP32),)
+    assert not changed.plan.from_goal
+    assert (changed.prune.method, changed.prune.amount) == (PruneMethod.STRUCTURED, 0.3)
+    assert (changed.model, changed.goal) == (RECIPE.model, RECIPE.goal)
+
+
+def test_a_second_change_replaces_the_rules_of_the_first():
+    once = with_changes(RECIPE, RULES)
+    other = [{"match": "module:head", "precision": "bf16"}]
+    assert with_changes(once, {"plan": {"rules": other}}).plan.rules == (
+        PlanRule(match="module:head", precision=Precision.BF16),
+    )
+
+
+def test_none_takes_a_key_out():
+    assert with_changes(RECIPE, {"goal": {"max_drop": None, "min_sqnr_db": 30.0}}).goal == Goal(min_sqnr_db=30.0)
+
+
+def test_a_change_that_makes_no_recipe_is_refused():
+    with pytest.raises(AceError) as caught:
+        with_changes(RECIPE, {"prune": {"amount": 2.0}, "plan": {"default": "int3"}})
+    assert {one.code for one in caught.value.problems} == {ErrorCode.RECIPE}
+    assert len(caught.value.problems) == 2
+
+
+def test_a_file_keeps_its_comments_and_a_copy(tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text(TEXT)
+    write_changes(path, RULES)
+    assert read_recipe(path) == with_changes(RECIPE, RULES)
+    assert "# the net" in path.read_text() and "# one percent" in path.read_text()
+    assert (tmp_path / "recipe.toml.bak").read_text() == TEXT
+
+
+def test_a_file_that_cannot_take_the_changes_stays_as_it_is(tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text(TEXT)
+    with pytest.raises(AceError):
+        write_changes(path, {"prune": {"amount": -1.0}})
+    assert path.read_text() == TEXT
