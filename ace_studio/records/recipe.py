@@ -84,15 +84,69 @@ class CaptureChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Take a capture that was made before of the very same model, inputs and options, and keep this one."""
 
 
+class Observer(StrEnum):
+    """How the range of an activation follows from the values that calibration saw."""
+
+    MIN_MAX = "min-max"
+    """From the smallest to the largest."""
+    PERCENTILE = "percentile"
+    """The middle ``percentile`` percent: rare outliers are clipped."""
+    MSE = "mse"
+    """The range with the smallest mean squared error."""
+    ENTROPY = "entropy"
+    """The range that changes the distribution of the values least (Kullback-Leibler)."""
+
+
+class Subset(StrEnum):
+    """Which examples of the calibration data are used if there are more than ``samples``."""
+
+    FIRST = "first"
+    """The first ones; the rest is never read."""
+    SPREAD = "spread"
+    """At even distances over all of them."""
+    RANDOM = "random"
+    """Drawn under a fixed seed, in their order."""
+
+
 class CalibrationChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What to find activation ranges with."""
 
     inputs: str = ""
-    """Callable -> iterable of examples. Empty: the tracing examples serve."""
+    """Callable -> iterable of examples; a file (``.npz .safetensors .pt``) or a folder of images. Empty: the tracing
+    examples serve."""
     caught: str = ""
     """``inputs.json`` that ``ace-studio catch`` wrote, or its folder, instead of a callable."""
     samples: int = 64
     """How many examples to use at most."""
+    subset: Subset = Subset.FIRST
+    observer: Observer = Observer.MIN_MAX
+    percentile: float = 99.99
+    """Of the percentile observer, in (50, 100]."""
+    mean: tuple[float, ...] = ()
+    """Subtracted per channel from images in 0..1; empty: nothing."""
+    std: tuple[float, ...] = ()
+    """What images are divided by per channel after that; empty: nothing."""
+
+
+class ImproveMethod(StrEnum):
+    """A change of the weights that lets a compressed model stay closer to the original."""
+
+    EQUALIZE = "equalize"
+    """Cross-layer equalisation: channels of neighbouring layers are scaled to the same size."""
+    SMOOTHQUANT = "smoothquant"
+    """Outliers of activations behind a norm are moved into the weights."""
+    BIAS_CORRECTION = "bias-correction"
+    """The mean error of each op is taken out of its bias."""
+    GPTQ = "gptq"
+    """Weights are rounded one after the other, and the next ones make up for each error."""
+    AWQ = "awq"
+    """Weights that meet large activations are scaled up before rounding."""
+
+
+class ImproveChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What to try beyond plain quantization; each is kept only if it helps on held-out calibration examples."""
+
+    methods: tuple[ImproveMethod, ...] = ()
 
 
 METRIC_NAMES = ("top-1", "top-5", "f1", "auc", "spearman", "mse", "perplexity")
@@ -274,6 +328,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     inputs: InputsChoice = InputsChoice()
     capture: CaptureChoice = CaptureChoice()
     calibration: CalibrationChoice = CalibrationChoice()
+    improve: ImproveChoice = ImproveChoice()
     evaluate: EvaluateChoice = EvaluateChoice()
     plan: Plan = Plan(from_goal=True)
     goal: Goal = Goal()

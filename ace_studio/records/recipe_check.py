@@ -13,7 +13,17 @@ from typing import Any, cast
 from msgspec import inspect as types
 
 from ace_studio.records.plan import ActivationGrid, Precision, WeightSteps
-from ace_studio.records.recipe import ControlKind, FinetuneMethod, Importance, Objective, PruneMethod, Recipe
+from ace_studio.records.recipe import (
+    ControlKind,
+    FinetuneMethod,
+    Importance,
+    ImproveMethod,
+    Objective,
+    Observer,
+    PruneMethod,
+    Recipe,
+    Subset,
+)
 from ace_studio.records.recipe_fault import Fault, listing_hint, nearest_hint, path_text
 from ace_studio.records.recipe_rules import meaning_faults, value_faults
 from ace_studio.records.tensors import DimChoice
@@ -27,6 +37,9 @@ _ENUM_NOUNS: dict[type, str] = {
     DimChoice: "a choice for a dimension",
     ControlKind: "a way to treat a function",
     Objective: "something to optimize",
+    Observer: "a way to find ranges",
+    Subset: "a way to choose examples",
+    ImproveMethod: "a method of improvement",
     PruneMethod: "a way to prune",
     Importance: "a measure of importance",
     FinetuneMethod: "a way to fine-tune",

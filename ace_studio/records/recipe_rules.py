@@ -100,11 +100,27 @@ def _values_problem(value: str) -> str:
     return f"'{value}' is neither a source of values nor a file"
 
 
+def _source_of_data_rule(table: str, key: str) -> _Rule:
+    """Of a value that names a function, a file of tensors or a folder of images."""
+    return _Rule(
+        (table, key),
+        str,
+        lambda value: (
+            ""
+            if not value or is_data_reference(value) or _FILE_VALUE.fullmatch(value)
+            else f"'{value}' names neither a function nor data"
+        ),
+        lambda _: "write a function's name, a .npz, .safetensors or .pt file, or a folder of images as 'images/'",
+    )
+
+
 def _is_group(size: float) -> bool:
     return size == 0 or (size >= 16 and int(size) & (int(size) - 1) == 0)
 
 
 _GROUPS = "0 (all weights of a channel) or a power of two from 16 on"
+
+
 def _pattern_problem(value: str) -> str:
     kept, _, group = value.partition(":")
     if not (kept.isdecimal() and group.isdecimal()):
@@ -128,12 +144,22 @@ _RULES: tuple[_Rule, ...] = (
     _range_rule("goal", "max_latency_ratio", is_good=lambda ratio: ratio > 0, wanted="above 0 (0.5 is half the time)"),
     _range_rule("measure", "rounds", is_good=lambda rounds: rounds >= 1, wanted="at least 1"),
     _range_rule("measure", "threads", is_good=lambda threads: threads >= 1, wanted='at least 1, or "all"'),
+    _range_rule(
+        "calibration", "percentile", is_good=lambda part: 50 < part <= 100, wanted="above 50 and at most 100 (99.99)"
+    ),
+    _Rule(
+        ("calibration", "std", "*"),
+        (int, float),
+        lambda value: "" if value > 0 else f"is {value}, but images are divided by it",
+        lambda _: "give values above 0",
+    ),
+    _list_rule("improve", "methods", "method"),
     _range_rule("calibration", "samples", is_good=lambda samples: samples >= 1, wanted="at least 1"),
     _range_rule("plan", "group_size", is_good=_is_group, wanted=_GROUPS),
     _range_rule("capture", "time_limit_s", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
     _reference_rule("model", "entry"),
     _reference_rule("inputs", "tracing"),
-    _reference_rule("calibration", "inputs"),
+    _source_of_data_rule("calibration", "inputs"),
     _reference_rule("evaluate", "function"),
     _reference_rule("finetune", "data"),
     _reference_rule("finetune", "loss"),

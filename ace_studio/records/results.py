@@ -318,6 +318,23 @@ class OpSensitivity(msgspec.Struct, frozen=True, kw_only=True):
     sqnr_db: float
 
 
+class Improvement(msgspec.Struct, frozen=True, kw_only=True):
+    """What one method of ``[improve]`` did to the weights, judged on calibration examples that it did not see."""
+
+    method: str
+    precision: str = ""
+    """Default precision of the plan that it was tried for."""
+    before_db: float | None = None
+    """Fidelity of the simulated plan without it; None if the method could not be tried."""
+    after_db: float | None = None
+    kept: bool = False
+    reason: str = ""
+    """Why it was kept, left or not tried."""
+    ops: int = 0
+    """How many ops it changed."""
+    seconds: float = 0.0
+
+
 class ParetoPoint(msgspec.Struct, frozen=True, kw_only=True):
     """One run as a point of the trade-off; ``run`` indexes `Result.runs`."""
 
@@ -381,6 +398,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Index into `runs` of the best one that meets the goal, or of the best found if none does."""
     goal_met: bool | None = None
     """None if no goal was set."""
+    improvements: tuple[Improvement, ...] = ()
+    """What ``[improve]`` tried, in order."""
     sensitivity: tuple[OpSensitivity, ...] = ()
     pareto: tuple[ParetoPoint, ...] = ()
     pruning: PruningReport | None = None
