@@ -66,7 +66,12 @@ class Reporter:
         if warning not in self.warnings:
             self.warnings.append(warning)
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody asked to stop."""
+        return self._is_cancelled()
+
     def check(self) -> None:
         """Raise `Cancelled` if somebody asked to stop."""
-        if self._is_cancelled():
+        if self.is_cancelled:
             raise Cancelled.of(ErrorCode.CANCELLED, "The job was cancelled")

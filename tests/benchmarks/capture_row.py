@@ -26,7 +26,7 @@ from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialM
 from ace_studio.engine.pieces.run_pieces import HostedPiece, PieceRunner
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import compare_examples, tracing_example
-from ace_studio.engine.torch_compat import forget_traces
+from ace_studio.engine.torch_dynamo import forget_traces
 from ace_studio.records.errors import AceError
 from ace_studio.records.messages import Event, Phase, Progress, RungTried
 from ace_studio.records.recipe import Recipe

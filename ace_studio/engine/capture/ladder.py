@@ -207,17 +207,11 @@ class Ladder:
 
     def _wrong(self, rung: Rung, mismatch: Mismatch) -> Problem:
         """The problem with the line to look at: tracing the example that the graph refuses ends there."""
-        where = mismatch.where
+        where = ""
         if mismatch.example is not None:
             other = self._capture(rung, mismatch.example)
             where = other.where if isinstance(other, Problem) else ""
-        return Problem(
-            code=ErrorCode.WRONG_CAPTURE,
-            what=mismatch.what,
-            why=mismatch.why,
-            remedy=mismatch.remedy,
-            where=where,
-        )
+        return mismatch.problem(where=where)
 
     def _capture(self, rung: Rung, example: Example) -> ExportedProgram | Problem:
         """The rung's graph, or why it has none."""

@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.capture.eager import SEED, EagerRun, call_in_turn
 from ace_studio.engine.flow import Example
 from ace_studio.engine.torch_compat import argument_names, is_random
+from ace_studio.records.errors import ErrorCode, Problem
 
 _SIZE = re.compile(r"(\w+(?:\[[^\]]*\])*)\.size\(\)\[(\d+)\]")
 TOLERANCES = {
@@ -37,6 +38,16 @@ class Mismatch:
     where: str = ""
     example: Example | None = None
     """The example that the graph refuses, if there is one."""
+
+    def problem(self, *, where: str = "") -> Problem:
+        """What a report says of it; ``where`` if somebody found a better place to look at."""
+        return Problem(
+            code=ErrorCode.WRONG_CAPTURE,
+            what=self.what,
+            why=self.why,
+            remedy=self.remedy,
+            where=where or self.where,
+        )
 
 
 def difference(expected: Any, actual: Any) -> str:

@@ -20,8 +20,8 @@ from torch import nn
 
 from ace_studio.engine.capture.heartbeat import heartbeat
 from ace_studio.engine.capture.limit import interruptible
-from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.engine.torch_compat import load_tracers
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.torch_dynamo import load_tracers
 from ace_studio.records.messages import RungStarted
 
 
@@ -36,17 +36,9 @@ def watched_rung(rung: str, limit_s: float, *, module: nn.Module, reporter: Repo
     try:
         with (
             heartbeat(rung, module=module, reporter=reporter),
-            interruptible(limit_s, should_stop=lambda: _is_cancelled(reporter)),
+            interruptible(limit_s, should_stop=lambda: reporter.is_cancelled),
         ):
             yield
     finally:
         # What follows runs the model and the graph, and takes as long as they do.
         reporter.tell(RungStarted(job=reporter.job, name=rung, limit_s=None))
-
-
-def _is_cancelled(reporter: Reporter) -> bool:
-    try:
-        reporter.check()
-    except Cancelled:
-        return True
-    return False

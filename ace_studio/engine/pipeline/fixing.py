@@ -268,7 +268,7 @@ class FixBench:
                 case LogLine():
                     self.reporter.emit(event)
 
-        return Reporter(take, job=self.reporter.job, is_cancelled=lambda: _is_cancelled(self.reporter))
+        return Reporter(take, job=self.reporter.job, is_cancelled=lambda: self.reporter.is_cancelled)
 
 
 def _runner(captured: CapturedModel | PartialModel) -> Callable[[Example], Any]:
@@ -288,14 +288,6 @@ def _runner(captured: CapturedModel | PartialModel) -> Callable[[Example], Any]:
             state.restore()
 
     return run
-
-
-def _is_cancelled(reporter: Reporter) -> bool:
-    try:
-        reporter.check()
-    except Cancelled:
-        return True
-    return False
 
 
 def _short_title(candidate: Candidate) -> str:

@@ -18,7 +18,7 @@ from ace_studio.engine.capture import capture_fingerprint, capture_model
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.engine.torch_compat import forget_traces
+from ace_studio.engine.torch_dynamo import forget_traces
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import RungTried
 from ace_studio.records.recipe import CaptureChoice, InputsChoice, Recipe

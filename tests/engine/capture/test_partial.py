@@ -18,7 +18,7 @@ from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
 from ace_studio.engine.pieces.run_pieces import PieceRunner
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.torch_compat import forget_traces
+from ace_studio.engine.torch_dynamo import forget_traces
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import OpKind
 from ace_studio.records.recipe import CaptureChoice, CaptureControl, ControlKind, Recipe

@@ -103,7 +103,7 @@ class PartialJob:
         pieces = recording.in_order([*pieces, *modules])
         pieces, mismatch = self._proven(pieces)
         if mismatch is not None:
-            return _problem(mismatch)
+            return mismatch.problem()
         if not pieces:
             return self._nothing(first)
         return self._told(pieces, first, recording)
@@ -220,7 +220,7 @@ class PartialJob:
 
     def _refuse(self, piece: Piece, mismatch: Mismatch) -> None:
         key = next(key for key, one in self.captured.items() if one is piece)
-        self.captured[key] = _problem(mismatch)
+        self.captured[key] = mismatch.problem()
 
     def _mismatch(self, pieces: Sequence[Piece]) -> Mismatch | None:
         """Why the model with these pieces is not the model; pieces that no call comes to any more are taken out."""
@@ -383,16 +383,6 @@ def _changed_buffers(eager: EagerRun, example: Example) -> list[str]:
         return eager.state.buffer_changes()
     finally:
         eager.state.restore()
-
-
-def _problem(mismatch: Mismatch) -> Problem:
-    return Problem(
-        code=ErrorCode.WRONG_CAPTURE,
-        what=mismatch.what,
-        why=mismatch.why,
-        remedy=mismatch.remedy,
-        where=mismatch.where,
-    )
 
 
 def _dim_finding(one: InputDims, dim: int, size: int, run: Sequence[int]) -> DimFinding:

@@ -18,7 +18,7 @@ from ace_studio.engine.capture.places import find_place
 from ace_studio.engine.flow import Example
 from ace_studio.engine.inspect import user_place
 from ace_studio.engine.pieces.run_pieces import Frame, HostedPiece, PieceRunner
-from ace_studio.engine.torch_compat import HeardBreak, forget_traces, graph_breaks_heard
+from ace_studio.engine.torch_dynamo import HeardBreak, forget_traces, graph_breaks_heard
 from ace_studio.records.errors import AceError
 
 Line = tuple[str, int]
