@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid
-from ace_studio.engine.quantize.calibrate import ValueRange
+from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.op_roles import WeightAxes
 from ace_studio.records.plan import ActivationGrid, Precision, Scheme, WeightSteps
 

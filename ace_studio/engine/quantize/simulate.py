@@ -25,7 +25,6 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
-from ace_studio.engine.quantize.calibrate import ValueRange
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.fake_quantize import (
     cast_round_trip,
@@ -35,6 +34,7 @@ from ace_studio.engine.quantize.fake_quantize import (
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
+from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.op_roles import ADDING_OPS, OpRole, op_role
 from ace_studio.records.plan import Precision, Scheme
 

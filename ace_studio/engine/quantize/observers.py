@@ -1,0 +1,201 @@
+"""Ranges of values from what calibration saw: one implementation for all targets, so that their results agree.
+
+Apart from min-max, the choice is made on a histogram of the values. It is kept in one pass: bins lie symmetrically
+around 0, and when a value does not fit, the bound doubles and bins are merged in pairs, so nothing is estimated anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ace_studio.records.plan import ActivationGrid
+from ace_studio.records.recipe import Observer
+
+BINS_PER_SIDE = 1 << 14
+"""Bins on each side of 0; a step of an 8-bit grid over all that was seen spans 32 of them or more."""
+SAMPLED_VALUES = 1 << 18
+"""At most so many values of one tensor go into the histogram; they are taken at even distances."""
+_LEVELS = 256
+_SMALLEST_SHARE = 0.1
+"""The narrowest range that is tried, as a part of the widest."""
+_TRIED = 46
+"""How many widths are tried between both."""
+
+
+@dataclass(frozen=True)
+class ValueRange:
+    """The range of one value over all examples, in the value's own unit."""
+
+    low: float
+    high: float
+    examples: int
+    """How many examples it was seen in."""
+
+    def joined(self, other: ValueRange) -> ValueRange:
+        """The range that covers both."""
+        return ValueRange(min(self.low, other.low), max(self.high, other.high), self.examples + other.examples)
+
+    @property
+    def symmetric(self) -> ValueRange:
+        """The smallest range around 0 that covers it."""
+        bound = max(abs(self.low), abs(self.high))
+        return ValueRange(-bound, bound, self.examples)
+
+
+@dataclass(frozen=True)
+class RangeChoice:
+    """How ranges follow from values."""
+
+    observer: Observer = Observer.MIN_MAX
+    percentile: float = 99.99
+    """In (50, 100]; of the percentile observer."""
+
+    def __post_init__(self) -> None:
+        if not 50.0 < self.percentile <= 100.0:
+            raise ValueError(f"a percentile of {self.percentile} is not in (50, 100]")
+
+
+class ValueObserver:
+    """Collects one value over all examples and gives its range."""
+
+    def __init__(self, choice: RangeChoice) -> None:
+        self._choice = choice
+        self._low, self._high = math.inf, -math.inf
+        self._examples = 0
+        self._bound = 0.0
+        """The histogram covers [-bound, bound]; a power of two, 0 before anything but zeros was seen."""
+        self._counts = torch.zeros(2 * BINS_PER_SIDE, dtype=torch.float64)
+
+    def update(self, values: Tensor) -> None:
+        """See one tensor (any shape, not empty). Raises: ValueError if a value is not finite."""
+        flat = values.detach().float().flatten()
+        low, high = (float(bound) for bound in flat.aminmax())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError("a value is not finite")
+        self._low, self._high = min(self._low, low), max(self._high, high)
+        self._examples += 1
+        if self._choice.observer is Observer.MIN_MAX:
+            return
+        self._grow(max(abs(low), abs(high)))
+        if self._bound:
+            sampled = flat[:: -(-flat.numel() // SAMPLED_VALUES)].cpu()
+            self._counts += torch.histc(sampled, 2 * BINS_PER_SIDE, -self._bound, self._bound).double()
+
+    def range(self, grid: ActivationGrid = ActivationGrid.AFFINE) -> ValueRange:
+        """The range for 8 bits on this kind of grid; within what was seen, or for a symmetric grid around 0.
+
+        Raises: ValueError if nothing was seen.
+        """
+        if not self._examples:
+            raise ValueError("nothing was observed")
+        seen = ValueRange(self._low, self._high, self._examples)
+        seen = seen.symmetric if grid is ActivationGrid.SYMMETRIC else seen
+        if self._choice.observer is Observer.MIN_MAX or not self._bound:
+            return seen
+        if self._choice.observer is Observer.PERCENTILE:
+            return self._percentile_range(seen)
+        loss = _LOSSES[self._choice.observer]
+        return self._best_range(seen, loss)
+
+    def _grow(self, needed: float) -> None:
+        """Double the bound until it holds ``needed``, and merge bins accordingly."""
+        if needed == 0.0 or needed <= self._bound:
+            return
+        wanted = 2.0 ** math.ceil(math.log2(needed)) if needed > 2.0**-120 else 2.0**-120
+        if self._bound == 0.0:
+            self._bound = wanted
+        while self._bound < wanted:
+            merged = self._counts.reshape(-1, 2).sum(1)
+            self._counts = torch.zeros_like(self._counts)
+            self._counts[BINS_PER_SIDE // 2 : BINS_PER_SIDE // 2 + BINS_PER_SIDE] = merged
+            self._bound *= 2.0
+
+    def _centres(self) -> Tensor:
+        width = self._bound / BINS_PER_SIDE
+        return (torch.arange(2 * BINS_PER_SIDE, dtype=torch.float64) + 0.5) * width - self._bound
+
+    def _percentile_range(self, seen: ValueRange) -> ValueRange:
+        """Cut the same share off both ends; of a symmetric grid, off the absolute values."""
+        tail = (100.0 - self._choice.percentile) / 100.0
+        centres, half = self._centres(), self._bound / BINS_PER_SIDE / 2
+        if seen.low == -seen.high:
+            sides = self._counts[BINS_PER_SIDE:] + self._counts[:BINS_PER_SIDE].flip(0)
+            bound = _quantile(sides, centres[BINS_PER_SIDE:] + half, 1.0 - tail)
+            bound = min(bound, seen.high)
+            return ValueRange(-bound, bound, seen.examples)
+        high = _quantile(self._counts, centres + half, 1.0 - tail / 2)
+        low = -_quantile(self._counts.flip(0), -(centres.flip(0) - half), 1.0 - tail / 2)
+        low, high = max(low, seen.low), min(high, seen.high)
+        return ValueRange(min(low, high), high, seen.examples)
+
+    def _best_range(self, seen: ValueRange, loss: Callable[[Tensor, Tensor, float, float], float]) -> ValueRange:
+        """Shrink both ends together, then each end alone, to where the loss is smallest."""
+        used = self._counts > 0
+        counts, centres = self._counts[used], self._centres()[used]
+        shares = [1.0 - index * (1.0 - _SMALLEST_SHARE) / (_TRIED - 1) for index in range(_TRIED)]
+
+        def cost(share_low: float, share_high: float) -> float:
+            low, high = min(seen.low * share_low, 0.0), max(seen.high * share_high, 0.0)
+            return loss(counts, centres, low, high)
+
+        both = min(shares, key=lambda share: cost(share, share))
+        low_share = high_share = both
+        if seen.low != -seen.high and seen.low < 0.0 < seen.high:
+            low_share = min(shares, key=lambda share: cost(share, high_share))
+            high_share = min(shares, key=lambda share: cost(low_share, share))
+        return ValueRange(seen.low * low_share, seen.high * high_share, seen.examples)
+
+
+def _quantile(counts: Tensor, upper_edges: Tensor, share: float) -> float:
+    """The edge below which at least ``share`` of all counts lie."""
+    below = counts.cumsum(0)
+    index = int(torch.searchsorted(below, below[-1] * share))
+    return float(upper_edges[min(index, len(upper_edges) - 1)])
+
+
+def squared_error(counts: Tensor, centres: Tensor, low: float, high: float) -> float:
+    """Sum of squared errors of an affine 8-bit grid over [low, high], clipping included.
+
+    Shapes: counts, centres [bins]. Source: Nagel et al. 2021, arXiv:2106.08295, section 3.1.
+    """
+    step = (high - low) / (_LEVELS - 1)
+    if step <= 0.0:
+        return math.inf
+    zero = round(-low / step)
+    rounded = ((centres / step).round() + zero).clamp(0, _LEVELS - 1).sub(zero).mul(step)
+    return float((counts * (centres - rounded).square()).sum())
+
+
+def divergence(counts: Tensor, centres: Tensor, low: float, high: float) -> float:
+    """Kullback-Leibler divergence of the values, clipped to [low, high], from what an 8-bit grid leaves of them.
+
+    What is clipped is counted at the ends in the reference and not at all in the grid's, so clipping costs; inside a
+    level the grid's mass is spread evenly over the bins that are not empty.
+    Shapes: counts, centres [bins]. Source: Migacz 2017, 8-bit inference with TensorRT, GTC 2017.
+    """
+    step = (high - low) / (_LEVELS - 1)
+    inside = (centres >= low - step / 2) & (centres <= high + step / 2)
+    if step <= 0.0 or not bool(inside.any()):
+        return math.inf
+    reference = counts[inside].clone()
+    kept = counts[inside]
+    ordered = centres[inside]
+    reference[0] += counts[centres < ordered[0]].sum()
+    reference[-1] += counts[centres > ordered[-1]].sum()
+    level = ((ordered - low) / step).round().clamp(0, _LEVELS - 1).long()
+    mass = torch.zeros(_LEVELS, dtype=torch.float64).index_add_(0, level, kept)
+    bins = torch.zeros(_LEVELS, dtype=torch.float64).index_add_(0, level, torch.ones_like(kept))
+    spread = mass[level] / bins[level]
+    first, second = reference / reference.sum(), spread / spread.sum()
+    return float((first * (first / second).log()).sum())
+
+
+_LOSSES: dict[Observer, Callable[[Tensor, Tensor, float, float], float]] = {
+    Observer.MSE: squared_error,
+    Observer.ENTROPY: divergence,
+}
