@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.plan import Plan, resolve_plan
+from ace_studio.records.plan import Plan
 from ace_studio.records.results import OpReport, TargetRun
 from ace_studio.session.document import Document
+from ace_studio.session.plan_rules import PlanIndex
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ def _facts(graph: _Same, plan: _Same, run: _Same) -> OpFacts:
     table, choices, target = graph.record, plan.record, run.record
     if not isinstance(table, GraphTable) or not isinstance(choices, Plan):
         return _NOTHING
-    resolved = resolve_plan(choices, table)
+    resolved = plan_index(table).resolve(choices)
     reports = {report.id: report for report in target.ops} if isinstance(target, TargetRun) else {}
     planned = {op.op_id: str(op.precision) for op in resolved}
     planned_by = {op.op_id: op.reason for op in resolved}
@@ -87,3 +88,16 @@ def _rows(graph: _Same) -> dict[str, int]:
 def row_of_ops(graph: GraphTable) -> Mapping[str, int]:
     """Op id -> row."""
     return _rows(_Same(graph))
+
+
+@lru_cache(maxsize=2)
+def _plan_index(graph: _Same) -> PlanIndex:
+    table = graph.record
+    if not isinstance(table, GraphTable):
+        raise TypeError(type(table).__name__)
+    return PlanIndex(table)
+
+
+def plan_index(graph: GraphTable) -> PlanIndex:
+    """The ops by what rules select them by; made once per graph."""
+    return _plan_index(_Same(graph))

@@ -57,6 +57,10 @@ QProgressBar::chunk {{ background: {accent}; border-radius: 3px; }}
 QLabel[role="dim"] {{ color: {text_dim}; }}
 QLabel[role="title"] {{ font-size: 15pt; font-weight: 600; }}
 QLabel[role="heading"] {{ font-weight: 600; color: {text}; padding-top: 4px; }}
+QToolButton[role="fold"] {{ border: 1px solid transparent; border-radius: 4px; padding: 2px 4px; font-weight: 600; }}
+QToolButton[role="fold"]:hover {{ background: {raised}; }}
+QToolButton[role="fold"]:focus {{ border-color: {accent}; }}
+QToolButton[role="fold"]:checked {{ background: transparent; }}
 QLabel[role="good"] {{ color: {good}; }}
 QLabel[role="warn"] {{ color: {warn}; }}
 QLabel[role="bad"] {{ color: {bad}; }}
@@ -93,6 +97,10 @@ QTreeView::indicator {{ width: 14px; height: 14px; border: 1px solid {text_dim};
 QTreeView::indicator:hover {{ border-color: {accent}; }}
 QTreeView::indicator:checked {{ background: {accent}; border-color: {accent};
   image: url("{icons}/check-{tone}.svg"); }}
+QTreeView::indicator:indeterminate {{ border-color: {accent}; background: {surface};
+  image: url("{icons}/dash-{tone}.svg"); }}
+QTreeView::indicator:disabled {{ border-color: {border}; }}
+QTreeView::indicator:checked:disabled {{ background: {border}; }}
 QCheckBox::indicator {{ width: 14px; height: 14px; border: 1px solid {text_dim}; border-radius: 4px;
   background: {surface}; }}
 QCheckBox::indicator:hover, QCheckBox:focus::indicator {{ border-color: {accent}; }}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.plan import Precision, rule_problem
 from ace_studio.records.recipe import CaptureChoice, CaptureControl, Goal, MeasureChoice
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session import choices
@@ -47,16 +47,6 @@ class ChoiceVerbs(Verbs):
         """The rungs to try, their time limit, and the controls."""
         self._choose("capture options", replace(self.document.recipe, capture=capture), subject="capture")
 
-    def set_default_precision(self, precision: Precision) -> None:
-        """The precision of every op that no rule names."""
-        changed = choices.with_default_precision(self.document.recipe, precision)
-        self._choose(f"default precision {precision}", changed)
-
-    def set_plan_from_goal(self, from_goal: bool) -> None:
-        """Whether the goal chooses the precisions."""
-        label = "precisions from the goal" if from_goal else "precisions by hand"
-        self._choose(label, choices.change(self.document.recipe, "plan", from_goal=from_goal))
-
     def set_rungs(self, names: Sequence[str]) -> None:
         """The rungs of the capture ladder to try, in order."""
         rungs = tuple(dict.fromkeys(names))
@@ -82,26 +72,6 @@ class ChoiceVerbs(Verbs):
             changed = choices.change(self.document.recipe, "capture", controls=kept)
             self._choose(f"no {controls[index].treat_as} for {controls[index].function}", changed)
 
-    def set_rule(self, match: str, precision: Precision) -> None:
-        """A rule such as ``module:layer1.*``; it goes to the end, where it wins."""
-        fault = rule_problem(match)
-        if fault:
-            self._report(Problem(code=ErrorCode.RECIPE, what=fault, remedy="Write for example module:layer1.*"))
-            return
-        changed = choices.with_rules(self.document.recipe, (match,), precision)
-        self._choose(f"{precision} for {match}", changed, subject=f"rule {match}")
-
-    def remove_rule(self, match: str) -> None:
-        """Remove the rules with these very words."""
-        self._choose(f"remove {match}", choices.with_rules(self.document.recipe, (match,), None))
-
-    def set_precision_of_ops(self, op_ids: Sequence[str], precision: Precision | None) -> None:
-        """The precision of these very ops; None removes their own rules again."""
-        matches = choices.op_matches(op_ids)
-        count = "1 op" if len(matches) == 1 else f"{len(matches)} ops"
-        label = f"{precision} for {count}" if precision else f"no own precision for {count}"
-        self._choose(label, choices.with_rules(self.document.recipe, matches, precision))
-
     def set_targets(self, names: Sequence[str]) -> None:
         """The targets to lower to; none means ``auto``."""
         names = tuple(dict.fromkeys(names)) or ("auto",)
@@ -125,3 +95,14 @@ class ChoiceVerbs(Verbs):
         pairs = (("function", function), ("higher_is_better", higher_is_better))
         values = {key: value for key, value in pairs if value is not None}
         self._choose("evaluation", choices.change(self.document.recipe, "evaluate", **values), subject="evaluate")
+
+    def set_choice(self, table: str, label: str = "", **values: Any) -> None:
+        """Keys of one table of the recipe, for forms that are made of rows.
+
+        Args:
+            table: ``plan``, ``calibration``, ``prune``, ...
+            label: What the menu says that undo takes back; the table's name by default.
+            values: Key -> value.
+        """
+        subject = f"{table} {' '.join(values)}"
+        self._choose(label or table, choices.change(self.document.recipe, table, **values), subject=subject)

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ace_studio.records.messages import EntryPoint, FileReport
-from ace_studio.records.plan import Plan, PlanRule, Precision
+from ace_studio.records.plan import PlanRule, Precision
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.tensors import DimChoice
 
@@ -46,8 +46,7 @@ def with_rules(recipe: Recipe, matches: Collection[str], precision: Precision | 
     rules = tuple(rule for rule in recipe.plan.rules if rule.match not in matches)
     if precision is not None:
         rules += tuple(PlanRule(match=match, precision=precision) for match in matches)
-    plan = Plan(default=recipe.plan.default, rules=rules, from_goal=recipe.plan.from_goal and precision is None)
-    return replace(recipe, plan=plan)
+    return change(recipe, "plan", rules=rules, from_goal=recipe.plan.from_goal and precision is None)
 
 
 def op_matches(op_ids: Sequence[str]) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ from ace_studio.session.history import History
 from ace_studio.session.history_verbs import HistoryVerbs
 from ace_studio.session.job_queue import EngineLink, JobQueue, start_problem, with_options
 from ace_studio.session.looking_verbs import LookingVerbs
+from ace_studio.session.plan_verbs import PlanVerbs
 from ace_studio.session.recipe_paths import rebase_recipe
 from ace_studio.session.settings import Settings, Value
 from ace_studio.session.trust import TrustStore, files_to_trust
@@ -64,7 +65,7 @@ __all__ = ["EngineLink", "Listener", "Session"]
 Listener = Callable[[Document, frozenset[Part]], None]
 
 
-class Session(FileVerbs, ChoiceVerbs, LookingVerbs, FixVerbs, CatchVerbs, HistoryVerbs):
+class Session(FileVerbs, ChoiceVerbs, PlanVerbs, LookingVerbs, FixVerbs, CatchVerbs, HistoryVerbs):
     """The user's work: choices with undo, findings, and the conversation with the engine.
 
     Every verb ends by telling the listeners the new document and the parts of it that changed. What goes wrong

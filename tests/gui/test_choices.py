@@ -37,24 +37,6 @@ def test_the_default_precision_is_chosen_and_ends_planning_from_the_goal(desk, p
     assert desk.document.recipe.plan.from_goal
 
 
-def test_rules_are_added_by_enter_and_removed_by_their_button(desk, plan):
-    plan.precision.match.setText("module:features.*")
-    desk.bot.keyClick(plan.precision.match, Qt.Key.Key_Return)
-    desk.settle()
-    assert [rule.match for rule in desk.document.recipe.plan.rules] == ["module:features.*"]
-    desk.bot.mouseClick(plan.precision.rules.cellWidget(0, 2), Qt.MouseButton.LeftButton)
-    desk.settle()
-    assert desk.document.recipe.plan.rules == ()
-
-
-def test_a_rule_that_makes_no_sense_is_a_problem_and_not_a_rule(desk, plan):
-    plan.precision.match.setText("layer1")
-    desk.bot.mouseClick(plan.precision.add_button, Qt.MouseButton.LeftButton)
-    desk.settle()
-    assert desk.document.recipe.plan.rules == ()
-    assert desk.window.bars.problem.isVisible()
-
-
 def test_a_goal_is_shown_in_percent_and_kept_as_a_fraction(desk, plan):
     number = plan.goal.numbers["max_drop"]
     assert number.value() == pytest.approx(1.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.graph_view.breadcrumbs import Breadcrumbs
 from ace_studio.gui.graph_view.canvas import GraphCanvas
@@ -39,6 +39,8 @@ class GraphView(QWidget):
     """Op ids, after the user selected something."""
     op_activated = Signal(str)
     """Op id, after Enter or a double-click on an op."""
+    menu_opening = Signal(object, tuple)
+    """The context menu before it is shown, and the ops that it is about: others may add to it."""
 
     def __init__(self, parent: QWidget | None = None, *, colours: GraphColours = DARK) -> None:
         """Start without a graph."""
@@ -357,8 +359,27 @@ class GraphView(QWidget):
 
     def _open_menu(self, place: QPoint) -> None:
         if self.picture is not None:
-            menu = fill_menu(self, self.picture.node_at(*self.canvas.camera.to_scene(place.x(), place.y())))
-            menu.popup(self.canvas.mapToGlobal(place))
+            self.menu_at(place).popup(self.canvas.mapToGlobal(place))
+
+    def menu_at(self, place: QPoint) -> QMenu:
+        """The context menu for what is at a place of the canvas. It deletes itself when closed."""
+        picture = self.picture
+        node = picture.node_at(*self.canvas.camera.to_scene(place.x(), place.y())) if picture is not None else -1
+        menu = fill_menu(self, node)
+        self.menu_opening.emit(menu, self._ops_of_menu(node))
+        return menu
+
+    def _ops_of_menu(self, node: int) -> tuple[str, ...]:
+        """The selected ops if the node is one of them or no node is meant, else those of the node."""
+        picture = self.picture
+        if picture is None:
+            return ()
+        if node < 0 or node == picture.tree.root:
+            return self.selected_ops
+        rows = picture.rows_inside(node)
+        if picture.selected[rows].all():
+            return self.selected_ops
+        return tuple(picture.table.op_id[row] for row in rows)
 
     def export(self, path: Path) -> None:
         """Save what is open now as .svg, .pdf or .png.

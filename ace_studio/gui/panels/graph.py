@@ -16,6 +16,8 @@ from ace_studio.gui.graph_view import Colouring, GraphView
 from ace_studio.gui.graph_view.anchored import Anchored
 from ace_studio.gui.op_facts import OpFacts, op_facts, row_of_ops
 from ace_studio.gui.panel import Panel
+from ace_studio.gui.plan_form.offers import grey_out, precision_offers
+from ace_studio.gui.precision_menu import add_precision_menus
 from ace_studio.gui.starting import why_not
 from ace_studio.gui.theme import Colours, Theme
 from ace_studio.gui.widgets import GAP, ElidedLabel, EmptyState, button, column, fill_combo, label, row
@@ -126,6 +128,7 @@ class GraphPanel(Panel):
         self.view = GraphView(colours=graph_colours(theme.colours))
         self.view.selection_changed.connect(session.select)
         self.view.op_activated.connect(self._show_source)
+        self.view.menu_opening.connect(lambda menu, op_ids: add_precision_menus(menu, session, op_ids))
         self.colour_by = QComboBox()
         self.colour_by.setAccessibleName("Colour by")
         for choice in COLOURINGS:
@@ -260,6 +263,7 @@ class GraphPanel(Panel):
         chosen = own.pop() if len(own) == 1 else _MIXED
         options = [("as the plan says", _FROM_PLAN), *((str(each), str(each)) for each in Precision)]
         fill_combo(self.precision, options, chosen)
+        grey_out(self.precision, precision_offers(document))
 
     def _choose_precision(self) -> None:
         value = self.precision.currentData()

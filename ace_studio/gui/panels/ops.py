@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt, QTimer
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QStackedWidget, QTableView, QWidget
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, Qt, QTimer
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QMenu, QStackedWidget, QTableView, QWidget
 
 from ace_studio.gui.formatting import NOTHING, bytes_text, count_text, decibel_text, ms_text, plural, shape_text
 from ace_studio.gui.op_facts import OpFacts, op_facts, row_of_ops
 from ace_studio.gui.panel import Panel
+from ace_studio.gui.precision_menu import add_precision_menus
 from ace_studio.gui.table_model import Column, ColumnsModel
 from ace_studio.gui.theme import Colours, Theme
 from ace_studio.gui.widgets import GAP, EmptyState, column, label, row
@@ -112,6 +113,8 @@ class OpsPanel(Panel):
         header.setSortIndicatorClearable(True)
         header.setHighlightSections(False)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
+        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.table.customContextMenuRequested.connect(self._open_menu)
         tools = row(self.filter, self._count)
         tools.setContentsMargins(GAP, GAP, GAP, GAP)
         tools.setStretch(0, 1)
@@ -164,6 +167,18 @@ class OpsPanel(Panel):
         if graph is not None and graph is self._shown[0]:
             rows = sorted(self.model.source_row(index.row()) for index in self.table.selectionModel().selectedRows())
             self.session.select([graph.op_id[each] for each in rows])
+
+    def _open_menu(self, place: QPoint) -> None:
+        menu = self.menu()
+        if not menu.isEmpty():
+            menu.popup(self.table.viewport().mapToGlobal(place))
+
+    def menu(self) -> QMenu:
+        """The context menu for the selected ops. It deletes itself when closed."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        add_precision_menus(menu, self.session, self.session.document.selection.op_ids)
+        return menu
 
     def _show_selection(self, document: Document) -> None:
         if document.graph is None:

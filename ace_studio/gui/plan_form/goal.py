@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QGridLayout, QLabel, QWidget
 
 from ace_studio.gui.widgets import fill_combo, inset, quiet
-from ace_studio.records.recipe import Objective
+from ace_studio.records.recipe import Goal, Objective
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
@@ -38,6 +38,16 @@ BOUNDS: tuple[BoundRow, ...] = (
     BoundRow(field="max_latency_ratio", text="Latency at most", suffix=" × eager", start=0.5, low=0.001, high=10.0,
              decimals=3, tip="As a fraction of the latency of eager fp32"),
 )  # fmt: skip
+
+
+def goal_words(goal: Goal) -> str:
+    """The bounds and what is optimised, in a few words."""
+    parts = []
+    for bound in BOUNDS:
+        value = getattr(goal, bound.field)
+        if value is not None:
+            parts.append(f"{bound.text.lower()} {value * bound.scale:g}{bound.suffix}")
+    return ", ".join((*parts, f"best {goal.optimize}"))
 
 
 class GoalForm(QWidget):

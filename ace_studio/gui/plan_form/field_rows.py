@@ -1,0 +1,196 @@
+"""What can be chosen in the smaller tables of the recipe, one row per key. The forms are made from these rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ace_studio.records.plan import Plan, Precision
+from ace_studio.session.document import Document
+
+
+class FieldKind(StrEnum):
+    """How a key is chosen."""
+
+    CHOICE = "choice"
+    """One of a few words."""
+    NUMBER = "number"
+    COUNT = "count"
+    """A whole number."""
+    FLAG = "flag"
+    WORDS = "words"
+    """Several texts, separated by commas."""
+    TEXT = "text"
+    TICKS = "ticks"
+    """Some of a few words, in their order."""
+    CALLABLE = "callable"
+    """A function of the model's file, or a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldRow:
+    """One key of one table of the recipe."""
+
+    table: str
+    key: str
+    text: str
+    kind: FieldKind
+    options: tuple[tuple[str, str], ...] = ()
+    """Value and what it means, for choices and ticks."""
+    low: float = 0.0
+    high: float = 1e6
+    decimals: int = 3
+    suffix: str = ""
+    unset: str = ""
+    """Words for the lowest number if it stands for None, and for an empty text."""
+    tip: str = ""
+    why_grey: Callable[[Document], str] = lambda _: ""
+    """Why it cannot be chosen now; empty if it can."""
+
+    @property
+    def name(self) -> str:
+        """``table.key``."""
+        return f"{self.table}.{self.key}"
+
+
+def _uses(plan: Plan, wanted: frozenset[Precision]) -> bool:
+    return plan.from_goal or bool(wanted & {plan.default, *(rule.precision for rule in plan.rules)})
+
+
+_NOTHING = ("", "none")
+_INT8 = frozenset({Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT})
+_GROUPED = frozenset({Precision.INT4_WEIGHT, Precision.INT8_WEIGHT})
+_STATIC = frozenset({Precision.INT8_STATIC})
+
+
+def _only_for(wanted: frozenset[Precision], words: str) -> Callable[[Document], str]:
+    return lambda document: "" if _uses(document.recipe.plan, wanted) else f"Only for {words}: nothing in the plan is"
+
+
+def _only_percentile(document: Document) -> str:
+    observer = str(getattr(document.recipe.calibration, "observer", ""))
+    return _only_for(_STATIC, "int8-static")(document) or (
+        "" if observer == "percentile" else "Only for the observer percentile"
+    )
+
+
+def _no_pruning(document: Document) -> str:
+    method = getattr(getattr(document.recipe, "prune", None), "method", "")
+    return "" if str(method) not in _NOTHING else "Choose a method first"
+
+
+def _only_pattern(document: Document) -> str:
+    method = getattr(getattr(document.recipe, "prune", None), "method", "")
+    return "" if method == "n:m" else "Only for n:m"
+
+
+def _no_amount(document: Document) -> str:
+    method = getattr(getattr(document.recipe, "prune", None), "method", "")
+    return _no_pruning(document) or ("n:m: the pattern says how much goes" if method == "n:m" else "")
+
+
+def _no_tuning(document: Document) -> str:
+    method = getattr(getattr(document.recipe, "finetune", None), "method", "")
+    return "" if str(method) not in _NOTHING else "Choose a method first"
+
+
+def _only_structured(document: Document) -> str:
+    method = getattr(getattr(document.recipe, "prune", None), "method", "")
+    return _no_pruning(document) or ("" if method == "structured" else "Only for structured")
+
+
+def _no_metric(document: Document) -> str:
+    return _has_function(document) or ("" if document.recipe.evaluate.metric else "Choose a metric first")
+
+
+def _has_function(document: Document) -> str:
+    return "Your own function measures accuracy: see Model" if document.recipe.evaluate.function else ""
+
+
+_KIND = FieldKind
+SCHEME_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="plan", key="weights", text="Weights", kind=_KIND.CHOICE, why_grey=_only_for(_INT8, "8-bit ops"),
+             options=(("per-channel", "a scale per output channel"), ("per-tensor", "one scale for all: coarser")),
+             tip="Per tensor ruins some models that per channel keeps"),
+    FieldRow(table="plan", key="activations", text="Activations", kind=_KIND.CHOICE,
+             why_grey=_only_for(_INT8, "8-bit ops"),
+             options=(("affine", "a zero point: fits one-sided ranges"), ("symmetric", "no zero point"))),
+    FieldRow(table="plan", key="group_size", text="Group size", kind=_KIND.CHOICE,
+             why_grey=_only_for(_GROUPED, "weight-only ops"), tip="Weights that share one scale, in weight-only ops",
+             options=(("0", "all weights of a channel"), *((str(2**n), "weights") for n in range(4, 9)))),
+)  # fmt: skip
+CALIBRATION_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="calibration", key="observer", text="Ranges by", kind=_KIND.CHOICE,
+             why_grey=_only_for(_STATIC, "int8-static"),
+             options=(("min-max", "the extremes that were seen"), ("percentile", "without rare extremes"),
+                      ("mse", "least squared error"), ("entropy", "least change of the distribution"))),
+    FieldRow(table="calibration", key="percentile", text="Percentile", kind=_KIND.NUMBER, low=50.0, high=100.0,
+             decimals=3, suffix=" %", why_grey=_only_percentile),
+    FieldRow(table="calibration", key="subset", text="Samples", kind=_KIND.CHOICE,
+             options=(("first", "the first ones"), ("spread", "spread over all"), ("random", "at random, by a seed"))),
+)  # fmt: skip
+IMPROVE_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="improve", key="methods", text="Methods", kind=_KIND.TICKS,
+             options=(("equalize", "even out the ranges of neighbouring layers"),
+                      ("smoothquant", "move outliers from activations into weights"),
+                      ("bias-correction", "take the mean error out of each output"),
+                      ("gptq", "round weights one by one, the rest makes up for it"),
+                      ("awq", "scale the weights that matter before rounding")),
+             tip="Each is kept only if it helps; the results say how much it did"),
+)  # fmt: skip
+SENSITIVITY_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="sensitivity", key="scan", text="Scan in a run", kind=_KIND.CHOICE,
+             options=(("auto", "if the goal needs it"), ("on", "always"), ("off", "never"))),
+    FieldRow(table="sensitivity", key="probes", text="Probes", kind=_KIND.COUNT, low=1, high=64,
+             tip="Random directions of the outputs; more are surer and slower"),
+    FieldRow(table="sensitivity", key="samples", text="Samples", kind=_KIND.COUNT, low=1, high=1024),
+)  # fmt: skip
+PRUNE_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="prune", key="method", text="Remove", kind=_KIND.CHOICE,
+             options=(("none", "nothing goes"), ("unstructured", "single weights, the smallest first"),
+                      ("n:m", "so many of every few weights"), ("structured", "whole channels: smaller layers"))),
+    FieldRow(table="prune", key="amount", text="Amount", kind=_KIND.NUMBER, low=0.0, high=0.99, decimals=2,
+             why_grey=_no_amount, tip="As a fraction of the weights, or of the channels"),
+    FieldRow(table="prune", key="pattern", text="Pattern", kind=_KIND.CHOICE, why_grey=_only_pattern,
+             options=(("2:4", "two of every four stay"), ("1:4", "one of every four stays"), ("4:8", "four of eight"))),
+    FieldRow(table="prune", key="importance", text="Least first by", kind=_KIND.CHOICE, why_grey=_no_pruning,
+             options=(("magnitude", "size"), ("taylor", "size times gradient"))),
+    FieldRow(table="prune", key="round_to", text="Multiples of", kind=_KIND.COUNT, low=1, high=256,
+             why_grey=_only_structured, tip="Channels that are left are a multiple of this"),
+    FieldRow(table="prune", key="ignore", text="Never touch", kind=_KIND.WORDS, unset="module:classifier, …",
+             why_grey=_no_pruning, tip="Matches as in the rules of the plan"),
+)  # fmt: skip
+FINETUNE_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="finetune", key="method", text="Train", kind=_KIND.CHOICE,
+             options=(("none", "not at all"), ("distill", "towards the outputs of the original"),
+                      ("qat", "with rounding in the loop"), ("train", "towards the labels of your data"))),
+    FieldRow(table="finetune", key="data", text="Data", kind=_KIND.CALLABLE, why_grey=_no_tuning,
+             unset="the calibration inputs"),
+    FieldRow(table="finetune", key="loss", text="Loss", kind=_KIND.CALLABLE, why_grey=_no_tuning, unset="by method"),
+    FieldRow(table="finetune", key="epochs", text="Epochs", kind=_KIND.COUNT, low=1, high=10_000, why_grey=_no_tuning),
+    FieldRow(table="finetune", key="learning_rate", text="Learning rate", kind=_KIND.NUMBER, low=0.0, high=10.0,
+             decimals=7, why_grey=_no_tuning),
+    FieldRow(table="finetune", key="held_out", text="Held out", kind=_KIND.NUMBER, low=0.01, high=0.9, decimals=2,
+             why_grey=_no_tuning, tip="Fraction of the batches that is not trained on but judged by"),
+    FieldRow(table="finetune", key="max_seconds", text="Time limit", kind=_KIND.NUMBER, low=1.0, high=1e6, decimals=0,
+             suffix=" s", why_grey=_no_tuning),
+    FieldRow(table="finetune", key="seed", text="Seed", kind=_KIND.COUNT, low=0, high=2**31 - 1, why_grey=_no_tuning),
+)  # fmt: skip
+EVALUATE_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="evaluate", key="metric", text="Metric", kind=_KIND.CHOICE, why_grey=_has_function,
+             options=(("", "fidelity to the original only"), ("top-1", "accuracy of the best class"),
+                      ("top-5", "right among the best five"),
+                      ("f1", "macro F1"), ("auc", "area under the ROC curve"), ("spearman", "rank correlation"),
+                      ("mse", "mean squared error"), ("perplexity", "of language models"))),
+    FieldRow(table="evaluate", key="data", text="Labelled data", kind=_KIND.CALLABLE, why_grey=_no_metric,
+             unset="none"),
+    FieldRow(table="evaluate", key="output", text="Output", kind=_KIND.TEXT, why_grey=_no_metric,
+             unset="the first tensor", tip="Which output is judged, as a path such as 0 or logits"),
+)  # fmt: skip
+
+FIELD_ROWS = (
+    *SCHEME_FIELDS, *CALIBRATION_FIELDS, *IMPROVE_FIELDS, *SENSITIVITY_FIELDS, *PRUNE_FIELDS, *FINETUNE_FIELDS,
+    *EVALUATE_FIELDS,
+)  # fmt: skip
+"""All of them."""

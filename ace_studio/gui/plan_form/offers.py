@@ -1,0 +1,70 @@
+"""Which precisions the chosen targets can do, and in words why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from PySide6.QtGui import QStandardItemModel
+from PySide6.QtWidgets import QComboBox
+
+from ace_studio.records.messages import TargetReport
+from ace_studio.records.plan import Precision
+from ace_studio.session.document import Document
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """One precision as the chosen targets see it."""
+
+    is_possible: bool = True
+    """Whether at least one of them can do it."""
+    words: str = ""
+    """Which of them cannot, and why; a line each."""
+
+
+def chosen_reports(document: Document) -> list[TargetReport]:
+    """Reports of the targets that the recipe chooses and that are here; nothing before the engine has said it."""
+    environment, names = document.environment, document.recipe.targets.names
+    if environment is None:
+        return []
+    return [one for one in environment.targets if one.available and (AUTO in names or one.name in names)]
+
+
+def precision_offers(document: Document) -> dict[str, Offer]:
+    """Precision -> whether it is possible."""
+    reports = chosen_reports(document)
+    return {str(each): _offer(reports, str(each)) for each in Precision}
+
+
+def _offer(reports: Iterable[TargetReport], precision: str) -> Offer:
+    known = list(reports)
+    refused = [one for one in known if one.precisions.get(precision)]
+    words = "\n".join(f"{one.name}: {one.precisions[precision]}" for one in refused)
+    return Offer(is_possible=not known or len(refused) < len(known), words=words)
+
+
+def grey_out(combo: QComboBox, offers: Mapping[str, Offer]) -> None:
+    """Grey the rows of a combo box that are not possible; the tip of each says why.
+
+    What is chosen already stays as it is written, so that a recipe made elsewhere reads as it is.
+    """
+    model = combo.model()
+    if not isinstance(model, QStandardItemModel):
+        return
+    for at in range(combo.count()):
+        offer = offers.get(str(combo.itemData(at)), Offer())
+        item = model.item(at)
+        item.setEnabled(offer.is_possible)
+        item.setToolTip(offer.words)
+
+
+def warning_for(offers: Mapping[str, Offer], precision: str) -> str:
+    """What to say below a choice that not every target can do; empty if all can."""
+    offer = offers.get(precision, Offer())
+    if not offer.words:
+        return ""
+    head = "" if offer.is_possible else "None of the chosen targets can do this.\n"
+    return head + offer.words
