@@ -75,7 +75,7 @@ _TYPOS = (
 
 
 class ModuleState:
-    """Buffers and plain attributes of a module, to put it back to where it was before a call."""
+    """Buffers, plain attributes and hooks of a module, to put it back to where it was before a call."""
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
@@ -86,6 +86,12 @@ class ModuleState:
             for path, child in module.named_modules()
             for name, value in vars(child).items()
             if _is_state(name, value)
+        }
+        self._hooks = {
+            (path, name): frozenset(value)
+            for path, child in module.named_modules()
+            for name, value in vars(child).items()
+            if _is_hooks(name, value)
         }
 
     def restore(self) -> None:
@@ -98,6 +104,10 @@ class ModuleState:
         for path, names in self._names.items():
             for name in vars(children[path]).keys() - names:
                 del children[path].__dict__[name]
+        # A module may add its hooks at the first call and note that they are there: without the note they must go too.
+        for (path, name), keys in self._hooks.items():
+            for key in vars(children[path])[name].keys() - keys:
+                del vars(children[path])[name][key]
         for (path, name), value in self._plain.items():
             children[path].__dict__[name] = copy.deepcopy(value)
 
@@ -114,6 +124,10 @@ class ModuleState:
         """Names of the buffers that differ now."""
         buffers = dict(self._module.named_buffers())
         return [name for name, value in self._buffers.items() if not torch.equal(buffers[name], value)]
+
+
+def _is_hooks(name: str, value: object) -> bool:
+    return name.startswith("_") and name.endswith("_hooks") and isinstance(value, dict)
 
 
 def _is_state(name: str, value: object) -> bool:

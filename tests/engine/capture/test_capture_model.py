@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine import torch_compat
 from ace_studio.engine.capture import capture_fingerprint, capture_model
+from ace_studio.engine.capture.eager import EagerRun
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Cancelled, Reporter
@@ -279,6 +280,30 @@ def test_a_branch_on_a_size_that_the_examples_have_is_not_accepted() -> None:
 def test_a_branch_on_a_size_that_no_example_has_is_told_in_the_verdict() -> None:
     captured, _ = capture(tiny_models.size_specialised().module, [(torch.ones(2, 5, 4),), (torch.ones(2, 8, 4),)])
     assert "not valid at 3" in dims(captured)["x.1"].reason
+
+
+class HooksItself(nn.Module):
+    """Adds a hook at its first call and notes that it did, as modern model collections do to collect hidden states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.is_hooked = False
+        self.seen: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.is_hooked:
+            self.inner.register_forward_hook(lambda _module, _args, result: self.seen.append(result))
+            self.is_hooked = True
+        self.seen.clear()
+        self.inner(x)
+        return torch.cat(self.seen, 1)
+
+
+def test_a_hook_that_a_call_adds_goes_with_the_note_that_it_is_there() -> None:
+    eager = EagerRun.of(HooksItself())
+    shapes = [tuple(eager.output(Example((torch.randn(2, 4),))).shape) for _ in range(3)]
+    assert shapes == [(2, 4)] * 3
 
 
 def test_a_plain_attribute_that_changes_is_named_instead_of_frozen() -> None:
