@@ -108,8 +108,11 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     *,
     tracing_inputs: Iterable[object] | Callable[[], Iterable[object]] | None = None,
     calibration_inputs: Iterable[object] | Callable[[], Iterable[object]] | None = None,
-    evaluate: Callable[[Callable[..., Any]], float] | None = None,
+    evaluate: Callable[[Callable[..., Any]], Any] | None = None,
     higher_is_better: bool = True,
+    metric: str = "",
+    evaluation_data: Iterable[object] | Callable[[], Iterable[object]] | str | Path | None = None,
+    output: str = "",
     dims: dict[str, str] | None = None,
     default: str | None = None,
     rules: Sequence[tuple[str, str]] = (),
@@ -135,8 +138,12 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         tracing_inputs: Examples (tuple = args, dict = kwargs, tensor = the one argument) or a function that gives
             them; sizes that differ between examples become dynamic. Missing: ``calibration_inputs`` serve.
         calibration_inputs: Examples to find activation ranges with, or a function that gives them.
-        evaluate: ``evaluate(predict) -> float``; predict takes what forward takes.
-        higher_is_better: Whether a larger metric is a better one.
+        evaluate: ``evaluate(predict) -> float``, or the scores of all samples; predict takes what forward takes.
+        higher_is_better: Whether a larger value of your own metric is a better one.
+        metric: Instead of ``evaluate``: top-1, top-5, f1, auc, spearman, mse or perplexity.
+        evaluation_data: What the metric is measured on: (inputs, labels) pairs, a function that gives them, or the
+            path of a file with the inputs and ``labels`` by name.
+        output: Which output the metric judges, such as ``0`` or ``logits``; the first tensor if nothing is said.
         dims: ``{"x.0": "dynamic" | "static" | "auto"}`` overrides.
         default: Precision of every op that no rule matches: fp32, fp16, bf16, int8-static, int8-dynamic, ...; without
             it and with a goal, the goal chooses.
@@ -164,7 +171,13 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
             "inputs": {"dims": dims or {}},
             "capture": _capture_table(rungs, controls),
             "calibration": {"samples": samples},
-            "evaluate": {"higher_is_better": higher_is_better},
+            "evaluate": {
+                "function": "evaluate" if evaluate is not None and metric else None,  # refused: one of them is enough
+                "higher_is_better": higher_is_better,
+                "metric": metric,
+                "data": _data_words(evaluation_data),
+                "output": output,
+            },
             "goal": {
                 "max_drop": max_drop,
                 "min_sqnr_db": min_sqnr_db,
@@ -188,6 +201,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         calibration=calibration,
         tracing=_as_function(tracing_inputs) or calibration,
         evaluate=evaluate,
+        labelled=None if isinstance(evaluation_data, str | Path) else _as_function(evaluation_data),
     )
     folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ace-studio-"))
     make_output_folder(folder)
@@ -268,6 +282,13 @@ def _recipe_of(tables: dict[str, dict[str, Any]], *, default: str | None, rules:
             )
         )
     return msgspec.convert(document, Recipe)
+
+
+def _data_words(data: object) -> str:
+    """What stands for the evaluation data in the recipe: the path of a file, or a word for what is alive."""
+    if data is None:
+        return ""
+    return str(data) if isinstance(data, str | Path) else "evaluation_data"
 
 
 def _checked_module(model: object) -> nn.Module:

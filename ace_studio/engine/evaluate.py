@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.metrics.score import Score, score_from
 from ace_studio.records.errors import AceError, ErrorCode
 
 CONSECUTIVE_CALLS = 3
@@ -152,10 +153,18 @@ def on_device(call: Callable[..., Any], device: torch.device) -> Callable[..., A
     return predict
 
 
-def measure_metric(evaluate: Callable[[Callable[..., Any]], float], predict: Callable[..., Any], *, what: str) -> float:
-    """The user's metric of one candidate.
+def measure_metric(evaluate: Callable[[Callable[..., Any]], Any], predict: Callable[..., Any], *, what: str) -> float:
+    """The metric of one candidate, a finite number. Raises: AceError as `measure_score` does."""
+    return measure_score(evaluate, predict, what=what, higher_is_better=True).value
 
-    Raises: AceError(USER_CODE) if the function raises or gives something that is not a finite number.
+
+def measure_score(
+    evaluate: Callable[[Callable[..., Any]], Any], predict: Callable[..., Any], *, what: str, higher_is_better: bool
+) -> Score:
+    """The metric of one candidate, with its samples if the evaluation tells of them.
+
+    Raises: AceError(USER_CODE) if the function raises or gives something that is neither a finite number nor the
+        scores of all samples.
     """
     try:
         value = evaluate(predict)
@@ -172,24 +181,24 @@ def measure_metric(evaluate: Callable[[Callable[..., Any]], float], predict: Cal
             details="".join(traceback.format_exception(error)),
         ) from error
     try:
-        number = float(value)
+        score = score_from(value, higher_is_better=higher_is_better)
     except (TypeError, ValueError) as error:
         raise AceError.of(
             ErrorCode.USER_CODE,
             f"evaluate() returned {type(value).__name__} instead of a number",
             why="candidates are compared by that number",
-            remedy="Return one float, such as the accuracy over the held-out data.",
+            remedy="Return one float, such as the accuracy over the held-out data, or the scores of all samples.",
             where="[evaluate] function",
         ) from error
-    if not math.isfinite(number):
+    if not math.isfinite(score.value):
         raise AceError.of(
             ErrorCode.USER_CODE,
-            f"evaluate() returned {number} for {what}",
+            f"evaluate() returned {score.value} for {what}",
             why="a metric that is not finite cannot be compared",
             remedy="Check the data it runs on, and whether the outputs are finite.",
             where="[evaluate] function",
         )
-    return number
+    return score
 
 
 def metric_drop(baseline: float, metric: float, *, higher_is_better: bool) -> float:

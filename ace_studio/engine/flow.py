@@ -82,7 +82,10 @@ class LoadedModel:
     """Examples that the entry returned beside the module, if any."""
     calibration: Callable[[], Iterable[object]] | None = None
     tracing: Callable[[], Iterable[object]] | None = None
-    evaluate: Callable[[Callable[..., Any]], float] | None = None
+    evaluate: Callable[[Callable[..., Any]], Any] | None = None
+    """The metric: takes a ``predict``, gives a number, or the scores of all samples."""
+    labelled: Callable[[], Iterable[object]] | None = None
+    """Gives the pairs of inputs and labels that a built-in metric is measured on."""
     files: tuple[Path, ...] = ()
     """Every file that was read, for the hash check at the end."""
     way: str = "torch"

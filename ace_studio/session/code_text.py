@@ -10,6 +10,7 @@ import msgspec
 
 from ace_studio.records.named_source import named_source
 from ace_studio.records.recipe import ALL_RUNGS, Recipe
+from ace_studio.records.recipe_rules import DATA_SUFFIXES
 from ace_studio.records.tensors import TensorSpec, ValueSource
 from ace_studio.session.document import Document
 
@@ -189,11 +190,20 @@ def _data_keywords(recipe: Recipe, program: _Program) -> list[str]:
         found.append(f"calibration_inputs={program.callable_name(recipe.calibration.inputs, source)}")
     if recipe.evaluate.function:
         found.append(f"evaluate={program.callable_name(recipe.evaluate.function, source)}")
+    if recipe.evaluate.metric:
+        found.append(f"metric={recipe.evaluate.metric!r}")
+        found.append(f"evaluation_data={_evaluation_data(recipe.evaluate.data, program, source)}")
+    if recipe.evaluate.output:
+        found.append(f"output={recipe.evaluate.output!r}")
     if not recipe.evaluate.higher_is_better:
         found.append("higher_is_better=False")
     if inputs.dims:
         found.append(f"dims={ {name: str(choice) for name, choice in inputs.dims.items()}!r}")
     return found
+
+
+def _evaluation_data(data: str, program: _Program, source: str) -> str:
+    return repr(data) if data.endswith(DATA_SUFFIXES) else program.callable_name(data, source)
 
 
 def _plan_keywords(recipe: Recipe) -> list[str]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.named_source import named_source
 from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipe_rules import DATA_SUFFIXES
 from ace_studio.records.tensors import TensorSpec, ValueSource
 from ace_studio.session.choices import change
 
@@ -69,4 +70,6 @@ def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
     recipe = change(recipe, "calibration", inputs=moved_callable(calibration.inputs), caught=moved(calibration.caught))
     finetune = recipe.finetune
     recipe = change(recipe, "finetune", data=moved_callable(finetune.data), loss=moved_callable(finetune.loss))
-    return change(recipe, "evaluate", function=moved_callable(recipe.evaluate.function))
+    judging = recipe.evaluate
+    data = moved(judging.data) if judging.data.endswith(DATA_SUFFIXES) else moved_callable(judging.data)
+    return change(recipe, "evaluate", function=moved_callable(judging.function), data=data)

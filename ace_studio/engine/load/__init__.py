@@ -6,7 +6,7 @@ from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.model import files_sha256, load_model
 from ace_studio.engine.load.onnx_graph import node_ids, table_of
 from ace_studio.engine.load.onnx_model import OnnxModule, dims_of_inputs, example_at
-from ace_studio.engine.load.tensors import read_state_dict, read_tensor
+from ace_studio.engine.load.tensors import read_arrays, read_state_dict, read_tensor
 from ace_studio.engine.load.torchscript import check_translation, without_script
 from ace_studio.engine.load.torchvision_ops import make_importable
 
@@ -22,6 +22,7 @@ __all__ = [
     "load_model",
     "make_importable",
     "node_ids",
+    "read_arrays",
     "read_state_dict",
     "read_tensor",
     "table_of",

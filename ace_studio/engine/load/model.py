@@ -26,6 +26,7 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import Phase
 from ace_studio.records.named_source import named_source
 from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipe_rules import DATA_SUFFIXES
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
             ("tracing", "[inputs] tracing", recipe.inputs.tracing),
             ("calibration", "[calibration] inputs", recipe.calibration.inputs),
             ("evaluate", "[evaluate] function", recipe.evaluate.function),
+            ("labelled", "[evaluate] data", _callable_data(recipe.evaluate.data)),
         )
         if text
     }
@@ -146,6 +148,11 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
         taken = [named.name for named in roles.values() if named.path == source]
         entry = Reference(source, choose_entry(code[source], taken=taken), "entry")
     return _Sources(source, loader, weights, weights_key, entry, roles, code)
+
+
+def _callable_data(text: str) -> str:
+    """The text if it names a function, else nothing: files of tensors are read where they are needed."""
+    return "" if text.endswith(DATA_SUFFIXES) else text
 
 
 def _weights_file(text: str, folder: Path) -> tuple[Path | None, str]:

@@ -194,6 +194,25 @@ def read_tensor(path: Path, *, name: str = "") -> Tensor:
     return tensors[_pick(path, tensors, name)]
 
 
+def read_arrays(path: Path) -> dict[str, Tensor]:
+    """Every named tensor of a ``.npz``, ``.safetensors`` or ``.pt`` file.
+
+    Raises: AceError(NOT_FOUND) if there is no such file; AceError(BAD_FILE) if it is damaged or holds no named tensors.
+    """
+    check_readable(path)
+    head = read_head(path)
+    reject_stand_ins(path, head)
+    if head.startswith(ZIP_MAGIC) and "data.pkl" not in (archive := open_archive(path)).inner_names:
+        names = [member.removesuffix(".npy") for member in archive.members if member.endswith(".npy")]
+        return {name: _read_npz(archive, name) for name in names}
+    content = read_checkpoint(path)
+    items = content.items() if isinstance(content, Mapping) else ()
+    found = {str(key): item for key, item in items if isinstance(item, Tensor)}
+    if not found:
+        raise bad_file(path, "holds no named tensors", remedy="save a dictionary of tensors, or use numpy.savez")
+    return found
+
+
 def _pick(path: Path, known: Iterable[str], name: str) -> str:
     """The one name there is, or the one asked for."""
     names = list(known)

@@ -19,6 +19,7 @@ from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialM
 from ace_studio.engine.load import check_translation, files_sha256, inspect_file, load_model, read_tensor
 from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compress import Bench, Outcome, run_job
+from ace_studio.engine.pipeline.compress.metric import find_metric
 from ace_studio.engine.pipeline.fixing import FixBench
 from ace_studio.engine.pipeline.ways import WAYS
 from ace_studio.engine.progress import Reporter
@@ -205,6 +206,7 @@ def compress(
     """Plan, compress, lower, check, evaluate, measure, export and choose."""
     way = WAYS[loaded.way]
     recipe = way.fit_recipe(recipe)
+    find_metric(loaded, captured, recipe, Path.cwd())
     _warn_about_made_up_data(loaded, recipe, reporter)
     for match in idle_rules(recipe.plan, captured.table):
         reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine import evaluate, measure
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.metrics import Score
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.progress import Reporter
@@ -35,6 +36,8 @@ class Bench:
     output: Path
     reporter: Reporter
     baseline: Baseline = field(default_factory=Baseline)
+    baseline_score: Score | None = None
+    """The baseline's metric sample by sample, for the intervals of the candidates' drops."""
     shared: dict[str, Any] = field(default_factory=dict)
     """What several targets need and one of them made."""
     candidates: list[Candidate] = field(default_factory=list)
@@ -67,12 +70,18 @@ class Bench:
         return [example.copied() for example in self._calibration]
 
     def metric_of(self, call: Callable[..., Any], *, what: str) -> float | None:
-        """The user's metric of a model; None if there is no metric."""
+        """The metric of a model; None if there is no metric."""
+        score = self.score_of(call, what=what)
+        return None if score is None else score.value
+
+    def score_of(self, call: Callable[..., Any], *, what: str) -> Score | None:
+        """The metric of a model with what is known of single samples; None if there is no metric."""
         if self.loaded.evaluate is None:
             return None
         self.reporter.phase(Phase.EVALUATE, what)
         predict = self._cancellable(evaluate.on_device(call, self.captured.device))
-        return evaluate.measure_metric(self.loaded.evaluate, predict, what=what)
+        better = self.recipe.evaluate.is_higher_better
+        return evaluate.measure_score(self.loaded.evaluate, predict, what=what, higher_is_better=better)
 
     def _cancellable(self, predict: Callable[..., Any]) -> Callable[..., Any]:
         def checked(*args: Any, **kwargs: Any) -> Any:

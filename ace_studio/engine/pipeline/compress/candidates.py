@@ -9,6 +9,7 @@ import msgspec
 import torch
 
 from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.metrics import Score
 from ace_studio.engine.plan import bind_plan, plan_problem
 from ace_studio.engine.targets.base import Lowered, Target
 from ace_studio.engine.targets.support import unsupported_problem
@@ -32,6 +33,8 @@ class Candidate:
     plan: BoundPlan
     run: TargetRun
     lowered: Lowered | None = None
+    score: Score | None = None
+    """Its metric with what is known of single samples."""
 
     @property
     def label(self) -> str:

@@ -8,6 +8,7 @@ import torch
 from ace_studio.engine.pipeline.compress.bench import Bench, state_bytes
 from ace_studio.engine.pipeline.compress.candidates import first_plans, select_targets
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude
+from ace_studio.engine.pipeline.compress.metric import baseline_facts
 from ace_studio.engine.pipeline.compress.plans import try_plans
 from ace_studio.engine.pipeline.compress.saving import export_all
 from ace_studio.engine.pipeline.compress.timing import measure_latency
@@ -37,17 +38,18 @@ def _check_goal(bench: Bench) -> None:
         raise AceError.of(
             ErrorCode.NO_DATA,
             "The goal limits the drop of the metric, but there is no metric",
-            why="[goal] max_drop needs an evaluate(predict) -> float function, and [evaluate] function is empty",
-            remedy="Name the function in [evaluate], or use min_sqnr_db, which needs no labels.",
+            why="[goal] max_drop needs a metric, and [evaluate] names neither a function nor a metric with data",
+            remedy="Name one of them in [evaluate], or use min_sqnr_db, which needs no labels.",
             where="[goal] max_drop",
         )
 
 
 def _measure_baseline(bench: Bench) -> None:
     """Size and metric of the eager module; its latency is measured with the candidates'."""
-    metric = bench.metric_of(bench.reference, what=bench.baseline.name)
+    score = bench.score_of(bench.reference, what=bench.baseline.name)
+    bench.baseline_score = score
     size = state_bytes(bench.reference)
-    bench.baseline = msgspec.structs.replace(bench.baseline, metric=metric, size_bytes=size)
+    bench.baseline = msgspec.structs.replace(bench.baseline, size_bytes=size, **baseline_facts(score))
     bench.tell_baseline()
 
 

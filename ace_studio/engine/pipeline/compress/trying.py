@@ -8,6 +8,7 @@ from ace_studio.engine import evaluate
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, unsupported_op
+from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.race import drop_if_lost, enter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets.base import LoweringJob, Target
@@ -114,9 +115,8 @@ def _suspect(bench: Bench) -> str:
 def measure_accuracy(bench: Bench, candidate: Candidate) -> None:
     """The user's metric, and how far it is below the baseline's."""
     assert candidate.lowered is not None
-    metric = bench.metric_of(candidate.lowered, what=candidate.label)
-    if metric is None:
+    score = bench.score_of(candidate.lowered, what=candidate.label)
+    if score is None:
         return
-    assert bench.baseline.metric is not None
-    drop = evaluate.metric_drop(bench.baseline.metric, metric, higher_is_better=bench.recipe.evaluate.higher_is_better)
-    candidate.note(metric=metric, metric_drop=drop)
+    candidate.score = score
+    candidate.note(**metric_facts(bench, score))

@@ -1,0 +1,237 @@
+"""A built-in metric on labelled data, as a function that takes ``predict``, like an evaluation of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.leaf_paths import positions_below, tensor_paths
+from ace_studio.engine.metrics.kinds import IGNORED_LABEL, METRICS, Metric
+from ace_studio.engine.metrics.score import Score
+from ace_studio.records.errors import AceError, ErrorCode
+
+WHERE = "[evaluate] data"
+LABEL_NAMES = ("labels", "label", "targets", "target", "y")
+INPUT_NAMES = ("inputs", "input", "x")
+_FORM = "each is (inputs, labels); the inputs are a tensor, a tuple (arguments) or a dict (keyword arguments)"
+
+
+@dataclass(frozen=True)
+class LabelledCall:
+    """One call of the model, and what it should have given: one label per sample of the batch."""
+
+    example: Example
+    labels: Tensor | None
+
+
+@dataclass
+class LabelledMetric:
+    """``metric(predict) -> Score``; the data are read anew for every model, so they may be a generator."""
+
+    metric: Metric
+    calls: Callable[[], Iterable[LabelledCall]]
+    output: str = ""
+    """Path of the output that is judged; empty: the first tensor."""
+
+    def __call__(self, predict: Callable[..., Any]) -> Score:
+        """Run the model on all data.
+
+        Raises: AceError(NO_DATA or BAD_INPUT) if there are no data, or they do not fit the model or the metric.
+        """
+        outputs: list[Tensor] = []
+        labels: list[Tensor] = []
+        for call in self.calls():
+            given = self._judged(call.example.copied().call(predict)).detach().cpu()
+            wanted = call.labels if call.labels is not None else self._own_labels(call.example)
+            given, wanted = _by_sample(given, wanted)
+            outputs.append(given)
+            labels.append(wanted)
+        if not outputs:
+            raise AceError.of(ErrorCode.NO_DATA, "The evaluation data are empty", remedy=f"Give samples; {_FORM}.",
+                              where=WHERE)  # fmt: skip
+        return self._score(outputs, labels)
+
+    def _judged(self, outputs: object) -> Tensor:
+        found = tensor_paths(outputs)
+        paths = [path for path, _ in found]
+        chosen = positions_below(paths, self.output) if self.output else list(range(len(found)))
+        if not chosen:
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                f"The model has no output '{self.output}'" if self.output else "The model gives no tensor",
+                why=f"its outputs are {', '.join(paths) or 'no tensors'}",
+                remedy="Name one of them as output.",
+                where="[evaluate] output",
+            )
+        return found[chosen[0]][1]
+
+    def _own_labels(self, example: Example) -> Tensor:
+        """The next token at every position of the first input of whole numbers; the last has none."""
+        if self.metric.needs_labels:
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                f"The evaluation data have no labels, and {self.metric.name} needs them",
+                remedy=f"Give pairs; {_FORM}.",
+                where=WHERE,
+            )
+        tokens = next((one for one in example.tensors() if not one.is_floating_point() and one.ndim == 2), None)
+        if tokens is None or tokens.shape[1] < 2:
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                "The evaluation data have no labels, and no input is a text of tokens [batch, length]",
+                remedy="Give pairs of inputs and the tokens that should follow.",
+                where=WHERE,
+            )
+        following = torch.full_like(tokens, IGNORED_LABEL)
+        following[:, :-1] = tokens[:, 1:]
+        return following
+
+    def _score(self, outputs: list[Tensor], labels: list[Tensor]) -> Score:
+        try:
+            score = self.metric.measure(_joined(outputs, 0.0), _joined(labels, IGNORED_LABEL))
+        except (ValueError, RuntimeError, IndexError) as error:
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                f"{self.metric.name} cannot be measured on these data",
+                why=str(error).partition("\n")[0],
+                remedy="Check the labels, or choose another output or metric.",
+                where="[evaluate] metric",
+            ) from error
+        words = tuple(str(one.item()) for sample in labels for one in sample) if _are_single(labels) else ()
+        flat = tuple(sample.reshape(-1).double().numpy() for batch in outputs for sample in batch)
+        # The outputs are kept to compare two models sample by sample; texts of a language model would be too many.
+        kept = flat if sum(len(one) for one in flat) <= 20_000_000 else ()
+        return Score(**{**vars(score), "labels": words, "outputs": kept})
+
+
+def labelled_metric(name: str, read: Callable[[], Iterable[object]], *, output: str = "") -> LabelledMetric:
+    """The metric of this name on what ``read`` gives: pairs of inputs and labels, as users write them."""
+    return LabelledMetric(METRICS[name], lambda: _pairs(read, METRICS[name]), output)
+
+
+def metric_of_arrays(
+    name: str, arrays: Mapping[str, Tensor], *, batch: int, output: str = "", where: str = WHERE
+) -> LabelledMetric:
+    """The metric of this name on a file's arrays: inputs by the names of forward's arguments, and ``labels``.
+
+    Args:
+        name: A row of `METRICS`.
+        arrays: Name -> values, one per sample along the first dimension.
+        batch: How many samples are run at a time; the last call repeats its last sample, and what is too much is cut.
+        output: Path of the output that is judged.
+        where: What problems name.
+
+    Raises: AceError(BAD_INPUT) if there are no inputs, no labels, or they are not equally many.
+    """
+    inputs = {key: value for key, value in arrays.items() if key not in LABEL_NAMES}
+    labels = next((arrays[key] for key in LABEL_NAMES if key in arrays), None)
+    sizes = {key: len(value) if value.ndim else 0 for key, value in arrays.items()}
+    if not inputs or (labels is None and METRICS[name].needs_labels):
+        missing = "inputs" if not inputs else "labels"
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            f"The evaluation file has no {missing}",
+            why=f"it has {', '.join(arrays) or 'nothing'}",
+            remedy="Save the inputs under the names of forward's arguments, and the labels as 'labels'.",
+            where=where,
+        )
+    if len(set(sizes.values())) != 1:
+        listed = ", ".join(f"{key} {size}" for key, size in sizes.items())
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            f"The arrays of the evaluation file are not equally long: {listed}",
+            remedy="Give one row per sample in every array.",
+            where=where,
+        )
+    return LabelledMetric(METRICS[name], lambda: _calls_of_arrays(inputs, labels, batch), output)
+
+
+def _calls_of_arrays(inputs: Mapping[str, Tensor], labels: Tensor | None, batch: int) -> Iterator[LabelledCall]:
+    """Batches of exactly ``batch`` samples, for models that take no other size; surplus ones have ignored labels."""
+    count = len(next(iter(inputs.values())))
+    is_single = len(inputs) == 1 and next(iter(inputs)) in INPUT_NAMES
+    for start in range(0, count, batch):
+        rows = torch.arange(start, start + batch).clamp(max=count - 1)
+        taken = {name: values[rows] for name, values in inputs.items()}
+        example = Example(args=tuple(taken.values())) if is_single else Example(kwargs=taken)
+        wanted = labels[start : start + batch] if labels is not None else None
+        yield LabelledCall(example, wanted)
+
+
+def _pairs(read: Callable[[], Iterable[object]], metric: Metric) -> Iterator[LabelledCall]:
+    try:
+        values = iter(read())
+    except AceError:
+        raise
+    except Exception as error:
+        raise AceError.of(
+            ErrorCode.USER_CODE,
+            f"The function of the evaluation data raised {type(error).__name__}: {str(error)[:300]}",
+            why="it is called without arguments and must return an iterable of (inputs, labels)",
+            remedy=f"Correct it; {_FORM}.",
+            where=WHERE,
+        ) from error
+    for value in values:
+        yield _pair(value, metric)
+
+
+def _pair(value: object, metric: Metric) -> LabelledCall:
+    if isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[1], Tensor | int | float | list):
+        return LabelledCall(Example.of(value[0]), torch.as_tensor(value[1]))
+    if not metric.needs_labels:
+        return LabelledCall(Example.of(value), None)
+    raise AceError.of(
+        ErrorCode.BAD_INPUT,
+        f"The evaluation data give {type(value).__name__} instead of a pair",
+        remedy=f"Give pairs; {_FORM}.",
+        where=WHERE,
+    )
+
+
+def _by_sample(outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs [n, ...] and labels [n, ...] of the same samples; outputs without labels at the end are cut.
+
+    Raises: AceError(BAD_INPUT) if there are more labels than outputs.
+    """
+    if outputs.ndim == 0 or (labels.ndim == 0 and len(outputs) != 1):
+        outputs = outputs.unsqueeze(0)  # one sample without a batch
+    labels = labels.reshape(1) if labels.ndim == 0 else labels
+    if len(labels) > len(outputs):
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            f"The model gives {len(outputs)} answers for {len(labels)} labels",
+            why=f"outputs {tuple(outputs.shape)}, labels {tuple(labels.shape)}",
+            remedy="Give one label per sample of the batch.",
+            where=WHERE,
+        )
+    return outputs[: len(labels)], labels
+
+
+def _joined(batches: list[Tensor], filler: float) -> Tensor:
+    """All samples in one tensor; positions that a shorter sample lacks hold ``filler``.
+
+    Raises: ValueError if samples that are numbers, not classes, differ in size.
+    """
+    shapes = {tuple(batch.shape[1:]) for batch in batches}
+    if len(shapes) == 1:
+        return torch.cat(batches)
+    if len({len(shape) for shape in shapes}) != 1:
+        raise ValueError(f"samples have different numbers of dimensions: {sorted(shapes)[:4]}")
+    largest = [max(sizes) for sizes in zip(*shapes, strict=True)]
+    if filler and batches[0].is_floating_point():
+        raise ValueError("the labels of the samples are of different sizes")
+    padded = []
+    for batch in batches:
+        whole = batch.new_full((len(batch), *largest), filler)
+        whole[tuple(slice(0, size) for size in batch.shape)] = batch
+        padded.append(whole)
+    return torch.cat(padded)
+
+
+def _are_single(labels: list[Tensor]) -> bool:
+    return all(one.ndim == 1 or one[0].numel() == 1 for one in labels)

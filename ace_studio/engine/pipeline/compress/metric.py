@@ -1,0 +1,75 @@
+"""The metric of a job: where it comes from, and what is said of it: the value, its interval, the drop and its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from ace_studio.engine import evaluate
+from ace_studio.engine.flow import Captured, LoadedModel
+from ace_studio.engine.load import read_arrays
+from ace_studio.engine.metrics import LabelledMetric, Score, drop_interval, interval, labelled_metric
+from ace_studio.engine.metrics.labelled import metric_of_arrays
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipe_rules import DATA_SUFFIXES
+
+if TYPE_CHECKING:
+    from ace_studio.engine.pipeline.compress.bench import Bench
+
+DYNAMIC_BATCH = 32
+"""Samples of a file that are run at a time where the batch is free."""
+
+
+def find_metric(loaded: LoadedModel, captured: Captured, recipe: Recipe, folder: Path) -> None:
+    """Give the loaded model the built-in metric that the recipe names, as its ``evaluate``.
+
+    Args:
+        loaded: What the recipe's data were found beside; changed here.
+        captured: Its inputs say how many samples a call may have.
+        recipe: ``[evaluate]`` counts.
+        folder: Folder that the recipe's paths are relative to.
+
+    Raises: AceError(NOT_FOUND, BAD_FILE or BAD_INPUT) if a file of data cannot be read or does not fit.
+    """
+    chosen = recipe.evaluate
+    if not chosen.metric or loaded.evaluate is not None:
+        return
+    if chosen.data.endswith(DATA_SUFFIXES):
+        loaded.evaluate = _of_file(folder / chosen.data, captured, recipe)
+    elif loaded.labelled is not None:
+        loaded.evaluate = labelled_metric(chosen.metric, loaded.labelled, output=chosen.output)
+
+
+def _of_file(path: Path, captured: Captured, recipe: Recipe) -> LabelledMetric:
+    arrays: Mapping[str, Tensor] = read_arrays(path)
+    first, dims = captured.example.tensors()[0], captured.dynamic_dims()[0]
+    batch = DYNAMIC_BATCH if 0 in dims else (len(first) if first.ndim else 1)
+    chosen = recipe.evaluate
+    return metric_of_arrays(chosen.metric, arrays, batch=batch, output=chosen.output, where=str(path))
+
+
+def baseline_facts(score: Score | None) -> dict[str, Any]:
+    """Fields of `Baseline` that tell of the metric."""
+    if score is None:
+        return {}
+    return {"metric": score.value, "samples": score.samples, **_bounds(score)}
+
+
+def metric_facts(bench: Bench, score: Score) -> dict[str, Any]:
+    """Fields of `TargetRun` that tell of the metric and of the drop."""
+    assert bench.baseline.metric is not None
+    better = bench.recipe.evaluate.is_higher_better
+    drop = evaluate.metric_drop(bench.baseline.metric, score.value, higher_is_better=better)
+    facts = {"metric": score.value, "metric_drop": drop, **_bounds(score)}
+    paired = bench.baseline_score and drop_interval(bench.baseline_score, score, higher_is_better=better)
+    if paired:
+        facts |= {"drop_low": paired[0], "drop_high": paired[1]}
+    return facts
+
+
+def _bounds(score: Score) -> dict[str, float]:
+    bounds = interval(score)
+    return {} if bounds is None else {"metric_low": bounds[0], "metric_high": bounds[1]}
