@@ -84,6 +84,8 @@ class ValueObserver:
         self._grow(max(abs(low), abs(high)))
         if self._bound:
             sampled = flat[:: -(-flat.numel() // SAMPLED_VALUES)].cpu()
+            if self._choice.observer in _LOSSES:  # 0 lies on every grid; behind a ReLU it would drown the rest
+                sampled = sampled[sampled != 0.0]
             self._counts += torch.histc(sampled, 2 * BINS_PER_SIDE, -self._bound, self._bound).double()
 
     def range(self, grid: ActivationGrid = ActivationGrid.AFFINE) -> ValueRange:

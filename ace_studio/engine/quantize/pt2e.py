@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,10 +18,13 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.affine import affine_grid
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
+from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver
 from ace_studio.engine.quantize.range_search import write_out_range_searches
 from ace_studio.engine.quantize.residual import ADDING_OPS, added_value
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.plan import ActivationGrid, Scheme, WeightSteps
 
 STATIC_INT8_OPS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten.linear.default"})
 """Ops with stored weights that Inductor has int8 kernels for."""
@@ -30,6 +33,8 @@ PASSING_OPS = frozenset({"aten.max_pool2d.default"})
 DYNAMIC_INT8_OPS = frozenset({"aten.linear.default"})
 """Ops whose activations can get a grid at every call."""
 _WIDE_CHANNELS = 2
+_STEP_OF_ZEROS = 2.0**-12
+"""Step of a value that was always 0."""
 _CONV1D_DEFAULTS = (None, None, None, [1], [0], [1], 1)
 INSTALL_LINE = "pip install 'torchao>=0.14,<0.20'"
 
@@ -58,11 +63,13 @@ def quantize_int8(
     dynamic: Collection[str] = (),
     calibration: Sequence[Sequence[Tensor]],
     reporter: Reporter,
+    schemes: Callable[[str], Scheme] = lambda _: Scheme(),
+    ranges: RangeChoice | None = None,
 ) -> tuple[fx.GraphModule, dict[str, str]]:
     """Give the graph with int8 weights and int8 inputs of the planned ops.
 
-    Weights are symmetric per output channel, activations affine per tensor (uint8): with ranges by histogram over the
-    calibration examples where static, found anew at every call where dynamic.
+    Weights are symmetric, activations uint8 with one grid per tensor: over the calibration examples where static, found
+    anew (and always affine) at every call where dynamic.
 
     Args:
         graph_module: A `flat_graph`; it is changed.
@@ -70,6 +77,8 @@ def quantize_int8(
         dynamic: Op ids at int8-dynamic; only linear ops can be.
         calibration: Flat tensor inputs of each example, at least one; static ranges are found on them.
         reporter: Hears of every example.
+        schemes: Op id -> grids.
+        ranges: How static ranges follow from the values; None: from the smallest to the largest.
 
     Returns: The quantized graph, and op id -> why it was left in float.
     Raises: AceError(NOT_INSTALLED) without torchao.
@@ -94,11 +103,18 @@ def quantize_int8(
         from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e  # noqa: PLC0415 - slow
 
         dynamic_names = {node.name for node in nodes if node.meta[OP_ID] in dynamic}
-        observed = prepare_pt2e(graph_module, _make_quantizer(nodes, dynamic_names))
+        grids = {node.name: schemes(node.meta[OP_ID]) for node in nodes}
+        observed = prepare_pt2e(
+            graph_module, _make_quantizer(nodes, dynamic_names, schemes=grids, ranges=ranges or RangeChoice())
+        )
         for index, example in enumerate(calibration):
             reporter.advance(index / len(calibration), f"example {index + 1} of {len(calibration)}")
             observed(*example)
         converted: fx.GraphModule = convert_pt2e(observed)
+    for node in nodes:
+        op_id = node.meta[OP_ID]
+        if op_id in dynamic and schemes(op_id).activations is ActivationGrid.SYMMETRIC:
+            refused[op_id] = "torch finds dynamic grids with a zero point, so this one is affine"
     _restore_ids(converted)
     write_out_range_searches(converted)
     tidy(converted)
@@ -218,40 +234,17 @@ def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
     node.args = (repeated, add_constant(graph_module, name, wide, before=node), *node.args[2:])
 
 
-def _make_quantizer(nodes: Sequence[fx.Node], dynamic_names: Collection[str]) -> Any:
+def _make_quantizer(
+    nodes: Sequence[fx.Node], dynamic_names: Collection[str], *, schemes: Mapping[str, Scheme], ranges: RangeChoice
+) -> Any:
     """Torchao's `Quantizer` over these nodes. Made here because the base class can only be imported with torchao."""
-    from torchao.quantization.pt2e import HistogramObserver, PerChannelMinMaxObserver, PlaceholderObserver  # noqa: PLC0415 - slow
     from torchao.quantization.pt2e.quantizer import (  # noqa: PLC0415 - slow
         QuantizationAnnotation,
-        QuantizationSpec,
         Quantizer,
         SharedQuantizationSpec,
     )
 
-    epsilon = 2.0**-12  # smallest step: keeps an input that is always 0 from getting a step of 0
-    activation = QuantizationSpec(
-        dtype=torch.uint8,
-        quant_min=0,
-        quant_max=255,
-        qscheme=torch.per_tensor_affine,
-        observer_or_fake_quant_ctr=HistogramObserver.with_args(eps=epsilon),
-    )
-    fresh = QuantizationSpec(
-        dtype=torch.uint8,
-        quant_min=0,
-        quant_max=255,
-        qscheme=torch.per_tensor_affine,
-        is_dynamic=True,
-        observer_or_fake_quant_ctr=PlaceholderObserver.with_args(eps=epsilon),
-    )
-    weight = QuantizationSpec(
-        dtype=torch.int8,
-        quant_min=-127,
-        quant_max=127,
-        qscheme=torch.per_channel_symmetric,
-        ch_axis=0,
-        observer_or_fake_quant_ctr=PerChannelMinMaxObserver.with_args(eps=1e-12),
-    )
+    static, fresh, weights = _activation_specs(ranges), _dynamic_spec(), _weight_specs()
     wanted = {node.name for node in nodes}
     added = {node.name: added_value(node, nodes) for node in nodes if str(node.target) in ADDING_OPS}
     names = {name: value.name for name, value in added.items() if value is not None}
@@ -267,6 +260,8 @@ def _make_quantizer(nodes: Sequence[fx.Node], dynamic_names: Collection[str]) ->
             return model
 
         def _annotation(self, node: fx.Node) -> Any:
+            scheme = schemes[node.name]
+            activation = static[scheme.activations]
             if str(node.target) in PASSING_OPS:
                 same = SharedQuantizationSpec((node.args[0], node))
                 return QuantizationAnnotation({node.args[0]: activation}, output_qspec=same, _annotated=True)
@@ -274,12 +269,95 @@ def _make_quantizer(nodes: Sequence[fx.Node], dynamic_names: Collection[str]) ->
                 inputs = [one for one in node.all_input_nodes if one.name == names.get(node.name)]
                 return QuantizationAnnotation(dict.fromkeys(inputs, activation), _annotated=True)
             given = fresh if node.name in dynamic_names else activation
-            return QuantizationAnnotation({node.args[0]: given, node.args[1]: weight}, _annotated=True)
+            pair = {node.args[0]: given, node.args[1]: weights[scheme.weights]}
+            return QuantizationAnnotation(pair, _annotated=True)
 
         def validate(self, model: fx.GraphModule) -> None:
             """Nothing to check: the nodes were chosen by what they are."""
 
     return PlanQuantizer()
+
+
+def _activation_specs(ranges: RangeChoice) -> dict[ActivationGrid, Any]:
+    """One specification per kind of grid; the ranges are found by our own observers."""
+    from torchao.quantization.pt2e import MinMaxObserver  # noqa: PLC0415 - slow
+    from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
+
+    class GridObserver(MinMaxObserver):  # type: ignore[misc]  # torchao is not typed
+        """What torchao's own observers are to it, with our range in the end."""
+
+        def __init__(self, grid: ActivationGrid, **options: Any) -> None:
+            super().__init__(**options)
+            self._grid = grid
+            self._seen = ValueObserver(ranges)
+
+        def forward(self, x: Tensor) -> Tensor:
+            """See one value."""
+            if x.numel():
+                self._seen.update(x)
+            return x
+
+        def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+            """Step and zero point, [1] each."""
+            found = self._seen.range(self._grid)
+            if found.low == found.high == 0.0:
+                return torch.tensor([_STEP_OF_ZEROS]), torch.tensor([0], dtype=torch.int32)
+            if self._grid is ActivationGrid.SYMMETRIC:
+                return torch.tensor([found.high / 127.0]), torch.tensor([128], dtype=torch.int32)
+            made = affine_grid(torch.tensor(found.low), torch.tensor(found.high))
+            return made.scale.reshape(1), made.zero_point.reshape(1)
+
+    return {
+        grid: QuantizationSpec(
+            dtype=torch.uint8,
+            quant_min=0,
+            quant_max=255,
+            qscheme=torch.per_tensor_affine,
+            observer_or_fake_quant_ctr=GridObserver.with_args(grid=grid),
+        )
+        for grid in ActivationGrid
+    }
+
+
+def _dynamic_spec() -> Any:
+    from torchao.quantization.pt2e import PlaceholderObserver  # noqa: PLC0415 - slow
+    from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
+
+    return QuantizationSpec(
+        dtype=torch.uint8,
+        quant_min=0,
+        quant_max=255,
+        qscheme=torch.per_tensor_affine,
+        is_dynamic=True,
+        observer_or_fake_quant_ctr=PlaceholderObserver.with_args(eps=_STEP_OF_ZEROS),
+    )
+
+
+def _weight_specs() -> dict[WeightSteps, Any]:
+    """Symmetric weights. Inductor knows steps per channel only: one for all is the same one in every channel."""
+    from torchao.quantization.pt2e import PerChannelMinMaxObserver  # noqa: PLC0415 - slow
+    from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
+
+    class SharedStepObserver(PerChannelMinMaxObserver):  # type: ignore[misc]  # torchao is not typed
+        """Every channel gets the step of the largest."""
+
+        def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+            """Steps and zero points, [C] each."""
+            step, zero_point = super().calculate_qparams()
+            return step.max().expand_as(step).clone(), zero_point
+
+    kinds = {WeightSteps.PER_CHANNEL: PerChannelMinMaxObserver, WeightSteps.PER_TENSOR: SharedStepObserver}
+    return {
+        steps: QuantizationSpec(
+            dtype=torch.int8,
+            quant_min=-127,
+            quant_max=127,
+            qscheme=torch.per_channel_symmetric,
+            ch_axis=0,
+            observer_or_fake_quant_ctr=observer.with_args(eps=1e-12),
+        )
+        for steps, observer in kinds.items()
+    }
 
 
 def _restore_ids(graph_module: fx.GraphModule) -> None:

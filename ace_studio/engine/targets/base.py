@@ -12,6 +12,7 @@ import torch
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets.support import NATIVE, judge_ops
 from ace_studio.records.plan import Precision
 from ace_studio.records.results import OpSupport
@@ -53,6 +54,8 @@ class LoweringJob:
     folder: Path
     """Scratch and artifact folder of this candidate; exists."""
     reporter: Reporter = field(default_factory=Reporter)
+    ranges: RangeChoice = field(default_factory=RangeChoice)
+    """How activation ranges follow from the calibration examples."""
     shared: dict[str, Any] = field(default_factory=dict)
     """Things that several targets need and one of them made (the fp32 ONNX model, ...), for one job."""
 

@@ -9,11 +9,16 @@ import torch
 from torch import nn
 
 from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, sqnr_db
+from ace_studio.engine.quantize.flat_graph import flat_graph
+from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.pt2e import is_torchao_installed, quantize_int8
 from ace_studio.engine.quantize.simulate import OpError, Simulator, float_graph, ops_of, simulated_precisions
 from ace_studio.engine.torch_compat import DYNAMIC, export_program
 from ace_studio.records.plan import ActivationGrid, Plan, Precision, Scheme, WeightSteps
+from ace_studio.records.recipe import Observer
 
 INT8 = Precision.INT8_STATIC
 ALL = [one for one in Precision if one is not Precision.FP32]
@@ -151,3 +156,28 @@ def test_the_model_and_the_inputs_are_left_as_they_are(program):
         simulator.outputs(_plan(simulator, precision), examples[0])
     assert torch.equal(program.example, given)
     assert all(torch.equal(value, before[name]) for name, value in program.module.state_dict().items())
+
+
+@pytest.mark.skipif(not is_torchao_installed(), reason="needs torchao")
+@pytest.mark.parametrize("observer", list(Observer))
+@pytest.mark.parametrize("steps", list(WeightSteps))
+@pytest.mark.parametrize("grid", list(ActivationGrid))
+def test_torch_computes_what_is_simulated(mlp, steps, grid, observer):
+    graph = float_graph(SimpleNamespace(program=mlp.exported))
+    examples, choice = [[mlp.example]], RangeChoice(observer)
+    ranges = observe_ranges(graph.graph_module, examples, choice=choice, grid_of=lambda _: grid)
+    simulator = Simulator(graph, ranges=ranges)
+    plan = _plan(simulator, INT8, weights=steps, activations=grid)
+    linear = {op_id for op_id, node in ops_of(graph.graph_module) if "linear" in str(node.target)}
+    converted, _ = quantize_int8(
+        flat_graph(mlp.exported),
+        static=linear,
+        calibration=examples,
+        reporter=Reporter(),
+        schemes=plan.scheme_of,
+        ranges=choice,
+    )
+    with torch.no_grad():
+        built = converted(mlp.example)
+    assert sqnr_db(simulator.outputs(plan, [mlp.example]), built) > 80.0
+    assert simulator.sqnr_db(plan, examples) > 20.0
