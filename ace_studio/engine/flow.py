@@ -86,6 +86,10 @@ class LoadedModel:
     """The metric: takes a ``predict``, gives a number, or the scores of all samples."""
     labelled: Callable[[], Iterable[object]] | None = None
     """Gives the pairs of inputs and labels that a built-in metric is measured on."""
+    finetune_data: Callable[[], Iterable[object]] | None = None
+    """Gives batches to train on: inputs, or pairs of input and label if there is a loss."""
+    finetune_loss: Callable[[Any, Any], Any] | None = None
+    """``loss(output, label)``."""
     files: tuple[Path, ...] = ()
     """Every file that was read, for the hash check at the end."""
     way: str = "torch"

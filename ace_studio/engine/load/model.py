@@ -139,6 +139,8 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
             ("tracing", "[inputs] tracing", recipe.inputs.tracing),
             ("calibration", "[calibration] inputs", recipe.calibration.inputs),
             ("evaluate", "[evaluate] function", recipe.evaluate.function),
+            ("finetune_data", "[finetune] data", recipe.finetune.data),
+            ("finetune_loss", "[finetune] loss", recipe.finetune.loss),
             ("labelled", "[evaluate] data", _callable_data(recipe.evaluate.data)),
         )
         if text

@@ -1,0 +1,94 @@
+"""What decides which state of the weights is kept: the user's metric, or fidelity or loss on held-out batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.records.errors import AceError, ErrorCode
+
+Batch = tuple[Example, Any]
+"""Inputs and label; the label is None where there is none."""
+Loss = Callable[[Any, Any], Tensor]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A score of a model."""
+
+    name: str
+    higher_is_better: bool
+    score: Callable[[nn.Module], float]
+
+    def is_better(self, one: float, other: float) -> bool:
+        """Whether ``one`` beats ``other``; what is not a number beats nothing."""
+        return one > other if self.higher_is_better else one < other
+
+
+def metric_judge(metric: Callable[[Callable[..., Any]], float], *, higher_is_better: bool) -> Judge:
+    """By the user's own metric."""
+    return Judge("metric", higher_is_better, metric)
+
+
+def fidelity_judge(batches: Sequence[Batch], teacher: nn.Module) -> Judge:
+    """By SQNR against the teacher over held-out batches, the worst output's, dB."""
+    references = [tensor_leaves(teacher_outputs(teacher, example)) for example, _ in batches]
+
+    def score(module: nn.Module) -> float:
+        given = [tensor_leaves(teacher_outputs(module, example)) for example, _ in batches]
+        return sqnr_db(_pooled(references), _pooled(given))
+
+    return Judge("held-out SQNR", True, score)
+
+
+def loss_judge(batches: Sequence[Batch], loss: Loss) -> Judge:
+    """By the user's loss over held-out batches."""
+
+    def score(module: nn.Module) -> float:
+        values = [loss(teacher_outputs(module, example), label) for example, label in batches]
+        return sum(float(check_scalar(value)) for value in values) / len(values)
+
+    return Judge("held-out loss", False, score)
+
+
+def check_scalar(value: object) -> Tensor:
+    """The loss, if it is one number in a tensor. Raises: AceError(USER_CODE) if it is not."""
+    if isinstance(value, Tensor) and value.numel() == 1:
+        return value
+    found = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+    raise AceError.of(
+        ErrorCode.USER_CODE,
+        f"The loss gave {found}, which cannot be trained by",
+        why="training needs one number that depends on the outputs by operations of torch",
+        remedy="Return for example torch.nn.functional.cross_entropy(output, label).",
+        where="[finetune] loss",
+    )
+
+
+def teacher_outputs(module: nn.Module, example: Example) -> Any:
+    """What the module gives, without gradients."""
+    with torch.no_grad():
+        return example.copied().call(module)
+
+
+def _pooled(outputs: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    return [torch.cat([one.reshape(-1) for one in leaves]) for leaves in zip(*outputs, strict=True)]
+
+
+def distance(outputs: object, wanted: object) -> Tensor:
+    """Energy of the error over the energy of what is wanted, summed over the floating-point outputs.
+
+    What training lowers is what SQNR counts: ``-10 log10`` of it is the SQNR of a single output, dB.
+    """
+    total = torch.zeros(())
+    for one, other in zip(tensor_leaves(outputs), tensor_leaves(wanted), strict=True):
+        if one.is_floating_point():
+            scale = other.float().square().sum().clamp(min=1e-12)
+            total = total.to(one.device) + (one.float() - other.float()).square().sum() / scale
+    return total

@@ -1,0 +1,274 @@
+"""The training loop: seeded, cancellable, limited in time; the best state by a held-out score is what stays."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.finetune.judging import (
+    Batch,
+    Judge,
+    Loss,
+    check_scalar,
+    distance,
+    fidelity_judge,
+    loss_judge,
+    metric_judge,
+    teacher_outputs,
+)
+from ace_studio.engine.finetune.rounding import ROUNDED, Rounding
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.finetuning import FinetuneEpoch, FinetuneReport
+from ace_studio.records.messages import Phase
+from ace_studio.records.recipe import FinetuneChoice, FinetuneMethod
+
+CALIBRATION_BATCHES = 32
+"""At most so many batches are run to find the ranges of inputs."""
+LAST_RATE = 0.1
+"""The learning rate falls evenly to this fraction of what it begins with."""
+
+
+@dataclass(frozen=True)
+class FinetuneJob:
+    """What to train and by what."""
+
+    module: nn.Module
+    """In eval mode, perhaps pruned; it stays as it is."""
+    teacher: nn.Module
+    """The model as it was given."""
+    choice: FinetuneChoice
+    batches: Sequence[Batch]
+    """On the module's device."""
+    reporter: Reporter
+    loss: Loss | None = None
+    masks: Mapping[str, Tensor] = field(default_factory=dict)
+    """Name of a parameter -> what of it was not pruned; the rest stays zero."""
+    metric: Callable[[Callable[..., Any]], float] | None = None
+    higher_is_better: bool = True
+    stays_high: Callable[[str, nn.Module], bool] = lambda _path, _layer: False
+    """Whether a layer is not rounded (``qat``), because the plan keeps it at a float precision."""
+    per_channel: bool = True
+    """Whether weights are rounded with a step per channel (``qat``)."""
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """What came of it: a trained copy, or an untrained one if training made nothing better."""
+
+    module: nn.Module
+    report: FinetuneReport
+
+
+def finetune_module(job: FinetuneJob) -> FineTuned:
+    """Train a copy of the module; the result is never worse by the score than what it began with.
+
+    Raises: AceError(NO_DATA) if there are too few batches; AceError(USER_CODE) for a loss that cannot be trained by;
+        AceError(UNSUPPORTED) for ``qat`` without a layer to round, or a module without weights; Cancelled.
+    """
+    job.reporter.phase(Phase.FINETUNE, str(job.choice.method))
+    return _Training(job).run()
+
+
+class _Training:
+    """One run of the loop."""
+
+    def __init__(self, job: FinetuneJob) -> None:
+        self._job = job
+        self._started = time.monotonic()
+        self._module = copy.deepcopy(job.module)
+        self._train, self._held_out = _split(job)
+        self._judge = _judge_of(job, self._held_out)
+        self._rounding = self._make_rounding()
+        self._weights = _trainable(self._module)
+        self._masks = [(dict(self._module.named_parameters())[name], mask) for name, mask in job.masks.items()]
+        self._history: list[FinetuneEpoch] = []
+        self._stopped = ""
+
+    def run(self) -> FineTuned:
+        job, choice = self._job, self._job.choice
+        before = self._score(epoch=0, loss=None)
+        best, best_epoch, best_state = before, 0, None
+        optimizer = torch.optim.Adam(self._weights, lr=choice.learning_rate)
+        total = choice.epochs * len(self._train)
+        schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, LAST_RATE, total_iters=max(1, total))
+        order = random.Random(choice.seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(choice.seed)
+            for epoch in range(1, choice.epochs + 1):
+                loss = self._run_epoch(epoch, optimizer, schedule, order)
+                score = self._score(epoch=epoch, loss=loss)
+                if self._judge.is_better(score, best):
+                    best, best_epoch, best_state = score, epoch, _copied_state(self._module)
+                if self._stopped:
+                    break
+        if best_state is not None:
+            self._module.load_state_dict(best_state)
+        module = self._module if best_state is not None else copy.deepcopy(job.module)
+        for one, other in zip(module.parameters(), job.module.parameters(), strict=True):
+            one.requires_grad_(other.requires_grad)
+            one.grad = None
+        return FineTuned(module, self._report(before, best, best_epoch))
+
+    def _run_epoch(self, epoch: int, optimizer: Any, schedule: Any, order: random.Random) -> float:
+        """One pass over the batches; the mean loss, which is not finite if training broke down."""
+        choice, batches = self._job.choice, list(self._train)
+        order.shuffle(batches)
+        self._calibrate()
+        total = 0.0
+        for index, batch in enumerate(batches):
+            done = (epoch - 1 + index / len(batches)) / choice.epochs
+            shown = f", loss {total / index:.4g}" if index else ""
+            self._job.reporter.advance(done, f"epoch {epoch} of {choice.epochs}{shown}")
+            total += self._step(batch, optimizer)
+            schedule.step()
+            if not math.isfinite(total):
+                self._stopped = f"the loss was not finite in epoch {epoch}; a lower learning_rate may help"
+                return total
+            if time.monotonic() - self._started > choice.max_seconds:
+                self._stopped = f"max_seconds ({choice.max_seconds:g}) were over in epoch {epoch}"
+                return total / (index + 1)
+        return total / len(batches)
+
+    def _step(self, batch: Batch, optimizer: Any) -> float:
+        example, label = batch
+        wanted = None if self._job.loss is not None else teacher_outputs(self._job.teacher, example)
+        optimizer.zero_grad(set_to_none=True)
+        with torch.enable_grad(), self._rounded():
+            outputs = example.copied().call(self._module)
+            value = distance(outputs, wanted) if self._job.loss is None else self._job.loss(outputs, label)
+            _check_loss(value)
+            value.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        with torch.no_grad():
+            for parameter, mask in self._masks:
+                parameter.mul_(mask)
+        return float(value.detach())
+
+    def _score(self, *, epoch: int, loss: float | None) -> float:
+        started = time.monotonic()
+        self._calibrate()
+        with self._rounded():
+            score = self._judge.score(self._module)
+        row = FinetuneEpoch(epoch=epoch, loss=loss, score=score, seconds=round(time.monotonic() - started, 3))
+        self._history.append(row)
+        return score
+
+    # --- rounding ---
+
+    def _make_rounding(self) -> Rounding | None:
+        job = self._job
+        if job.choice.method is not FinetuneMethod.QAT:
+            return None
+        layers = {
+            path: layer
+            for path, layer in self._module.named_modules()
+            if isinstance(layer, ROUNDED) and not job.stays_high(path, layer)
+        }
+        if not layers:
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                "There is no layer to train with rounding",
+                why="the model has no convolution and no linear layer that the plan has at int8",
+                remedy='Take method = "distill", or plan some layers at int8-static.',
+                where="[finetune] method",
+            )
+        return Rounding(self._module, layers, per_channel=job.per_channel)
+
+    def _calibrate(self) -> None:
+        if self._rounding is not None:
+            self._rounding.calibrate([example for example, _ in self._train[:CALIBRATION_BATCHES]])
+
+    def _rounded(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._rounding is None else self._rounding.applied()
+
+    # --- the report ---
+
+    def _report(self, before: float, best: float, best_epoch: int) -> FinetuneReport:
+        name, kept = self._judge.name, best_epoch > 0
+        reason = (
+            f"{name} went from {before:.4g} to {best:.4g} in epoch {best_epoch}"
+            if kept
+            else f"no epoch was better than the {name} of {before:.4g} before training"
+        )
+        return FinetuneReport(
+            method=str(self._job.choice.method),
+            score_name=name,
+            higher_is_better=self._judge.higher_is_better,
+            before=before,
+            after=best,
+            kept=kept,
+            reason=reason,
+            best_epoch=best_epoch,
+            history=tuple(self._history),
+            examples=len(self._train),
+            held_out=len(self._held_out),
+            layers=self._rounding.layer_count if self._rounding is not None else 0,
+            stopped=self._stopped,
+            seconds=round(time.monotonic() - self._started, 3),
+        )
+
+
+def _split(job: FinetuneJob) -> tuple[list[Batch], list[Batch]]:
+    """Batches to train on and batches to judge by; with a metric of the user's all are trained on."""
+    if job.metric is not None and job.batches:
+        return list(job.batches), []
+    if len(job.batches) < 2:
+        raise AceError.of(
+            ErrorCode.NO_DATA,
+            f"Fine-tuning has {len(job.batches)} batch{'es' if not job.batches else ''} of data",
+            why="one is needed to train on and another one to judge by",
+            remedy="Let [finetune] data give more batches; some hundred examples are usual.",
+            where="[finetune] data",
+        )
+    order = list(job.batches)
+    random.Random(job.choice.seed).shuffle(order)
+    count = min(len(order) - 1, max(1, round(job.choice.held_out * len(order))))
+    return order[count:], order[:count]
+
+
+def _judge_of(job: FinetuneJob, held_out: Sequence[Batch]) -> Judge:
+    if job.metric is not None:
+        return metric_judge(job.metric, higher_is_better=job.higher_is_better)
+    if job.loss is not None:
+        return loss_judge(held_out, job.loss)
+    return fidelity_judge(held_out, job.teacher)
+
+
+def _trainable(module: nn.Module) -> list[nn.Parameter]:
+    weights = [one for one in module.parameters() if one.is_floating_point()]
+    for one in weights:
+        one.requires_grad_(True)
+    if not weights:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "The model has no weights to train",
+            why="none of its parameters is a floating-point tensor",
+            remedy="Leave [finetune] out.",
+            where="[finetune] method",
+        )
+    return weights
+
+
+def _check_loss(value: object) -> None:
+    if not check_scalar(value).requires_grad:
+        raise AceError.of(
+            ErrorCode.USER_CODE,
+            "The loss does not depend on the weights",
+            why="nothing can be trained by a number that was computed without gradients",
+            remedy="Compute it from the outputs by operations of torch, without .item(), .detach() or numpy.",
+            where="[finetune] loss",
+        )
+
+
+def _copied_state(module: nn.Module) -> dict[str, Any]:
+    return {name: value.clone() if isinstance(value, Tensor) else value for name, value in module.state_dict().items()}

@@ -1,0 +1,5 @@
+"""Pruning: taking weights or channels away from a copy of the module, before its graph is captured."""
+
+from ace_studio.engine.prune.prune import Pruned, PruneJob, prune_module
+
+__all__ = ["PruneJob", "Pruned", "prune_module"]

@@ -1,0 +1,291 @@
+"""One pruning from choice to report: a pruned copy, the masks that training has to keep, and what went."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.prune.importance import TaylorData, accumulate_gradients, weight_scores
+from ace_studio.engine.prune.layers import Layers, count_macs, find_layers, layer_bytes, shape_text
+from ace_studio.engine.prune.masks import Masks, apply_mask, global_masks, n_of_m_masks
+from ace_studio.engine.prune.structured import StructuredJob, require_library, take_channels
+from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Phase
+from ace_studio.records.pruning import KeptLayer, PrunedLayer, PruningReport
+from ace_studio.records.recipe import Importance, PruneChoice, PruneMethod
+
+COUPLED = "its channels hang together with others that stay"
+LAYERS_ALONE = 64
+"""Of so many layers at most, the effect of pruning each alone is measured."""
+
+
+@dataclass(frozen=True)
+class PruneJob:
+    """What to prune and how."""
+
+    module: nn.Module
+    """In eval mode, on the device of the examples; it stays as it is."""
+    choice: PruneChoice
+    examples: Sequence[Example]
+    reporter: Reporter
+    taylor: TaylorData | None = None
+    """For ``importance = "taylor"``."""
+    layer_effects: bool = True
+    """Whether the effect of each layer alone is measured (not for structured pruning, whose layers go together)."""
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What came of it."""
+
+    module: nn.Module
+    masks: Mapping[str, Tensor]
+    """Name of a parameter of ``module`` -> what of it stays; empty for structured pruning."""
+    report: PruningReport
+
+
+@dataclass
+class _Outcome:
+    module: nn.Module
+    kept: Mapping[str, str]
+    masks: dict[str, Tensor] = field(default_factory=dict)
+    """By path of the layer."""
+
+
+@dataclass(frozen=True)
+class _Method:
+    """One row: how it is done, and what it gives in speed."""
+
+    prune: Callable[[PruneJob, nn.Module, Layers], _Outcome]
+    speed: str
+    needs_library: bool = False
+
+
+def prune_module(job: PruneJob) -> Pruned:
+    """Prune a copy of the module.
+
+    Raises: AceError(NOT_FOUND) for an ``ignore`` that matches nothing; AceError(UNSUPPORTED) if there is nothing
+        to prune, or no channel can be followed, or the module cannot be copied; AceError(NOT_INSTALLED) without
+        torch-pruning; AceError(NO_DATA) for ``taylor`` without data.
+    """
+    started = time.monotonic()
+    method = _METHODS[job.choice.method]
+    if method.needs_library:
+        require_library()
+    job.reporter.phase(Phase.PRUNE, str(job.choice.method))
+    module = _copied(job.module)
+    layers = find_layers(module, job.choice.ignore)
+    if job.choice.importance is Importance.TAYLOR:
+        _take_gradients(job, module)
+    outcome = method.prune(job, module, layers)
+    outcome.module.zero_grad(set_to_none=True)
+    _check_something_went(job, outcome)
+    for one, other in zip(outcome.module.parameters(), job.module.parameters(), strict=True):
+        one.requires_grad_(other.requires_grad)
+    report = _report(job, layers, outcome, speed=method.speed, started=started)
+    masks = {f"{path}.weight" if path else "weight": mask for path, mask in outcome.masks.items()}
+    return Pruned(module=outcome.module, masks=masks, report=report)
+
+
+def _copied(module: nn.Module) -> nn.Module:
+    try:
+        return copy.deepcopy(module)
+    except Exception as error:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "The model cannot be copied, so it cannot be pruned",
+            why=f"{type(error).__name__}: {str(error)[:200]}",
+            remedy="Keep out of the module what copy.deepcopy cannot copy (locks, open files, tensors with a history).",
+            where="[prune]",
+        ) from error
+
+
+def _take_gradients(job: PruneJob, module: nn.Module) -> None:
+    if job.taylor is None:
+        raise AceError.of(
+            ErrorCode.NO_DATA,
+            "Importance by gradients needs data",
+            why='[prune] importance = "taylor" derives the outputs over examples, and there are none',
+            remedy='Name [calibration] inputs or [finetune] data, or take importance = "magnitude".',
+            where="[prune] importance",
+        )
+    accumulate_gradients(module, job.taylor, reporter=job.reporter)
+
+
+def _unstructured(job: PruneJob, module: nn.Module, layers: Layers) -> _Outcome:
+    return _masked(module, layers, global_masks(weight_scores(layers.prunable), amount=job.choice.amount))
+
+
+def _n_of_m(job: PruneJob, module: nn.Module, layers: Layers) -> _Outcome:
+    scores = weight_scores(layers.prunable)
+    return _masked(module, layers, n_of_m_masks(layers.prunable, scores, pattern=job.choice.pattern))
+
+
+def _masked(module: nn.Module, layers: Layers, masks: Masks) -> _Outcome:
+    for path, mask in masks.keep.items():
+        apply_mask(layers.prunable[path], mask)
+    return _Outcome(module, {**layers.kept, **masks.kept}, dict(masks.keep))
+
+
+def _structured(job: PruneJob, module: nn.Module, layers: Layers) -> _Outcome:
+    pruned, kept = take_channels(
+        StructuredJob(
+            module=module,
+            layers=layers.prunable,
+            kept=layers.kept,
+            amount=job.choice.amount,
+            round_to=job.choice.round_to,
+            is_taylor=job.choice.importance is Importance.TAYLOR,
+            examples=job.examples,
+            reporter=job.reporter,
+        )
+    )
+    return _Outcome(pruned, kept)
+
+
+_METHODS: dict[PruneMethod, _Method] = {
+    PruneMethod.UNSTRUCTURED: _Method(
+        _unstructured,
+        "No runtime here multiplies faster because of single zeros: latency and size stay, the file packs better.",
+    ),
+    PruneMethod.N_M: _Method(
+        _n_of_m,
+        "Sparse tensor cores of a GPU can use 2:4; on a CPU no runtime here is faster for it.",
+    ),
+    PruneMethod.STRUCTURED: _Method(
+        _structured,
+        "The tensors are smaller: every runtime does less arithmetic and moves fewer bytes.",
+        needs_library=True,
+    ),
+}
+
+
+def _check_something_went(job: PruneJob, outcome: _Outcome) -> None:
+    before = sum(one.numel() for one in job.module.parameters())
+    after = sum(one.numel() for one in outcome.module.parameters())
+    if after < before or any(not bool(mask.all()) for mask in outcome.masks.values()):
+        return
+    kept = "; ".join(f"{path} ({why})" for path, why in list(outcome.kept.items())[:4])
+    small = f"no layer is wide enough for its channels to be cut to a multiple of {job.choice.round_to}"
+    raise AceError.of(
+        ErrorCode.UNSUPPORTED,
+        "Nothing was pruned",
+        why=kept or (small if job.choice.method is PruneMethod.STRUCTURED else "the amount is less than one weight"),
+        remedy="Raise amount, lower round_to, or ignore fewer layers.",
+        where="[prune] amount",
+    )
+
+
+# --- what went ---
+
+
+def _report(job: PruneJob, layers: Layers, outcome: _Outcome, *, speed: str, started: float) -> PruningReport:
+    choice, example = job.choice, job.examples[0]
+    every = {path: job.module.get_submodule(path) for path in (*layers.prunable, *layers.kept)}
+    after = {path: outcome.module.get_submodule(path) for path in every}
+    macs_before, macs_after = (
+        count_macs(job.module, every, example),
+        count_macs(outcome.module, after, example),
+    )
+    alone = _effects_alone(job, outcome)
+    rows = tuple(
+        _layer_report(path, every[path], after[path], (macs_before[path], macs_after[path]), alone.get(path))
+        for path in every
+        if _has_changed(every[path], after[path])
+    )
+    changed = {row.module for row in rows}
+    return PruningReport(
+        method=str(choice.method),
+        amount=choice.amount,
+        pattern=choice.pattern if choice.method is PruneMethod.N_M else "",
+        importance=str(choice.importance),
+        layers=rows,
+        kept=tuple(
+            KeptLayer(module=path, reason=outcome.kept.get(path, COUPLED)) for path in every if path not in changed
+        ),
+        parameters_before=_nonzero(job.module),
+        parameters_after=_nonzero(outcome.module),
+        macs_before=sum(macs_before.values()),
+        macs_after=sum(macs_after.values()),
+        bytes_before=_state_bytes(job.module),
+        bytes_after=_state_bytes(outcome.module),
+        sqnr_db=_fidelity(job.module, outcome.module, job.examples),
+        speed=speed,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _has_changed(before: nn.Module, after: nn.Module) -> bool:
+    one, other = _weight(before), _weight(after)
+    return one.shape != other.shape or not torch.equal(one, other)
+
+
+def _layer_report(
+    path: str, before: nn.Module, after: nn.Module, macs: tuple[int, int], alone_db: float | None
+) -> PrunedLayer:
+    return PrunedLayer(
+        module=path,
+        type=type(before).__name__,
+        shape_before=shape_text(_weight(before)),
+        shape_after=shape_text(_weight(after)),
+        weights_before=_weight(before).numel(),
+        weights_after=int(_weight(after).count_nonzero()),
+        macs_before=macs[0],
+        macs_after=macs[1],
+        bytes_before=layer_bytes(before),
+        bytes_after=layer_bytes(after),
+        sqnr_db=alone_db,
+    )
+
+
+def _effects_alone(job: PruneJob, outcome: _Outcome) -> dict[str, float]:
+    """Fidelity with only one layer masked, of each layer that has a mask, on the first example."""
+    if not job.layer_effects or not 0 < len(outcome.masks) <= LAYERS_ALONE:
+        return {}
+    module, example, effects = _copied(job.module), job.examples[:1], {}
+    for index, (path, mask) in enumerate(outcome.masks.items()):
+        job.reporter.advance(index / len(outcome.masks), f"the effect of {path} alone")
+        layer = module.get_submodule(path)
+        whole = _weight(layer).detach().clone()
+        apply_mask(layer, mask)
+        effects[path] = _fidelity(job.module, module, example)
+        with torch.no_grad():
+            _weight(layer).copy_(whole)
+    return effects
+
+
+def _fidelity(reference: nn.Module, module: nn.Module, examples: Sequence[Example]) -> float:
+    """SQNR over all examples together, the worst output's, dB."""
+    with torch.no_grad():
+        pairs = [
+            (tensor_leaves(one.copied().call(reference)), tensor_leaves(one.copied().call(module))) for one in examples
+        ]
+    pooled = [
+        [
+            torch.cat([leaf.reshape(-1) for leaf in leaves])
+            for leaves in zip(*(pair[side] for pair in pairs), strict=True)
+        ]
+        for side in (0, 1)
+    ]
+    return round(sqnr_db(pooled[0], pooled[1]), 3)
+
+
+def _weight(layer: nn.Module) -> Tensor:
+    weight: Tensor = layer.weight  # type: ignore[assignment]
+    return weight
+
+
+def _nonzero(module: nn.Module) -> int:
+    return sum(int(one.count_nonzero()) for one in module.parameters())
+
+
+def _state_bytes(module: nn.Module) -> int:
+    return sum(one.numel() * one.element_size() for one in module.state_dict().values() if isinstance(one, Tensor))

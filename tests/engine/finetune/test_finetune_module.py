@@ -1,0 +1,218 @@
+"""Training after compression: it helps or is thrown away, keeps masks, and rounds as int8 does."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name that the whole field uses
+from torch import nn
+
+from ace_studio.engine.finetune import FinetuneJob, finetune_module
+from ace_studio.engine.finetune.rounding import Rounding, straight_through
+from ace_studio.engine.flow import Example
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.quantize.affine import affine_grid, weight_grid
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Phase, Progress
+from ace_studio.records.recipe import FinetuneChoice, FinetuneMethod
+from tests import tiny_models
+
+
+def batches(count=8, *, rows=16, label=None):
+    generator = torch.Generator().manual_seed(3)
+    inputs = [torch.randn(rows, 16, generator=generator) for _ in range(count)]
+    return [(Example(args=(one,)), None if label is None else label(one)) for one in inputs]
+
+
+def job(module, teacher, *, data=None, method="distill", reporter=None, **values):
+    choice_keys = {"epochs", "learning_rate", "seed", "max_seconds", "held_out"}
+    choice = {"learning_rate": 0.005} | {key: values.pop(key) for key in choice_keys & set(values)}
+    return FinetuneJob(
+        module=module,
+        teacher=teacher,
+        choice=FinetuneChoice(method=FinetuneMethod(method), **choice),
+        batches=batches() if data is None else data,
+        reporter=reporter or Reporter(),
+        **values,
+    )
+
+
+def damaged(teacher):
+    """The teacher with half of its first layer's weights gone, and the mask."""
+    module = copy.deepcopy(teacher)
+    mask = torch.rand(module[0].weight.shape, generator=torch.Generator().manual_seed(0)) > 0.5
+    with torch.no_grad():
+        module[0].weight.mul_(mask)
+    return module, {"0.weight": mask}
+
+
+def test_distillation_brings_a_pruned_model_back_towards_the_original():
+    teacher = tiny_models.mlp().module
+    module, masks = damaged(teacher)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    tuned = finetune_module(job(module, teacher, masks=masks, epochs=10))
+    report = tuned.report
+    assert report.kept and report.score_name == "held-out SQNR" and report.after > report.before + 0.5
+    assert (report.examples, report.held_out) == (6, 2)
+    assert [one.epoch for one in report.history] == list(range(11))
+    assert report.history[0].loss is None and report.history[10].loss < report.history[1].loss
+    assert not bool(tuned.module[0].weight[~masks["0.weight"]].any())  # what was pruned stays pruned
+    assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+    assert all(one.grad is None for one in tuned.module.parameters())
+
+
+def test_training_that_makes_it_worse_is_thrown_away():
+    teacher = tiny_models.mlp().module
+    module, masks = damaged(teacher)
+    tuned = finetune_module(job(module, teacher, masks=masks, learning_rate=5.0, epochs=2))
+    assert not tuned.report.kept and tuned.report.after == tuned.report.before
+    assert all(
+        torch.equal(one, other) for one, other in zip(tuned.module.parameters(), module.parameters(), strict=True)
+    )
+    assert "no epoch was better" in tuned.report.reason
+
+
+def test_the_same_seed_gives_the_same_weights():
+    teacher = tiny_models.mlp().module
+    module, masks = damaged(teacher)
+    one, other, different = (
+        finetune_module(job(module, teacher, masks=masks, seed=seed)).module[0].weight for seed in (1, 1, 2)
+    )
+    assert torch.equal(one, other) and not torch.equal(one, different)
+
+
+def test_a_loss_of_the_users_trains_on_labels():
+    teacher = tiny_models.mlp().module
+    data = batches(10, label=lambda x: (x[:, 0] > 0).long())
+    tuned = finetune_module(job(teacher, teacher, method="train", data=data, loss=F.cross_entropy, epochs=10))
+    assert tuned.report.score_name == "held-out loss" and not tuned.report.higher_is_better
+    assert tuned.report.after < 0.7 * tuned.report.before
+
+
+def test_the_users_metric_decides_if_there_is_one():
+    teacher = tiny_models.mlp().module
+    module, _ = damaged(teacher)
+    scores = iter([0.5, 0.9, 0.7])
+    tuned = finetune_module(job(module, teacher, metric=lambda predict: next(scores), epochs=2))
+    assert (tuned.report.score_name, tuned.report.after, tuned.report.best_epoch) == ("metric", 0.9, 1)
+    assert (tuned.report.examples, tuned.report.held_out) == (8, 0)
+
+
+def test_a_metric_of_which_less_is_better_is_minded():
+    teacher = tiny_models.mlp().module
+    scores = iter([0.5, 0.9, 0.2])
+    tuned = finetune_module(job(teacher, teacher, metric=lambda _: next(scores), higher_is_better=False, epochs=2))
+    assert (tuned.report.after, tuned.report.best_epoch) == (0.2, 2)
+
+
+def test_it_ends_in_time_and_says_so():
+    teacher = tiny_models.mlp().module
+    module, masks = damaged(teacher)
+    report = finetune_module(job(module, teacher, masks=masks, epochs=50, max_seconds=1e-6)).report
+    assert len(report.history) == 2 and "max_seconds" in report.stopped
+
+
+def test_a_loss_that_is_not_finite_ends_it():
+    teacher = tiny_models.mlp().module
+    data = batches(4, label=lambda x: 0)
+    broken = lambda output, label: output.sum() * float("nan")  # noqa: E731
+    report = finetune_module(job(teacher, teacher, method="train", data=data, loss=broken, epochs=3)).report
+    assert not report.kept and "not finite" in report.stopped
+
+
+def test_progress_names_phase_epoch_and_loss_and_a_stop_is_heard():
+    teacher = tiny_models.mlp().module
+    heard = []
+    finetune_module(job(teacher, teacher, epochs=2, reporter=Reporter(heard.append)))
+    told = [one for one in heard if isinstance(one, Progress)]
+    assert {one.phase for one in told} == {Phase.FINETUNE}
+    assert any("epoch 2 of 2, loss" in one.detail for one in told)
+    fractions = [one.fraction for one in told if one.fraction is not None]
+    assert fractions == sorted(fractions) and fractions[0] >= 0 and fractions[-1] < 1
+    stop = lambda: len(heard) > 5  # noqa: E731
+    heard.clear()
+    with pytest.raises(Cancelled):
+        finetune_module(job(teacher, teacher, reporter=Reporter(heard.append, is_cancelled=stop)))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_too_little_data_is_told(count):
+    teacher = tiny_models.mlp().module
+    with pytest.raises(AceError) as caught:
+        finetune_module(job(teacher, teacher, data=batches(count)))
+    assert caught.value.problem.code is ErrorCode.NO_DATA
+
+
+def test_a_loss_that_gives_no_scalar_is_told():
+    teacher = tiny_models.mlp().module
+    data = batches(4, label=lambda x: 0)
+    with pytest.raises(AceError) as caught:
+        finetune_module(job(teacher, teacher, method="train", data=data, loss=lambda output, label: output))
+    assert caught.value.problem.where == "[finetune] loss"
+
+
+# --- rounding ---
+
+
+def test_rounding_gives_what_the_targets_grids_give_and_leaves_nothing_behind():
+    module = tiny_models.mlp().module
+    data = [example for example, _ in batches(3)]
+    rounding = Rounding(module, {"0": module[0], "2": module[2]})
+    rounding.calibrate(data)
+    before, names = weights(module), list(module.state_dict())
+    with rounding.applied(), torch.no_grad():
+        given = data[0].call(module)
+    values = torch.cat([one.args[0] for one in data])
+    hidden = torch.relu(module[0](values))
+    with torch.no_grad():
+        x = affine_grid(*values.aminmax(), bits=8).round_trip(data[0].args[0])
+        first = torch.relu(F.linear(x, weight_grid(module[0].weight).round_trip(module[0].weight), module[0].bias))
+        first = affine_grid(*hidden.detach().aminmax(), bits=8).round_trip(first)
+        wanted = F.linear(first, weight_grid(module[2].weight).round_trip(module[2].weight), module[2].bias)
+    assert torch.allclose(given, wanted, atol=1e-6)
+    assert list(module.state_dict()) == names and not module[0]._forward_pre_hooks
+    assert all(torch.equal(one, other) for one, other in zip(before, weights(module), strict=True))
+
+
+def weights(module):
+    return [one.detach().clone() for one in module.parameters()]
+
+
+def test_gradients_pass_inside_the_range_and_stop_outside():
+    values = torch.tensor([-3.0, -0.5, 0.2, 0.9, 5.0], requires_grad=True)
+    grid = affine_grid(torch.tensor(-1.0), torch.tensor(1.0), bits=8)
+    straight_through(values, grid).sum().backward()
+    assert values.grad.tolist() == [0.0, 1.0, 1.0, 1.0, 0.0]
+
+
+def test_training_with_rounding_makes_the_rounded_model_better():
+    teacher = outlier_net()
+    tuned = finetune_module(job(teacher, teacher, method="qat", epochs=10, learning_rate=0.002))
+    assert tuned.report.layers == 2 and tuned.report.kept
+    assert tuned.report.after > tuned.report.before
+    assert not any("parametrizations" in name for name in tuned.module.state_dict())
+
+
+def outlier_net():
+    """A net in which one weight of each row is far larger than the others: int8 costs it much."""
+    module = tiny_models.mlp().module
+    with torch.no_grad():
+        module[0].weight[:, 0] *= 60
+    return module
+
+
+def test_layers_that_the_plan_keeps_high_are_not_rounded():
+    teacher = tiny_models.mlp().module
+    tuned = finetune_module(job(teacher, teacher, method="qat", stays_high=lambda path, _: path == "2", epochs=1))
+    assert tuned.report.layers == 1
+    with pytest.raises(AceError) as caught:
+        finetune_module(job(teacher, teacher, method="qat", stays_high=lambda *_: True))
+    assert caught.value.problem.code is ErrorCode.UNSUPPORTED
+
+
+def test_a_module_without_weights_cannot_be_trained():
+    with pytest.raises(AceError) as caught:
+        finetune_module(job(nn.ReLU(), nn.ReLU()))
+    assert "no weights" in caught.value.problem.what
