@@ -174,9 +174,9 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
             "evaluate": {
                 "function": "evaluate" if evaluate is not None and metric else None,  # refused: one of them is enough
                 "higher_is_better": higher_is_better,
-                "metric": metric,
-                "data": _data_words(evaluation_data),
-                "output": output,
+                "metric": metric or None,
+                "data": _data_words(evaluation_data) or None,
+                "output": output or None,
             },
             "goal": {
                 "max_drop": max_drop,
