@@ -88,15 +88,19 @@ class ValueObserver:
                 sampled = sampled[sampled != 0.0]
             self._counts += torch.histc(sampled, 2 * BINS_PER_SIDE, -self._bound, self._bound).double()
 
+    @property
+    def seen(self) -> ValueRange:
+        """From the smallest to the largest value, whatever the choice. Raises: ValueError if nothing was seen."""
+        if not self._examples:
+            raise ValueError("nothing was observed")
+        return ValueRange(self._low, self._high, self._examples)
+
     def range(self, grid: ActivationGrid = ActivationGrid.AFFINE) -> ValueRange:
         """The range for 8 bits on this kind of grid; within what was seen, or for a symmetric grid around 0.
 
         Raises: ValueError if nothing was seen.
         """
-        if not self._examples:
-            raise ValueError("nothing was observed")
-        seen = ValueRange(self._low, self._high, self._examples)
-        seen = seen.symmetric if grid is ActivationGrid.SYMMETRIC else seen
+        seen = self.seen.symmetric if grid is ActivationGrid.SYMMETRIC else self.seen
         if self._choice.observer is Observer.MIN_MAX or not self._bound:
             return seen
         if self._choice.observer is Observer.PERCENTILE:

@@ -150,7 +150,7 @@ class ReadBack:
     folded: Mapping[str, str] = field(default_factory=dict)
     """Op id -> why nothing is left of it."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """Op id -> why the quantizer left it, or part of it, as it was."""
+    """Op id -> why the quantizer left it, or part of it, as it was, or what it did instead."""
 
     def ops(self, kernels: Iterable[Kernel]) -> list[OpActual]:
         """What became of every op, in row order."""
@@ -174,7 +174,13 @@ class ReadBack:
             return self._executed(op_id, kernels)
         if fused_into is not None:
             reason = f"part of the {fused_into.kind} kernel of {fused_into.op_ids[0]} ({fused_into.precision})"
-            return OpActual(op_id=op_id, actual="fused", device=fused_into.device, reason=reason)
+            return OpActual(
+                op_id=op_id,
+                actual="fused",
+                device=fused_into.device,
+                reason=reason,
+                fused_into=fused_into.op_ids[0],
+            )
         if op_id in self.folded:
             return OpActual(op_id=op_id, actual="folded", reason=self.folded[op_id])
         return OpActual(op_id=op_id, actual="fused", reason=f"{self.runtime} has no kernel of its own for it")
@@ -203,7 +209,7 @@ class ReadBack:
             return self._noted(op_id, f"planned {planned}, but {words} at {deciding[0].precision}")
         if planned is Precision.FP32:
             return f"{words}; {self.plan.reason[op_id]}" if op_id in self.plan.reason else words
-        return words
+        return self._noted(op_id, words)
 
     def _noted(self, op_id: str, words: str) -> str:
         return f"{words}: {self.notes[op_id]}" if op_id in self.notes else words

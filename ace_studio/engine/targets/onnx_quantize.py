@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,13 @@ from ace_studio.engine.targets.onnx_program import OnnxProgram
 from ace_studio.engine.targets.onnx_static import FOLLOWING_TYPES, PRODUCT_TYPES, StaticChoice, choose_static
 from ace_studio.engine.targets.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import Precision
+from ace_studio.records.plan import ActivationGrid, Precision, Scheme, WeightSteps
 
 WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
 FLOAT_GIVING_TYPES = frozenset({"Gemm", "MatMul"})
 """Products with an 8-bit kernel that can give a float result."""
-WEIGHT_BLOCK = 32
-"""Weights that share one scale; the width that ONNX Runtime's packed kernels are best at."""
+LARGEST_BLOCK = 256
+"""The most weights that share one scale in ONNX Runtime's packed kernels; 32 is what they are best at."""
 _HIDDEN_GEMM = "GemmThatStays"
 """What a ``Gemm`` is called while the dynamic quantizer works, which would take all of them apart."""
 INT8_ACCUMULATION = 4
@@ -65,17 +65,23 @@ def apply_plan(
     Raises: AceError(UNSUPPORTED) if the quantizer left everything as it was.
     """
     model = copy.deepcopy(program.model)
-    notes: Mapping[str, str] = {}
+    notes: dict[str, str] = {}
     for planned, bits in WEIGHT_BITS.items():
-        if nodes := program.nodes_of(job.plan.ops_at(planned)):
-            model = _pack_weights(model, nodes, bits=bits)
-    if nodes := program.nodes_of(job.plan.ops_at(Precision.INT8_DYNAMIC)):
-        model = _quantize_dynamic(model, nodes)
+        for group_size, ops in _by_scheme(job, planned, lambda scheme: scheme.group_size).items():
+            block, reason = weight_block(group_size)
+            notes |= dict.fromkeys(ops, reason) if reason else {}
+            if nodes := program.nodes_of(ops):
+                model = _pack_weights(model, nodes, bits=bits, block=block)
+    for steps, ops in _by_scheme(job, Precision.INT8_DYNAMIC, lambda scheme: scheme.weights).items():
+        if nodes := program.nodes_of(ops):
+            model = _quantize_dynamic(model, nodes, is_per_channel=steps is WeightSteps.PER_CHANNEL)
+        asked = {op for op in ops if job.plan.scheme_of(op).activations is ActivationGrid.SYMMETRIC}
+        notes |= dict.fromkeys(asked, "ONNX Runtime finds dynamic grids with a zero point, so this one is affine")
     if job.plan.ops_at(Precision.INT8_STATIC):
         chosen = choose_static(program, job, job.calibration(), make_session=make_session)
-        notes = chosen.notes
+        notes |= chosen.notes
         if chosen.nodes:
-            model = _quantize_static(model, chosen)
+            model = quantize_static(model, chosen, shared_step=weights_of_one_step(program, job, chosen))
     if job.plan.precisions - {Precision.FP32} and _node_types(model) == _node_types(program.model):
         raise AceError.of(
             ErrorCode.UNSUPPORTED,
@@ -86,6 +92,35 @@ def apply_plan(
     return model, notes
 
 
+def _by_scheme(job: LoweringJob, precision: Precision, key: Callable[[Scheme], Any]) -> dict[Any, frozenset[str]]:
+    """The ops planned at a precision, by one property of their grids."""
+    found: dict[Any, set[str]] = {}
+    for op_id in job.plan.ops_at(precision):
+        found.setdefault(key(job.plan.scheme_of(op_id)), set()).add(op_id)
+    return {value: frozenset(ops) for value, ops in found.items()}
+
+
+def weight_block(group_size: int) -> tuple[int, str]:
+    """The block that the packed kernels take for a group size, and why it is another one (empty: it is not)."""
+    if 0 < group_size <= LARGEST_BLOCK:
+        return group_size, ""
+    asked = f"groups of {group_size}" if group_size else "one group per channel"
+    return LARGEST_BLOCK, f"its weights are in groups of {LARGEST_BLOCK}, not {asked}: no packed kernel is wider"
+
+
+def weights_of_one_step(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> frozenset[str]:
+    """Names of the constants of chosen nodes whose ops are planned with one step for the whole weight."""
+    constants = {tensor.name for tensor in program.model.graph.initializer}
+    return frozenset(
+        name
+        for node in program.model.graph.node
+        if node.name in chosen.nodes
+        and any(job.plan.scheme_of(op).weights is WeightSteps.PER_TENSOR for op in program.owners.get(node.name, ()))
+        for name in node.input[:2]
+        if name in constants
+    )
+
+
 def _node_types(model: Any) -> list[str]:
     return [node.op_type for node in model.graph.node]
 
@@ -93,7 +128,8 @@ def _node_types(model: Any) -> list[str]:
 # --- static ---
 
 
-def _quantize_static(model: Any, chosen: StaticChoice) -> Any:
+def quantize_static(model: Any, chosen: StaticChoice, *, shared_step: Collection[str]) -> Any:
+    """The model with pairs around the chosen nodes; the constants in ``shared_step`` get one step for all channels."""
     from onnxruntime.quantization import CalibrationMethod, QuantType  # noqa: PLC0415 - optional package
     from onnxruntime.quantization.calibrate import TensorsData  # noqa: PLC0415
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer  # noqa: PLC0415
@@ -113,7 +149,13 @@ def _quantize_static(model: Any, chosen: StaticChoice) -> Any:
             sorted(chosen.nodes),
             [],
             sorted(PRODUCT_TYPES | FOLLOWING_TYPES),
-            {"WeightSymmetric": True, "ActivationSymmetric": False},
+            {
+                "WeightSymmetric": True,
+                "ActivationSymmetric": False,  # ranges around 0 were made so before
+                # A grid around 0 does not end at 0, so the ReLU in front of it must stay.
+                "QDQKeepRemovableActivations": bool(chosen.symmetric),
+                "TensorQuantOverrides": {name: [{}] for name in sorted(shared_step)},
+            },
         )
         quantizer.quantize_model()
     drop_idle_pairs(quantizer.model.model, chosen.nodes, makers=makers)
@@ -179,7 +221,7 @@ def shield_float_products(model: Any, quantized: frozenset[str]) -> None:
 # --- dynamic and weight only ---
 
 
-def _quantize_dynamic(model: Any, nodes: Sequence[str]) -> Any:
+def _quantize_dynamic(model: Any, nodes: Sequence[str], *, is_per_channel: bool) -> Any:
     from onnxruntime.quantization import QuantizationMode, QuantType  # noqa: PLC0415 - optional package
     from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer  # noqa: PLC0415
 
@@ -189,7 +231,7 @@ def _quantize_dynamic(model: Any, nodes: Sequence[str]) -> Any:
     with hushed():
         quantizer = ONNXQuantizer(
             model,
-            True,  # per channel
+            is_per_channel,
             must_reduce_range(),
             QuantizationMode.IntegerOps,
             False,  # not static
@@ -203,7 +245,7 @@ def _quantize_dynamic(model: Any, nodes: Sequence[str]) -> Any:
         )
         quantizer.quantize_model()
     _rename_type(quantizer.model.model, _HIDDEN_GEMM, "Gemm")
-    _mark_new_names(quantizer.model.model, before, mark="_dynamic")
+    _mark_new_names(quantizer.model.model, before, mark="_dynamic" if is_per_channel else "_dynamic_tensor")
     return quantizer.model.model
 
 
@@ -238,7 +280,7 @@ def _mark_new_names(model: Any, known: set[str], *, mark: str) -> None:
         node.output[:] = [marked(name) for name in node.output]
 
 
-def _pack_weights(model: Any, nodes: Sequence[str], *, bits: int) -> Any:
+def _pack_weights(model: Any, nodes: Sequence[str], *, bits: int, block: int) -> Any:
     from onnxruntime.quantization.matmul_nbits_quantizer import (  # noqa: PLC0415 - optional package
         DefaultWeightOnlyQuantConfig,
         MatMulNBitsQuantizer,
@@ -248,7 +290,7 @@ def _pack_weights(model: Any, nodes: Sequence[str], *, bits: int) -> Any:
     excluded = [node.name for node in model.graph.node if node.name not in chosen]
     with hushed():
         config = DefaultWeightOnlyQuantConfig(
-            block_size=WEIGHT_BLOCK, is_symmetric=bits == 8, accuracy_level=INT8_ACCUMULATION, bits=bits
+            block_size=block, is_symmetric=bits == 8, accuracy_level=INT8_ACCUMULATION, bits=bits
         )
         quantizer = MatMulNBitsQuantizer(model, nodes_to_exclude=excluded, algo_config=config)
         quantizer.process()

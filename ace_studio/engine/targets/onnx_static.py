@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.flat_call import as_numpy
 from ace_studio.engine.targets.onnx_program import OnnxProgram
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import Precision
+from ace_studio.records.plan import ActivationGrid, Precision
 
 PRODUCT_TYPES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 MOVING_TYPES = frozenset(
@@ -42,6 +45,8 @@ class StaticChoice:
     ranges: Ranges
     notes: Mapping[str, str]
     """Op id -> why a node of it stays float although it is planned int8-static."""
+    symmetric: frozenset[str] = frozenset()
+    """Names of the values whose grid lies around 0."""
 
 
 def choose_static(
@@ -55,7 +60,8 @@ def choose_static(
     """
     planned = set(program.nodes_of(job.plan.ops_at(Precision.INT8_STATIC)))
     products = [node for node in program.model.graph.node if node.name in planned and node.op_type in PRODUCT_TYPES]
-    ranges = _shared_ranges(program, job, examples, make_session)
+    seen = _shared_ranges(program, job, examples, make_session)
+    ranges = {name: (found.low, found.high) for name, found in seen.extremes.items()}
     constants = {tensor.name for tensor in program.model.graph.initializer}
     notes: dict[str, str] = {}
     for node in [node for node in products if _constant_inputs(node, ranges)]:
@@ -70,7 +76,10 @@ def choose_static(
     for node in program.model.graph.node:
         if node.name in planned - chosen:
             notes.setdefault(program.owners[node.name][0], _float_reason(node))
-    return StaticChoice(nodes=frozenset(chosen), ranges=ranges, notes=notes)
+    symmetric = _symmetric_values(program, job, chosen)
+    return StaticChoice(
+        nodes=frozenset(chosen), ranges=seen.ranges(symmetric), notes=notes, symmetric=symmetric & set(seen.extremes)
+    )
 
 
 def _float_reason(node: Any) -> str:
@@ -130,20 +139,60 @@ def _with_followers(program: OnnxProgram, planned: set[str], chosen: set[str], c
     return result
 
 
+def _symmetric_values(program: OnnxProgram, job: LoweringJob, chosen: Collection[str]) -> frozenset[str]:
+    """The values that a product with symmetric activations reads, or that one gives to nobody else that is chosen."""
+
+    def is_symmetric(node: Any) -> bool:
+        owners = program.owners.get(node.name, ())
+        return any(job.plan.scheme_of(owner).activations is ActivationGrid.SYMMETRIC for owner in owners)
+
+    nodes = [node for node in program.model.graph.node if node.name in chosen]
+    read = {name for node in nodes for name in node.input}
+    found = {name for node in nodes if is_symmetric(node) for name in node.input}
+    found |= {name for node in nodes if is_symmetric(node) for name in node.output if name not in read}
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class SeenValues:
+    """What calibration saw of every float value around products and what follows them."""
+
+    observers: Mapping[str, ValueObserver]
+
+    @cached_property
+    def extremes(self) -> Mapping[str, ValueRange]:
+        """Value name -> smallest and largest element."""
+        return {name: observer.seen for name, observer in self.observers.items()}
+
+    def ranges(self, symmetric: Collection[str]) -> dict[str, tuple[float, float]]:
+        """Value name -> range of its grid; those of the names in ``symmetric`` lie around 0."""
+        found = {
+            name: observer.range(ActivationGrid.SYMMETRIC if name in symmetric else ActivationGrid.AFFINE)
+            for name, observer in self.observers.items()
+        }
+        return {name: (one.low, one.high) for name, one in found.items()}
+
+
 def _shared_ranges(
     program: OnnxProgram, job: LoweringJob, examples: Sequence[Example], make_session: Callable[[Any], Any]
-) -> Ranges:
-    """Ranges of all float values, found once per job and set of examples."""
+) -> SeenValues:
+    """What was seen of all float values, found once per job and set of examples."""
     if _RANGES_KEY not in job.shared or job.shared[_RANGES_KEY][0] is not examples:
-        job.shared[_RANGES_KEY] = (examples, activation_ranges(program, examples, make_session, job.reporter))
-    ranges: Ranges = job.shared[_RANGES_KEY][1]
-    return ranges
+        found = observe_values(program, examples, make_session, reporter=job.reporter, choice=job.ranges)
+        job.shared[_RANGES_KEY] = (examples, found)
+    seen: SeenValues = job.shared[_RANGES_KEY][1]
+    return seen
 
 
-def activation_ranges(
-    program: OnnxProgram, examples: Sequence[Example], make_session: Callable[[Any], Any], reporter: Reporter
-) -> Ranges:
-    """Smallest and largest element of every float value around products and what follows them, over all examples.
+def observe_values(
+    program: OnnxProgram,
+    examples: Sequence[Example],
+    make_session: Callable[[Any], Any],
+    *,
+    reporter: Reporter,
+    choice: RangeChoice,
+) -> SeenValues:
+    """Show every float value around products and what follows them, over all examples, to an observer of its own.
 
     Raises: AceError(UNSUPPORTED) if one is not finite.
     """
@@ -153,16 +202,18 @@ def activation_ranges(
     present |= {entry.name for entry in model.graph.input}
     model.graph.output.extend(info for name, info in watched.items() if name not in present)
     session = make_session(model)
-    ranges: dict[str, tuple[float, float]] = {}
+    observers: dict[str, ValueObserver] = {}
+    broken: set[str] = set()
     for index, example in enumerate(examples):
         reporter.advance(index / len(examples), f"finding ranges, example {index + 1} of {len(examples)}")
         feed = {name: as_numpy(leaf) for name, leaf in zip(program.input_names, example.tensors(), strict=True)}
         for name, value in zip(watched, _all_values(session, watched, feed), strict=True):
-            if value.size:
-                low, high = ranges.get(name, (np.inf, -np.inf))
-                ranges[name] = (min(low, float(value.min())), max(high, float(value.max())))
-    _refuse_infinite(ranges)
-    return ranges
+            if value.size and np.isfinite(value).all():
+                observers.setdefault(name, ValueObserver(choice)).update(torch.from_numpy(np.ascontiguousarray(value)))
+            elif value.size:
+                broken.add(name)
+    _refuse_infinite(sorted(broken))
+    return SeenValues(observers)
 
 
 def _all_values(session: Any, watched: Mapping[str, Any], feed: dict[str, Any]) -> list[Any]:
@@ -191,8 +242,7 @@ def _element_type(info: Any) -> int:
     return int(info.type.tensor_type.elem_type)
 
 
-def _refuse_infinite(ranges: Ranges) -> None:
-    bad = [name for name, bounds in ranges.items() if not np.isfinite(bounds).all()]
+def _refuse_infinite(bad: Sequence[str]) -> None:
     if bad:
         raise AceError.of(
             ErrorCode.UNSUPPORTED,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,14 +12,14 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.flat_call import as_numpy
 from ace_studio.engine.targets.onnx_program import OnnxProgram
+from ace_studio.engine.targets.onnx_quantize import quantize_static, weights_of_one_step
 from ace_studio.engine.targets.onnx_static import MOVING_TYPES, StaticChoice, choose_static
-from ace_studio.engine.targets.openvino_import import import_nncf
+from ace_studio.engine.targets.openvino_import import import_nncf, import_openvino
 from ace_studio.engine.targets.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import Precision
+from ace_studio.records.plan import Precision, WeightSteps
+from ace_studio.records.recipe import Observer
 
-INT4_GROUP = 32
-"""Weights that share one scale."""
 INT4_SMALLEST_GROUP = 4
 """Where the usual group does not divide the row, smaller ones are tried, down to this; else 8 bits would stay."""
 _INNER_NAMES = ("", "/WithoutBiases")
@@ -40,16 +42,21 @@ def compress(
 
     Raises: AceError(UNSUPPORTED) in NNCF's words if it refuses the model.
     """
-    notes: Mapping[str, str] = {}
+    notes: dict[str, str] = {}
     try:
         if job.plan.ops_at(Precision.INT8_STATIC):
             examples = job.calibration()
             chosen = choose_static(program, job, examples, make_session=make_session)
-            notes = chosen.notes
-            model = _quantize(model, program, chosen, CalibrationFeed(program.input_names, examples, job.reporter))
+            notes |= chosen.notes
+            if chosen.nodes and _needs_our_grids(program, job, chosen) and not _grids_problem():
+                model = _with_our_grids(program, job, chosen)
+            elif chosen.nodes:
+                model = _quantize(model, program, chosen, CalibrationFeed(program.input_names, examples, job.reporter))
+                notes |= _unheeded_grids(program, job, chosen)
         for precision in _WEIGHT_ONLY:
-            if ops := job.plan.ops_at(precision):
-                model = _compress_weights(model, program, set(program.nodes_of(ops)), precision)
+            for group_size, ops in _by_group(job, precision).items():
+                model = _compress_weights(model, program, set(program.nodes_of(ops)), precision, group_size=group_size)
+            notes |= _unheeded_weights(job, precision)
     except (RuntimeError, ValueError, TypeError) as error:
         if isinstance(error, AceError):
             raise
@@ -63,9 +70,55 @@ def compress(
     return model, notes
 
 
+def _needs_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> bool:
+    """Whether the plan asks for what NNCF cannot give op by op: other ranges, one step per weight, grids around 0."""
+    is_plain = job.ranges.observer is Observer.MIN_MAX
+    return not is_plain or bool(chosen.symmetric) or bool(weights_of_one_step(program, job, chosen))
+
+
+def _grids_problem() -> str:
+    missing = importlib.util.find_spec("onnxruntime") is None
+    return "onnxruntime, whose quantizer writes such grids, is not installed" if missing else ""
+
+
+def _with_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> Any:
+    """The model with the pairs that ONNX Runtime would get, which OpenVINO runs as fast as NNCF's."""
+    quantized = quantize_static(
+        copy.deepcopy(program.model), chosen, shared_step=weights_of_one_step(program, job, chosen)
+    )
+    return import_openvino().Core().read_model(quantized.SerializeToString())
+
+
+def _unheeded_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> dict[str, str]:
+    """Op id -> what NNCF did instead of the grids that were planned."""
+    if not _needs_our_grids(program, job, chosen):
+        return {}
+    reason = f"its grids are affine, per channel, from smallest to largest value: {_grids_problem()}"
+    return dict.fromkeys(job.plan.ops_at(Precision.INT8_STATIC), reason)
+
+
+def _by_group(job: LoweringJob, precision: Precision) -> dict[int, frozenset[str]]:
+    """The ops at a weight-only precision by the group size that they get."""
+    found: dict[int, set[str]] = {}
+    for op_id in job.plan.ops_at(precision):
+        size = job.plan.scheme_of(op_id).group_size if precision is Precision.INT4_WEIGHT else 0
+        found.setdefault(size, set()).add(op_id)
+    return {size: frozenset(ops) for size, ops in found.items()}
+
+
+def _unheeded_weights(job: LoweringJob, precision: Precision) -> dict[str, str]:
+    """Op id -> what a weight-only op gets instead of what was planned."""
+    notes: dict[str, str] = {}
+    for op_id in job.plan.ops_at(precision):
+        scheme = job.plan.scheme_of(op_id)
+        if precision is Precision.INT8_WEIGHT and scheme.group_size:
+            notes[op_id] = "8-bit weights have one step per channel in OpenVINO, not groups"
+        elif precision is Precision.INT8_DYNAMIC and scheme.weights is WeightSteps.PER_TENSOR:
+            notes[op_id] = "weights of products on the fly have one step per channel in OpenVINO"
+    return notes
+
+
 def _quantize(model: Any, program: OnnxProgram, chosen: StaticChoice, calibration: CalibrationFeed) -> Any:
-    if not chosen.nodes:
-        return model
     nncf = import_nncf()
     from nncf.quantization.range_estimator import RangeEstimatorParametersSet  # noqa: PLC0415 - optional package
 
@@ -100,7 +153,9 @@ def _layer_names(nodes: Sequence[Any]) -> list[str]:
     ]
 
 
-def _compress_weights(model: Any, program: OnnxProgram, nodes: set[str], precision: Precision) -> Any:
+def _compress_weights(
+    model: Any, program: OnnxProgram, nodes: set[str], precision: Precision, *, group_size: int
+) -> Any:
     nncf = import_nncf()
     ignored = _layer_names([node for node in program.model.graph.node if node.name not in nodes])
     scope = nncf.IgnoredScope(names=ignored, types=_SEQUENCES, validate=False)
@@ -111,11 +166,12 @@ def _compress_weights(model: Any, program: OnnxProgram, nodes: set[str], precisi
             model,
             mode=nncf.CompressWeightsMode.INT4_ASYM,
             ratio=1.0,
-            group_size=INT4_GROUP,
+            group_size=group_size or -1,
             all_layers=True,
             ignored_scope=scope,
             advanced_parameters=nncf.AdvancedCompressionParameters(
-                group_size_fallback_mode=nncf.GroupSizeFallbackMode.ADJUST, min_adjusted_group_size=INT4_SMALLEST_GROUP
+                group_size_fallback_mode=nncf.GroupSizeFallbackMode.ADJUST,
+                min_adjusted_group_size=INT4_SMALLEST_GROUP,
             ),
         )
 

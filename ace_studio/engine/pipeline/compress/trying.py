@@ -11,6 +11,7 @@ from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candi
 from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.race import drop_if_lost, enter
 from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets.base import LoweringJob, Target
 from ace_studio.engine.targets.pieces import PiecesLowered, lower_pieces
 from ace_studio.records.errors import AceError, ErrorCode
@@ -57,6 +58,7 @@ def build(bench: Bench, candidate: Candidate) -> None:
         device=bench.captured.device,
         folder=folder,
         reporter=bench.reporter,
+        ranges=RangeChoice(bench.recipe.calibration.observer, percentile=bench.recipe.calibration.percentile),
         shared=bench.shared,
     )
     if isinstance(bench.captured, CapturedModel):
