@@ -25,6 +25,7 @@ from ace_studio.records.messages import (
     Progress,
     RungTried,
     TargetFinished,
+    SensitivityFound,
     WorkerLost,
 )
 from ace_studio.records.results import Result, RungOutcome, RungStatus, RunStatus
@@ -46,6 +47,7 @@ class JobAnswer:
     caught: InputsCaught | None = None
 
 
+    sensitivity: SensitivityFound | None = None
 def follow(request: AnyRequest, console: Console) -> JobAnswer:
     """Run the request in an engine process, show how it goes, and return its answer.
 
@@ -85,6 +87,8 @@ def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
         case JobFinished(result=result):
             answer.result = result
         case _:
+        case SensitivityFound():
+            answer.sensitivity = event
             answer.problems = _problems_of(event) or answer.problems
 
 

@@ -28,6 +28,7 @@ from ace_studio.records.messages import (
     JobFailed,
     RunRequest,
     TraceRequest,
+    SensitivityRequest,
 )
 
 Handler = Callable[[Any, Reporter], None]
@@ -39,6 +40,7 @@ HANDLER_NAMES: dict[type[AnyRequest], str] = {
     RunRequest: "run",
     FixRequest: "try_fixes",
     CatchRequest: "catch_inputs",
+    SensitivityRequest: "sensitivity",
 }
 """Kind of request -> the function of the handler module that serves it."""
 DETAILS_LIMIT = 20_000

@@ -19,7 +19,15 @@ from typing import TypeGuard
 from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import AnyEvent, AnyRequest, RungStarted, RungTried, RunRequest, TraceRequest
+from ace_studio.records.messages import (
+    AnyEvent,
+    AnyRequest,
+    RungStarted,
+    RungTried,
+    RunRequest,
+    SensitivityRequest,
+    TraceRequest,
+)
 from ace_studio.records.results import RungOutcome, RungStatus
 
 RUNG_GRACE_S = 10.0
@@ -136,7 +144,7 @@ class RungWatch:
 
 def _is_repeatable(request: AnyRequest | None) -> TypeGuard[TraceRequest]:
     """A request of exactly these kinds climbs the ladder once; others that are built on them climb it often."""
-    return type(request) in (TraceRequest, RunRequest)
+    return type(request) in (TraceRequest, RunRequest, SensitivityRequest)
 
 
 def _goes_on_after(rung: str, request: AnyRequest | None) -> bool:

@@ -15,7 +15,7 @@ from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.pruning import PruningReport
 from ace_studio.records.recipe import Recipe
-from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
+from ace_studio.records.results import Baseline, CaptureReport, OpSensitivity, Result, RungOutcome, TargetRun
 from ace_studio.records.tensors import TensorSpec
 
 PROTOCOL_VERSION = 1
@@ -32,6 +32,7 @@ class Phase(StrEnum):
     CALIBRATE = "Calibrating"
     COMPRESS = "Compressing"
     LOWER = "Building"
+    SENSITIVITY = "Finding sensitive ops"
     MEASURE = "Measuring latency"
     EVALUATE = "Measuring accuracy"
     EXPORT = "Saving and verifying"
@@ -91,6 +92,13 @@ class PrunePreviewRequest(TraceRequest, frozen=True, kw_only=True):
     """Prune a copy as the recipe says and tell what goes and what it does to the outputs; nothing is built."""
 
 
+class SensitivityRequest(TraceRequest, frozen=True, kw_only=True):
+    """Load, capture, and find how much each op, computed at a low precision, disturbs the outputs."""
+
+    precisions: tuple[str, ...] = ()
+    """Words of `Precision`; empty: those that the recipe plans, or that a search for its goal begins with."""
+
+
 class CatchRequest(Request, frozen=True, kw_only=True):
     """Run a script of the user's and keep what a module in it is called with."""
 
@@ -122,8 +130,8 @@ class ShutdownRequest(Request, frozen=True, kw_only=True):
 
 
 AnyRequest = (
-    InspectRequest | TraceRequest | RunRequest | FixRequest | PrunePreviewRequest | CatchRequest | DoctorRequest
-    | CancelRequest | ShutdownRequest
+    InspectRequest | TraceRequest | RunRequest | SensitivityRequest | FixRequest | PrunePreviewRequest | CatchRequest
+    | DoctorRequest | CancelRequest | ShutdownRequest
 )  # fmt: skip
 
 
@@ -302,6 +310,20 @@ class ModelCaptured(Event, frozen=True, kw_only=True):
     """Path -> text of the user's files that ops point to, so that the window need not read them."""
 
 
+class SensitivityFound(Event, frozen=True, kw_only=True):
+    """What is known of the sensitivity of the ops so far; a later one replaces it."""
+
+    fingerprint: str
+    ops: tuple[OpSensitivity, ...]
+    samples_done: int
+    samples: int
+    forwards: float
+    """Cost until now, in passes forward over the samples."""
+    is_complete: bool = False
+    notes: tuple[str, ...] = ()
+    """What could not be found in the short way, and what that cost."""
+
+
 class FixTried(Event, frozen=True, kw_only=True):
     """One fix was tried."""
 
@@ -377,8 +399,8 @@ class WorkerLost(Event, frozen=True, kw_only=True):
 
 AnyEvent = (
     WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | RungStarted | RungTried | ModelCaptured
-    | FixTried | InputsCaught | PruningPreviewed | BaselineMeasured | TargetFinished | JobFinished | JobFailed
-    | JobCancelled | WorkerLost
+    | SensitivityFound | FixTried | InputsCaught | PruningPreviewed | BaselineMeasured | TargetFinished | JobFinished
+    | JobFailed | JobCancelled | WorkerLost
 )  # fmt: skip
 
 JOB_ENDS = (FileInspected, EnvironmentFound, InputsCaught, PruningPreviewed, JobFinished, JobFailed, JobCancelled)

@@ -149,6 +149,27 @@ class ImproveChoice(msgspec.Struct, frozen=True, kw_only=True):
     methods: tuple[ImproveMethod, ...] = ()
 
 
+class ScanChoice(StrEnum):
+    """When the sensitivity of the ops is found."""
+
+    AUTO = "auto"
+    """When the search for a goal needs it."""
+    ON = "on"
+    """In every run, whatever it costs."""
+    OFF = "off"
+    """Never: a search takes ops in the order of their cost."""
+
+
+class SensitivityChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """How to find how much each op, computed at a low precision, disturbs the outputs."""
+
+    scan: ScanChoice = ScanChoice.AUTO
+    probes: int = 4
+    """Random vectors sent back from the outputs; more are steadier and cost a pass backward each."""
+    samples: int = 4
+    """How many of the calibration examples to look at."""
+
+
 METRIC_NAMES = ("top-1", "top-5", "f1", "auc", "spearman", "mse", "perplexity")
 """The built-in metrics."""
 LOWER_IS_BETTER = frozenset({"mse", "perplexity"})
@@ -329,6 +350,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     capture: CaptureChoice = CaptureChoice()
     calibration: CalibrationChoice = CalibrationChoice()
     improve: ImproveChoice = ImproveChoice()
+    sensitivity: SensitivityChoice = SensitivityChoice()
     evaluate: EvaluateChoice = EvaluateChoice()
     plan: Plan = Plan(from_goal=True)
     goal: Goal = Goal()

@@ -22,6 +22,7 @@ from ace_studio.records.recipe import (
     Observer,
     PruneMethod,
     Recipe,
+    ScanChoice,
     Subset,
 )
 from ace_studio.records.recipe_fault import Fault, listing_hint, nearest_hint, path_text
@@ -37,6 +38,7 @@ _ENUM_NOUNS: dict[type, str] = {
     DimChoice: "a choice for a dimension",
     ControlKind: "a way to treat a function",
     Objective: "something to optimize",
+    ScanChoice: "a choice for the sensitivity scan",
     Observer: "a way to find ranges",
     Subset: "a way to choose examples",
     ImproveMethod: "a method of improvement",

@@ -155,6 +155,8 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _list_rule("improve", "methods", "method"),
     _range_rule("calibration", "samples", is_good=lambda samples: samples >= 1, wanted="at least 1"),
+    _range_rule("sensitivity", "probes", is_good=lambda count: 1 <= count <= 64, wanted="between 1 and 64"),
+    _range_rule("sensitivity", "samples", is_good=lambda samples: samples >= 1, wanted="at least 1"),
     _range_rule("plan", "group_size", is_good=_is_group, wanted=_GROUPS),
     _range_rule("capture", "time_limit_s", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
     _reference_rule("model", "entry"),

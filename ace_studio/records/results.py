@@ -13,6 +13,7 @@ import msgspec
 from ace_studio.records.advice import Advice, AdviceOutcome
 from ace_studio.records.errors import Problem
 from ace_studio.records.finetuning import FinetuneReport
+from ace_studio.records.plan import PlanRule
 from ace_studio.records.pruning import PruningReport
 from ace_studio.records.tensors import InputFinding
 
@@ -337,6 +338,40 @@ class Improvement(msgspec.Struct, frozen=True, kw_only=True):
 
 class ParetoPoint(msgspec.Struct, frozen=True, kw_only=True):
     """One run as a point of the trade-off; ``run`` indexes `Result.runs`."""
+class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One plan that the search for a goal evaluated, in the order of evaluation."""
+
+    target: str
+    low: str
+    """Precision of the ops that were not kept high."""
+    high: str = ""
+    """Precision of those that were; empty if none was."""
+    kept_high: int = 0
+    """How many of the ops were kept high, the most sensitive ones first."""
+    of: int = 0
+    """How many ops could be."""
+    rules: tuple[PlanRule, ...] = ()
+    """What was added to the plan to keep them high."""
+    predicted_db: float | None = None
+    """Fidelity that the sensitivity scan let expect, before it was built."""
+    metric: float | None = None
+    metric_drop: float | None = None
+    sqnr_db: float | None = None
+    size_bytes: int | None = None
+    """Of the saved artifact; only where the goal asks for the size."""
+    latency_ratio: float | None = None
+    """Latency as a fraction of the baseline's, from a few rounds in turn."""
+    meets: bool = False
+    """Whether it meets all of the goal."""
+    misses: tuple[str, ...] = ()
+    """What it misses, in words; or why it could not be built."""
+    seconds: float = 0.0
+    reused: bool = False
+    """Whether an earlier run of the same job had evaluated it."""
+    run: int | None = None
+    """Index into `Result.runs`, if it was built in this run."""
+
+
 
     run: int
     latency_ms: float
@@ -405,6 +440,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     pruning: PruningReport | None = None
     finetune: FinetuneReport | None = None
     advice: tuple[Advice, ...] = ()
+    search: tuple[SearchStep, ...] = ()
+    """Every plan that the search for the goal evaluated; empty if nothing was searched for."""
     """At most three cards, the best first."""
     advice_from: AdviceOutcome | None = None
     """The card that this run was made from, estimate against actual."""

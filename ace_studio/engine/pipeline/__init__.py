@@ -19,8 +19,10 @@ from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialM
 from ace_studio.engine.load import check_translation, files_sha256, inspect_file, load_model, read_tensor
 from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compress import Bench, Outcome, run_job
+from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.metric import find_metric
 from ace_studio.engine.pipeline.fixing import FixBench
+from ace_studio.engine.pipeline.sensing import scan_folder, scanned_precisions, sense
 from ace_studio.engine.pipeline.ways import WAYS
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
@@ -48,6 +50,7 @@ from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import ValueSource
 
 MAX_SOURCE_BYTES = 2_000_000
+    SensitivityRequest,
 """Source files larger than this are not sent to the window."""
 
 
@@ -81,6 +84,25 @@ def run(request: RunRequest, reporter: Reporter) -> None:
 
 
 def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Result:
+def sensitivity(request: SensitivityRequest, reporter: Reporter) -> None:
+    """Load, capture, and scan; what is found is told as it goes and kept, so that a later job need not scan again."""
+    with contextlib.chdir(request.folder):
+        recipe, folder = request.recipe, Path(request.folder)
+        loaded = load(request, reporter)
+        captured, _ = capture(loaded, recipe, folder, reporter=reporter, rungs_done=request.rungs_done)
+        asked = tuple(Precision(word) for word in request.precisions) or scanned_precisions(recipe)
+        with torch.no_grad():
+            sense(
+                captured,
+                recipe,
+                lambda: read_calibration(loaded, captured, samples=recipe.sensitivity.samples),
+                precisions=asked,
+                reporter=reporter,
+                folder=scan_folder(None),
+            )
+    reporter.emit(JobFinished(job=request.job))
+
+
     started, recipe = time.monotonic(), request.recipe
     loaded = load(request, reporter)
     folder = Path(request.folder)
@@ -270,3 +292,4 @@ __all__ = [
     "trace",
     "try_fixes",
 ]
+    "sensitivity",

@@ -1,0 +1,95 @@
+"""``sensitivity``: which ops disturb the outputs most at a low precision; nothing is built or measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import rich.box
+import rich.markup
+import rich.table
+import typer
+
+from ace_studio.cli.commands import InputOption, JsonFlag, TrustFlag, app, fail, recipe_for
+from ace_studio.cli.follow import follow
+from ace_studio.cli.show import Console
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.messages import ModelCaptured, SensitivityFound, SensitivityRequest
+from ace_studio.records.plan import Precision
+
+_LINES_SHOWN = 30
+
+
+@app.command()
+def sensitivity(
+    path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model.")],
+    precisions: Annotated[
+        list[str] | None, typer.Option("--precision", help="Such as int8-static; repeat it for more.")
+    ] = None,
+    entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
+    inputs: InputOption = None,
+    trust: TrustFlag = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Find how much each op, computed at a low precision, disturbs the outputs; the most sensitive first."""
+    console = Console(as_json=as_json)
+    try:
+        recipe, folder = recipe_for(path, entry=entry, inputs=inputs or [])
+        _check_words(precisions or [])
+    except AceError as error:
+        return fail(error.problems, console)
+    request = SensitivityRequest(
+        job="sensitivity",
+        recipe=recipe,
+        folder=str(folder),
+        trust_all=trust,
+        precisions=tuple(precisions or ()),
+    )
+    answer = follow(request, console)
+    if answer.problems or answer.captured is None or answer.sensitivity is None:
+        return fail(answer.problems, console, capture=answer)
+    if as_json:
+        console.print_json(_document(answer.captured, answer.sensitivity))
+    else:
+        _show(answer.sensitivity, answer.captured.graph, console)
+    return ExitCode.DONE
+
+
+def _check_words(words: list[str]) -> None:
+    known = [str(one) for one in Precision if one is not Precision.FP32]
+    for word in words:
+        if word not in known:
+            raise AceError.of(
+                ErrorCode.USAGE, f"'{word}' is not a low precision", remedy="Use one of: " + ", ".join(known)
+            )
+
+
+def _document(captured: ModelCaptured, found: SensitivityFound) -> dict[str, object]:
+    return {
+        "format": 1,
+        "status": "ok",
+        "fingerprint": captured.fingerprint,
+        "sensitivity": [msgspec.to_builtins(one) for one in found.ops],
+        "forwards": found.forwards,
+        "notes": list(found.notes),
+    }
+
+
+def _show(found: SensitivityFound, graph: GraphTable, console: Console) -> None:
+    rows = {op_id: row for row, op_id in enumerate(graph.op_id)}
+    table = rich.table.Table(box=rich.box.SIMPLE)
+    for title in ("op", "module", "precision", "alone, dB"):
+        table.add_column(title, justify="right" if title.endswith("dB") else "left")
+    ranked = sorted(found.ops, key=lambda one: one.sqnr_db)
+    for one in ranked[:_LINES_SHOWN]:
+        module = graph.module[rows[one.id]] if one.id in rows else ""
+        cells = (one.id, module, one.precision, f"{one.sqnr_db:.1f}")
+        table.add_row(*(rich.markup.escape(cell) for cell in cells))
+    console.print(table)
+    if len(ranked) > _LINES_SHOWN:
+        console.print(f"{len(ranked) - _LINES_SHOWN} more, see --json")
+    console.print(f"Cost: {found.forwards:.1f} passes forward over {found.samples} samples")
+    for note in found.notes:
+        console.say(f"note: {note}")

@@ -1,0 +1,241 @@
+"""Running a captured graph with an eye on some of its ops: their ranges, their errors, the way of these to the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.quantize.flat_graph import OP_ID
+from ace_studio.engine.sensitivity.local_error import Operand, Range, rounded_call
+from ace_studio.records.plan import Precision, Scheme
+
+Watched = Mapping[str, tuple[Operand, ...]]
+"""Op id -> operands that a precision rounds."""
+
+
+class WatchingRun(fx.Interpreter):
+    """Runs the graph; for every watched op `at_op` says what becomes of its result. Counts how often ops are run."""
+
+    def __init__(self, graph_module: fx.GraphModule, watched: Watched) -> None:
+        super().__init__(graph_module)
+        self.watched = watched
+        self.runs: Counter[str] = Counter()
+
+    def fetch_attr(self, target: str) -> Any:
+        """Weights without their gradients: nobody asks how to change them."""
+        value = super().fetch_attr(target)
+        return value.detach() if isinstance(value, Tensor) else value
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node; the name of the argument is the base class's."""
+        op_id = n.meta.get(OP_ID, "")
+        if op_id not in self.watched:
+            return super().run_node(n)
+        with self._set_current_node(n):
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            self.runs[op_id] += 1
+            return self.at_op(n, op_id, args, kwargs)
+
+    def at_op(self, node: fx.Node, op_id: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What a watched op gives. Here: what it always gives."""
+        del op_id
+        return node.target(*args, **kwargs)  # type: ignore[operator]
+
+
+class RangeRun(WatchingRun):
+    """Widens the range of every operand of the watched ops."""
+
+    def __init__(self, graph_module: fx.GraphModule, watched: Watched) -> None:
+        super().__init__(graph_module, watched)
+        self.ranges: dict[str, dict[int, Range]] = {}
+
+    def at_op(self, node: fx.Node, op_id: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Look at the operands, then run the op as it is."""
+        leaves = pytree.tree_leaves((tuple(args), dict(kwargs)))
+        known = self.ranges.setdefault(op_id, {})
+        for operand in self.watched[op_id]:
+            value = leaves[operand.index]
+            if operand.axis is None and isinstance(value, Tensor) and value.numel():
+                low, high = (float(one) for one in value.aminmax())
+                before = known.get(operand.index, (low, high))
+                known[operand.index] = (min(low, before[0]), max(high, before[1]))
+        return super().at_op(node, op_id, args, kwargs)
+
+
+class RoundedRun(WatchingRun):
+    """Runs one op, or several, at a low precision and all others as they are."""
+
+    def __init__(
+        self,
+        graph_module: fx.GraphModule,
+        watched: Watched,
+        *,
+        precisions: Mapping[str, Precision],
+        ranges: Mapping[str, Mapping[int, Range]],
+        scheme: Scheme,
+    ) -> None:
+        super().__init__(graph_module, watched)
+        self._precisions = precisions
+        self._ranges = ranges
+        self._scheme = scheme
+
+    def at_op(self, node: fx.Node, op_id: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The op as planned."""
+        if op_id not in self._precisions:
+            return super().at_op(node, op_id, args, kwargs)
+        return rounded_call(
+            node.target,  # type: ignore[arg-type]
+            args,
+            kwargs,
+            operands=self.watched[op_id],
+            precision=self._precisions[op_id],
+            ranges=self._ranges.get(op_id, {}),
+            scheme=self._scheme,
+        )
+
+
+class ProbingRun(WatchingRun):
+    """Keeps what each precision would change at each watched op; probes say how much of that reaches the outputs.
+
+    With v a random vector of signs, J the derivative of the outputs by an op's result and e the error of that result,
+    E[(v' J e)^2] = |J e|^2: one backward pass gives one sample of the output noise of every op at once.
+    Source: Hutchinson 1990, doi:10.1080/03610919008812866 (the estimator of a trace by random signs).
+    """
+
+    def __init__(
+        self,
+        graph_module: fx.GraphModule,
+        watched: Watched,
+        *,
+        precisions: Sequence[Precision],
+        ranges: Mapping[str, Mapping[int, Range]],
+        scheme: Scheme,
+    ) -> None:
+        super().__init__(graph_module, watched)
+        self._precisions = precisions
+        self._ranges = ranges
+        self._scheme = scheme
+        self._errors: dict[tuple[str, int], dict[Precision, Tensor]] = {}
+        self._gradient_operands: dict[str, int] = {}
+        self._leaves: list[Tensor] = []
+        self._products: dict[tuple[str, Precision], Tensor] = {}
+        self._batch = _batch_symbol(graph_module)
+        self.unclear: set[str] = set()
+        """Ops at which some gradient is not finite."""
+        self.reached: set[str] = set()
+        """Ops that a gradient came back to."""
+
+    def at_op(self, node: fx.Node, op_id: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Run it exactly for those behind it, and once per precision to know its error."""
+        exact = super().at_op(node, op_id, args, kwargs)
+        plain = pytree.tree_map_only(Tensor, Tensor.detach, (tuple(args), dict(kwargs)))
+        with torch.no_grad():
+            wrong = {
+                precision: self._errors_at((node, op_id), plain, exact, precision) for precision in self._precisions
+            }
+        leaves, spec = pytree.tree_flatten(exact)
+        axes = [self._batch_axis(one) for one in pytree.tree_leaves(node.meta["val"])]
+        for index, leaf in enumerate(leaves):
+            if isinstance(leaf, Tensor) and leaf.is_floating_point():
+                self._errors[op_id, index] = {precision: errors[index] for precision, errors in wrong.items()}
+                leaves[index] = self._tapped(leaf, op_id, index, axes[index])
+        self._gradient_operands[op_id] = sum(
+            isinstance(one, Tensor) and one.requires_grad for one in pytree.tree_leaves((tuple(args), dict(kwargs)))
+        )
+        return pytree.tree_unflatten(leaves, spec)
+
+    def _errors_at(self, at: tuple[fx.Node, str], call: tuple[Any, Any], exact: Any, precision: Precision) -> list[Any]:
+        node, op_id = at
+        args, kwargs = call
+        self.runs[op_id] += 1
+        rounded = rounded_call(
+            node.target,  # type: ignore[arg-type]
+            args,
+            kwargs,
+            operands=self.watched[op_id],
+            precision=precision,
+            ranges=self._ranges.get(op_id, {}),
+            scheme=self._scheme,
+        )
+        pairs = zip(pytree.tree_leaves(rounded), pytree.tree_leaves(exact), strict=True)
+        return [one - other.detach() if isinstance(one, Tensor) else None for one, other in pairs]
+
+    def _batch_axis(self, value: object) -> int | None:
+        """The axis along which the batch lies, if one dimension of the value is exactly the batch."""
+        if not self._batch or not isinstance(value, Tensor):
+            return None
+        axes = [axis for axis, size in enumerate(value.shape) if str(size) == self._batch]
+        return axes[0] if len(axes) == 1 else None
+
+    def _tapped(self, result: Tensor, op_id: str, index: int, axis: int | None) -> Tensor:
+        """The result with a hook on it. A hook hears of the value as it is now, whatever is written into it later."""
+        if not result.requires_grad:
+            leaf = result.detach().requires_grad_()
+            self._leaves.append(leaf)
+            result = leaf.clone()  # what is no leaf and no view may be written into
+        result.register_hook(  # type: ignore[no-untyped-call]
+            lambda gradient: self._heard(op_id, index, axis, gradient)
+        )
+        return result
+
+    def _heard(self, op_id: str, index: int, axis: int | None, gradient: Tensor) -> Tensor:
+        self.reached.add(op_id)
+        if not bool(gradient.isfinite().all()):
+            self.unclear.add(op_id)
+            gradient = gradient.nan_to_num(0.0, 0.0, 0.0)  # those before it may still be told
+        for precision, error in self._errors[op_id, index].items():
+            product = (gradient * error).double()
+            per_element = product.sum() if axis is None else product.movedim(axis, 0).flatten(1).sum(1)
+            known = self._products.get((op_id, precision))
+            self._products[op_id, precision] = per_element if known is None else known + per_element
+        return gradient
+
+    def probe(self, outputs: Sequence[Tensor], weights: Sequence[float], generator: torch.Generator) -> None:
+        """Send one vector of random signs back; `take` then has one sample per op and precision.
+
+        Args:
+            outputs: What the run gave.
+            weights: One factor per output; 0 leaves it out.
+            generator: Where the signs come from.
+        """
+        self._products = {}
+        chosen = [
+            (output, weight)
+            for output, weight in zip(outputs, weights, strict=True)
+            if weight and output.requires_grad and output.is_floating_point()
+        ]
+        if not chosen:
+            return
+        vectors = [_signs(output, generator) * weight for output, weight in chosen]
+        torch.autograd.grad(
+            [output for output, _ in chosen], self._leaves, vectors, retain_graph=True, allow_unused=True
+        )
+        for op_id in self.reached:
+            self.runs[op_id] += self._gradient_operands[op_id]
+
+    def take(self) -> dict[tuple[str, Precision], float]:
+        """(Op id, precision) -> one sample of the noise power that it alone adds, in units of 1 / weight^2."""
+        return {at: float(product.square().sum()) for at, product in self._products.items()}
+
+
+def _batch_symbol(graph_module: fx.GraphModule) -> str:
+    """The size of the first input's first dimension, if that is free.
+
+    Elements of a batch do not meet, so each gives a sample of its own: a batch of 16 tells as much as 16 probes.
+    """
+    for node in graph_module.graph.find_nodes(op="placeholder"):
+        value = node.meta.get("val")
+        if isinstance(value, Tensor) and value.dim():
+            return "" if isinstance(value.shape[0], int) else str(value.shape[0])
+    return ""
+
+
+def _signs(like: Tensor, generator: torch.Generator) -> Tensor:
+    coins = torch.randint(0, 2, like.shape, generator=generator).to(like.device)
+    signs = coins.to(like.dtype) * 2 - 1
+    return torch.where(like.detach().isfinite(), signs, torch.zeros_like(signs))

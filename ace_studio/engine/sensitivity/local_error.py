@@ -1,0 +1,116 @@
+"""What a precision does to the operands of one op: the same operands, as they are after rounding to its grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.quantize.casts import HALF_DTYPES
+from ace_studio.engine.quantize.fake_quantize import round_activation, round_weight
+from ace_studio.engine.quantize.observers import ValueRange
+from ace_studio.engine.quantize.op_roles import WeightAxes, op_role
+from ace_studio.records.plan import Precision, Scheme
+
+SIMULATED = frozenset(Precision) - {Precision.FP32}
+"""Precisions whose rounding is known here."""
+
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One tensor among the flat arguments of an op."""
+
+    index: int
+    """Place among the leaves of (args, kwargs)."""
+    axis: int | None
+    """Axis of the output channels if it is a weight; None for an activation."""
+
+
+_ELEMENTWISE_STATE: Mapping[str, int] = {"lstm_cell": 2, "lstm": 2}
+"""Leaves that a recurrent op only multiplies element by element: the cell's state, third of its arguments."""
+
+
+def operands_of(node: fx.Node, constants: frozenset[str]) -> tuple[Operand, ...]:
+    """The operands that a precision rounds: matrices that are weights or activations, no biases, no cell states.
+
+    Args:
+        node: The op, in a `flat_graph`.
+        constants: Names of nodes whose value depends on no input.
+    """
+    name = str(node.target).split(".")[1] if "." in str(node.target) else str(node.target)
+    role = op_role(str(node.target))
+    axis = role.channel_axis if role is not None else 0
+    found = []
+    for index, leaf in enumerate(pytree.tree_leaves((node.args, dict(node.kwargs)))):
+        value = leaf.meta.get("val") if isinstance(leaf, fx.Node) else None
+        if not isinstance(value, Tensor) or not value.is_floating_point() or value.dim() < 2:
+            continue
+        if index == _ELEMENTWISE_STATE.get(name):
+            continue
+        found.append(Operand(index, axis if leaf.name in constants else None))
+    return tuple(found)
+
+
+def constant_names(graph_module: fx.GraphModule) -> frozenset[str]:
+    """Names of the nodes whose value depends on no input of the graph."""
+    names: set[str] = set()
+    for node in graph_module.graph.nodes:
+        made_of = node.all_input_nodes
+        if node.op == "get_attr" or (made_of and node.op == "call_function" and all(n.name in names for n in made_of)):
+            names.add(node.name)
+    return frozenset(names)
+
+
+def rounded_call(
+    target: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    operands: Sequence[Operand],
+    precision: Precision,
+    ranges: Mapping[int, Range],
+    scheme: Scheme,
+) -> Any:
+    """What the op gives at a precision: its operands rounded, its arithmetic exact, its result in float32.
+
+    Args:
+        target: The operator.
+        args: Its arguments.
+        kwargs: Its keyword arguments.
+        operands: Which tensors among them are rounded.
+        precision: One of `SIMULATED`.
+        ranges: Operand's index -> range over the calibration data; what is not there is taken from the tensor itself.
+        scheme: How grids are shared.
+    """
+    leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
+    for operand in operands:
+        value = leaves[operand.index]
+        if isinstance(value, Tensor) and value.is_floating_point() and value.numel():
+            leaves[operand.index] = _rounded(value, operand, precision, ranges.get(operand.index), scheme)
+    new_args, new_kwargs = pytree.tree_unflatten(leaves, spec)
+    result = target(*new_args, **new_kwargs)
+    half = HALF_DTYPES.get(precision)
+    if half is None:
+        return result
+    return pytree.tree_map_only(Tensor, lambda leaf: _through(leaf, half), result)
+
+
+def _rounded(value: Tensor, operand: Operand, precision: Precision, seen: Range | None, scheme: Scheme) -> Tensor:
+    if precision in HALF_DTYPES:
+        return _through(value, HALF_DTYPES[precision])
+    if operand.axis is not None:
+        axes = WeightAxes(output=operand.axis % value.dim(), is_blocked=value.dim() == 2)
+        return round_weight(value, axes, precision=precision, scheme=scheme)
+    known = ValueRange(*seen, examples=1) if seen is not None and precision is Precision.INT8_STATIC else None
+    return round_activation(value, precision=precision, scheme=scheme, known=known)
+
+
+def _through(value: Tensor, half: torch.dtype) -> Tensor:
+    return value.to(half).to(value.dtype) if value.is_floating_point() else value

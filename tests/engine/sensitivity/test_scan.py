@@ -1,0 +1,261 @@
+"""The sensitivity scan: its order is that of the long way, within its budget, and it goes on where it stopped."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name that the whole field uses
+from torch import nn
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.sensitivity import Scan, ScanRequest, noise_db
+from ace_studio.engine.sensitivity.scan import BUDGET
+from ace_studio.records.plan import Precision, Scheme, WeightSteps
+from ace_studio.records.recipe import Recipe
+
+BOTH = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
+
+
+def _captured(module, *examples, tmp_path):
+    module.eval()
+    with torch.no_grad():
+        return capture_model(
+            LoadedModel(module=module, source=tmp_path, sha256=""),
+            [Example(args=one) for one in examples],
+            Recipe(),
+            device=torch.device("cpu"),
+            reporter=Reporter(),
+        )[0]
+
+
+def _random(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def _scan(captured, samples, *, precisions=BOTH, reporter=None, **options):
+    return Scan(ScanRequest(captured=captured, samples=samples, precisions=precisions, **options), reporter)
+
+
+def _rank(values):
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0] * len(values)
+    for rank, index in enumerate(order):
+        ranks[index] = rank
+    return torch.tensor(ranks, dtype=torch.float64)
+
+
+def _spearman(one, other):
+    return float(torch.corrcoef(torch.stack([_rank(one), _rank(other)]))[0, 1])
+
+
+class Chain(nn.Module):
+    """Linear layers, some with an outlier channel, with norms and residual additions between them."""
+
+    def __init__(self, outliers, *, width=16):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in outliers)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in outliers)
+        with torch.no_grad():
+            for layer, outlier in zip(self.layers, outliers, strict=True):
+                layer.weight[3] *= outlier
+
+    def forward(self, x):
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = x + F.gelu(layer(norm(x)))
+        return x
+
+
+class Pyramid(nn.Module):
+    """Convolutions, each followed by an addition, with steps of very different size in their weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.convs = nn.ModuleList(nn.Conv2d(8, 8, 3, padding=1) for _ in range(8))
+        self.head = nn.Linear(8, 4)
+        with torch.no_grad():
+            for index, conv in enumerate(self.convs):
+                conv.weight *= 0.3 + 0.5 * ((5 * index) % 8)
+
+    def forward(self, x):
+        x = F.relu(self.stem(x))
+        for conv in self.convs:
+            x = F.hardtanh(x + 0.5 * conv(x))
+        return self.head(x.mean((2, 3)))
+
+
+class Readers(nn.Module):
+    """Attention over a sequence, three times, with a gate in front."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(16, 16)
+        self.parts = nn.ModuleList(nn.Linear(16, 48) for _ in range(3))
+        self.outs = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+
+    def forward(self, x):
+        x = torch.sigmoid(self.gate(x)) * x
+        for index, (part, out) in enumerate(zip(self.parts, self.outs, strict=True)):
+            q, k, v = part(x).chunk(3, dim=-1)
+            weights = torch.softmax(q @ k.transpose(1, 2), dim=-1)
+            x = x + out(weights @ v) * 4.0 ** (1 - index)
+        return x
+
+
+@pytest.fixture
+def chain(tmp_path):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = Chain([1, 8, 1, 30, 2, 1, 15, 1, 4, 1])
+    captured = _captured(module, (_random(2, 16),), (_random(5, 16),), tmp_path=tmp_path)
+    return captured, [[_random(8, 16, seed=seed)] for seed in range(4)]
+
+
+@pytest.fixture
+def pyramid(tmp_path):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        module = Pyramid()
+    captured = _captured(module, (_random(2, 3, 8, 8),), (_random(5, 3, 8, 8),), tmp_path=tmp_path)
+    return captured, [[_random(8, 3, 8, 8, seed=seed)] for seed in range(4)]
+
+
+@pytest.fixture
+def readers(tmp_path):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        module = Readers()
+    captured = _captured(module, (_random(2, 6, 16),), (_random(5, 6, 16),), tmp_path=tmp_path)
+    return captured, [[_random(8, 6, 16, seed=seed)] for seed in range(4)]
+
+
+@pytest.mark.parametrize("name", ["chain", "pyramid", "readers"])
+@pytest.mark.parametrize("steps", list(WeightSteps))
+def test_the_order_is_that_of_running_each_op_low_by_itself_at_a_bounded_cost(name, steps, request):
+    captured, samples = request.getfixturevalue(name)
+    scan = _scan(captured, samples, scheme=Scheme(weights=steps))
+    noise = scan.run()
+    assert scan.saved.forwards <= BUDGET
+    assert len(scan.watched) >= 9
+    for precision in BOTH:
+        true = [scan.alone(op_id, precision) for op_id in scan.watched]
+        assert _spearman([noise[precision][op_id] for op_id in scan.watched], true) >= 0.9
+
+
+def test_the_sum_over_all_ops_foretells_what_they_do_together(chain):
+    captured, samples = chain
+    scan = _scan(captured, samples, precisions=(Precision.INT8_STATIC,))
+    noise = scan.run()[Precision.INT8_STATIC]
+    together = scan.together(dict.fromkeys(scan.watched, Precision.INT8_STATIC))
+    assert abs(noise_db(sum(noise.values())) - noise_db(together)) < 2.0
+
+
+def test_a_layer_with_an_outlier_channel_stands_out_where_one_step_serves_the_whole_weight(chain):
+    captured, samples = chain
+    noise = _scan(captured, samples, scheme=Scheme(weights=WeightSteps.PER_TENSOR)).run()[Precision.INT8_STATIC]
+    kept = _scan(captured, samples).run()[Precision.INT8_STATIC]
+    worst = max(noise, key=noise.__getitem__)
+    assert captured.table.module[captured.table.op_id.index(worst)] == "layers.3"
+    assert noise[worst] > 4 * kept[worst]
+
+
+def test_a_graph_that_writes_into_its_values_gives_what_one_that_does_not_gives(tmp_path):
+    class Block(nn.Module):
+        def __init__(self, inplace):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(7))
+            self.inplace = inplace
+
+        def forward(self, x):
+            for layer in self.layers:
+                y = layer(x)
+                x = x + (F.relu_(y) if self.inplace else F.relu(y))
+            return x
+
+    found = []
+    for inplace in (False, True):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            module = Block(inplace)
+        captured = _captured(module, (_random(2, 8),), (_random(5, 8),), tmp_path=tmp_path)
+        found.append(list(_scan(captured, [[_random(8, 8)]]).run()[Precision.INT8_STATIC].values()))
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+
+
+def test_what_gives_whole_numbers_is_scanned_one_op_at_a_time_and_says_what_that_costs(tmp_path):
+    class Labels(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(7))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = torch.tanh(layer(x))
+            return x.argmax(-1)
+
+    captured = _captured(Labels(), (_random(2, 8),), (_random(5, 8),), tmp_path=tmp_path)
+    scan = _scan(captured, [[_random(64, 8)]])
+    noise = scan.run()
+    assert set(noise[Precision.INT8_DYNAMIC]) == set(scan.watched)
+    assert any("14 more forward passes" in note for note in scan.saved.notes)
+    assert scan.saved.forwards >= 14
+
+
+def test_a_cancelled_scan_goes_on_where_it_stopped(chain, tmp_path):
+    captured, samples = chain
+    whole = _scan(captured, samples)
+    expected = whole.run()
+    asked = []
+
+    def told(noise):
+        asked.append(noise)
+
+    first = _scan(captured, samples, folder=tmp_path, reporter=Reporter(is_cancelled=lambda: len(asked) == 2))
+    with pytest.raises(Cancelled):
+        first.run(told)
+    second = _scan(captured, samples, folder=tmp_path)
+    assert second.saved.samples_done == 2
+    assert second.run(told) == expected
+    assert len(asked) == 4
+    assert second.saved.forwards == pytest.approx(whole.saved.forwards)
+    third = _scan(captured, samples, folder=tmp_path)
+    assert third.saved.ended
+    assert third.run() == expected
+
+
+def test_other_data_or_grids_are_another_scan(chain, tmp_path):
+    captured, samples = chain
+    _scan(captured, samples, folder=tmp_path).run()
+    other = [[samples[0][0] + 1.0], *samples[1:]]
+    assert not _scan(captured, other, folder=tmp_path).saved.ended
+    assert not _scan(captured, samples, folder=tmp_path, scheme=Scheme(weights=WeightSteps.PER_TENSOR)).saved.ended
+    assert _scan(captured, samples, folder=tmp_path).saved.ended
+
+
+def test_a_model_without_products_has_nothing_to_scan(tmp_path):
+    class Doubler(nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    captured = _captured(Doubler(), (_random(2, 8),), (_random(5, 8),), tmp_path=tmp_path)
+    assert _scan(captured, [[_random(2, 8)]]).run() == {Precision.INT8_STATIC: {}, Precision.INT8_DYNAMIC: {}}
+
+
+def test_an_op_that_reaches_no_output_adds_no_noise(tmp_path):
+    class Aside(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(8))
+
+        def forward(self, x):
+            self.layers[0](x)
+            for layer in self.layers[1:]:
+                x = torch.tanh(layer(x))
+            return x
+
+    captured = _captured(Aside(), (_random(2, 8),), (_random(5, 8),), tmp_path=tmp_path)
+    noise = _scan(captured, [[_random(4, 8)]]).run()[Precision.INT8_STATIC]
+    aside = [one for one in captured.table.op_rows() if captured.table.module[one] == "layers.0"]
+    assert all(noise.get(captured.table.op_id[row], 0.0) == 0.0 for row in aside)
