@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 
 from ace_studio.cli import catch_command as _catch_command  # noqa: F401 - registers its command
 from ace_studio.cli import fix_command as _fix_command  # noqa: F401 - registers its command
+from ace_studio.cli import prune_command as _prune_command  # noqa: F401 - registers its command
 from ace_studio.cli import sensitivity_command as _sensitivity_command  # noqa: F401 - registers its command
 from ace_studio.cli.commands import app, fail
 from ace_studio.cli.show import Console

@@ -23,11 +23,13 @@ from ace_studio.records.messages import (
     LogLine,
     ModelCaptured,
     Progress,
+    PruningPreviewed,
     RungTried,
     TargetFinished,
     SensitivityFound,
     WorkerLost,
 )
+from ace_studio.records.pruning import PruningReport
 from ace_studio.records.results import Result, RungOutcome, RungStatus, RunStatus
 
 _LOST = (RungStatus.TIMEOUT, RungStatus.CRASHED)
@@ -45,6 +47,7 @@ class JobAnswer:
     rungs: list[RungOutcome] = field(default_factory=list)
     fixes: list[FixReport] = field(default_factory=list)
     caught: InputsCaught | None = None
+    pruning: PruningReport | None = None
 
 
     sensitivity: SensitivityFound | None = None
@@ -84,6 +87,8 @@ def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
             answer.fixes.append(fix)
         case InputsCaught():
             answer.caught = event
+        case PruningPreviewed(report=pruning):
+            answer.pruning = pruning
         case JobFinished(result=result):
             answer.result = result
         case _:

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -275,6 +275,14 @@ def _add_run(table: rich.table.Table, run: TargetRun, *, is_chosen: bool) -> Non
         name, run.precision, *_latency(run.latency_ms), speed, _number(run.metric), drop, sqnr,
         _size(run.size_bytes), "yes" if run.verified else "no",
     )  # fmt: skip
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> rich.table.Table:
+    """A table of plain texts."""
+    table = _table(*columns)
+    for row in rows:
+        table.add_row(*(rich.markup.escape(cell) for cell in row))
+    return table
 
 
 def _table(*columns: str) -> rich.table.Table:

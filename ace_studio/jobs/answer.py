@@ -26,6 +26,7 @@ from ace_studio.records.messages import (
     InspectRequest,
     JobCancelled,
     JobFailed,
+    PrunePreviewRequest,
     RunRequest,
     TraceRequest,
     SensitivityRequest,
@@ -39,6 +40,7 @@ HANDLER_NAMES: dict[type[AnyRequest], str] = {
     TraceRequest: "trace",
     RunRequest: "run",
     FixRequest: "try_fixes",
+    PrunePreviewRequest: "preview_prune",
     CatchRequest: "catch_inputs",
     SensitivityRequest: "sensitivity",
 }

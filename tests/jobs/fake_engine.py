@@ -186,6 +186,7 @@ def trace(request: TraceRequest, reporter: Reporter) -> None:
 
 run = trace
 try_fixes = trace
+preview_prune = trace
 sensitivity = trace
 catch_inputs = doctor
 

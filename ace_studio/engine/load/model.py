@@ -93,6 +93,8 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         calibration=functions.get("calibration"),
         tracing=functions.get("tracing"),
         evaluate=functions.get("evaluate"),
+        finetune_data=functions.get("finetune_data"),
+        finetune_loss=functions.get("finetune_loss"),
     )
 
 

@@ -22,6 +22,13 @@ from ace_studio.engine.pipeline.compress import Bench, Outcome, run_job
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.metric import find_metric
 from ace_studio.engine.pipeline.fixing import FixBench
+from ace_studio.engine.pipeline.preparing import (
+    Prepared,
+    is_needed,
+    prepare_model,
+    preview_pruning,
+    warn_about_pieces,
+)
 from ace_studio.engine.pipeline.sensing import scan_folder, scanned_precisions, sense
 from ace_studio.engine.pipeline.ways import WAYS
 from ace_studio.engine.progress import Reporter
@@ -40,11 +47,14 @@ from ace_studio.records.messages import (
     JobFinished,
     ModelCaptured,
     Phase,
+    PrunePreviewRequest,
+    PruningPreviewed,
     RunRequest,
     TraceRequest,
 )
 from ace_studio.records.plan import Precision, idle_rules
 from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipe_file import recipe_text
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome
 from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import ValueSource
@@ -106,16 +116,48 @@ def sensitivity(request: SensitivityRequest, reporter: Reporter) -> None:
     started, recipe = time.monotonic(), request.recipe
     loaded = load(request, reporter)
     folder = Path(request.folder)
-    captured, report = capture(loaded, recipe, folder, reporter=reporter, rungs_done=request.rungs_done)
-    outcome = compress(loaded, captured, report, recipe=recipe, output=output, reporter=reporter)
+    prepared = prepare(loaded, recipe, folder, reporter=reporter)
+    captured, report = capture(prepared.loaded, recipe, folder, reporter=reporter, rungs_done=request.rungs_done)
+    outcome = compress(prepared.loaded, captured, report, recipe=recipe, output=output, reporter=reporter)
     if _files_changed(loaded):
         reporter.warn("files-changed", "A file of the model changed while the job ran; the result may mix two versions")
     result = msgspec.structs.replace(
-        outcome.result, seconds=time.monotonic() - started, warnings=tuple(reporter.warnings)
+        with_changes_told(outcome.result, prepared),
+        seconds=time.monotonic() - started,
+        warnings=tuple(reporter.warnings),
+        recipe=recipe_text(recipe),
+        folder=str(folder.absolute()),
     )
     reporter.phase(Phase.REPORT, str(output))
     write_report(result, captured.table, output)
     return result
+
+
+def prepare(loaded: LoadedModel, recipe: Recipe, folder: Path, *, reporter: Reporter) -> Prepared:
+    """Prune and fine-tune a copy, if the recipe asks for it."""
+    if not is_needed(recipe):
+        return Prepared(loaded)
+    device = choose_device(recipe.measure.device)
+    examples = examples_on(device, loaded, recipe, folder)
+    return prepare_model(loaded, examples, recipe, device=device, reporter=reporter)
+
+
+def with_changes_told(result: Result, prepared: Prepared) -> Result:
+    """The result with what was pruned and trained before the capture."""
+    pruning = prepared.pruning
+    if pruning is not None and result.baseline is not None:
+        pruning = msgspec.structs.replace(pruning, metric_before=result.baseline.metric)
+    return msgspec.structs.replace(result, pruning=pruning, finetune=prepared.finetune)
+
+
+def preview_prune(request: PrunePreviewRequest, reporter: Reporter) -> None:
+    """Prune a copy and say what goes; nothing is captured or built."""
+    with contextlib.chdir(request.folder):
+        loaded, recipe = load(request, reporter), request.recipe
+        device = choose_device(recipe.measure.device)
+        examples = examples_on(device, loaded, recipe, Path(request.folder))
+        report = preview_pruning(loaded, examples, recipe, device=device, reporter=reporter)
+    reporter.emit(PruningPreviewed(job=request.job, report=report))
 
 
 def _files_changed(loaded: LoadedModel) -> bool:
@@ -230,6 +272,7 @@ def compress(
     recipe = way.fit_recipe(recipe)
     find_metric(loaded, captured, recipe, Path.cwd())
     _warn_about_made_up_data(loaded, recipe, reporter)
+    warn_about_pieces(loaded, captured, reporter)
     for match in idle_rules(recipe.plan, captured.table):
         reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")
     bench = Bench(
@@ -281,6 +324,7 @@ def read_sources(files: tuple[str, ...]) -> dict[str, str]:
 __all__ = [
     "Example",
     "Outcome",
+    "Prepared",
     "capture",
     "catch_inputs",
     "compress",
@@ -288,6 +332,8 @@ __all__ = [
     "fixes",
     "inspect",
     "load",
+    "prepare",
+    "preview_prune",
     "run",
     "trace",
     "try_fixes",

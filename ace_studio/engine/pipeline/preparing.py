@@ -1,0 +1,233 @@
+"""Between loading and capturing: a copy of the model is pruned and fine-tuned, as the recipe says."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+
+from ace_studio.engine import evaluate
+from ace_studio.engine.example_reader import read_examples
+from ace_studio.engine.finetune import FinetuneJob, finetune_module
+from ace_studio.engine.flow import Example, LoadedModel, PartialModel
+from ace_studio.engine.metrics import labelled_metric
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.prune import Pruned, PruneJob, prune_module
+from ace_studio.engine.prune.importance import TaylorData
+from ace_studio.engine.shapes.forms import in_form_of
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.finetuning import FinetuneReport
+from ace_studio.records.messages import Phase
+from ace_studio.records.plan import Plan, Precision, WeightSteps, rule_matches
+from ace_studio.records.pruning import PruningReport
+from ace_studio.records.recipe import FinetuneMethod, PruneMethod, Recipe
+
+MOST_BATCHES = 4096
+"""Of the fine-tuning data; a generator without end stops here."""
+WHERE_DATA = "[finetune] data"
+Batch = tuple[Example, Any]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is captured, and what was done to it before."""
+
+    loaded: LoadedModel
+    """``original`` is the user's own module if this one was changed."""
+    pruning: PruningReport | None = None
+    finetune: FinetuneReport | None = None
+
+
+def is_needed(recipe: Recipe) -> bool:
+    """Whether the recipe asks for anything before the capture."""
+    return recipe.prune.method is not PruneMethod.NONE or recipe.finetune.method is not FinetuneMethod.NONE
+
+
+def prepare_model(
+    loaded: LoadedModel, examples: Sequence[Example], recipe: Recipe, *, device: torch.device, reporter: Reporter
+) -> Prepared:
+    """Prune and fine-tune a copy; the user's module stays as it is and goes along as the one to compare with.
+
+    Raises: AceError, as `prune_module` and `finetune_module` say; AceError(UNSUPPORTED) for an ONNX file.
+    """
+    workshop = _Workshop(loaded, tuple(examples), recipe, device, reporter)
+    module, pruning, masks = loaded.module, None, {}
+    if recipe.prune.method is not PruneMethod.NONE:
+        pruned = workshop.prune()
+        module, pruning, masks = pruned.module, pruned.report, dict(pruned.masks)
+        if (metric := workshop.metric_of(module, what="the pruned model")) is not None:
+            pruning = msgspec.structs.replace(pruning, metric_after=metric)
+    finetune = None
+    if recipe.finetune.method is not FinetuneMethod.NONE:
+        tuned = finetune_module(workshop.finetune_job(module, masks))
+        module, finetune = tuned.module, tuned.report
+    sha256 = loaded.sha256 and _other_hash(loaded.sha256, recipe)
+    changed = replace(loaded, module=module, original=loaded.module, reference=None, sha256=sha256)
+    return Prepared(changed, pruning, finetune)
+
+
+def preview_pruning(
+    loaded: LoadedModel, examples: Sequence[Example], recipe: Recipe, *, device: torch.device, reporter: Reporter
+) -> PruningReport:
+    """What pruning would take away and do to outputs and metric; nothing is captured or built.
+
+    Raises: AceError(RECIPE) if the recipe does not say how to prune; others as `prune_module` says.
+    """
+    if recipe.prune.method is PruneMethod.NONE:
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            "The recipe does not say what to prune",
+            why="[prune] method is missing or 'none'",
+            remedy='Write [prune] and below it method = "structured", "n:m" or "unstructured".',
+            where="[prune] method",
+        )
+    workshop = _Workshop(loaded, tuple(examples), recipe, device, reporter)
+    pruned = workshop.prune()
+    return msgspec.structs.replace(
+        pruned.report,
+        metric_before=workshop.metric_of(loaded.module, what="the original"),
+        metric_after=workshop.metric_of(pruned.module, what="the pruned model"),
+    )
+
+
+def warn_about_pieces(loaded: LoadedModel, captured: object, reporter: Reporter) -> None:
+    """Say that a model in pieces takes what was changed in the pieces only."""
+    if loaded.original is not None and isinstance(captured, PartialModel):
+        reporter.warn(
+            "pieces-of-changed-model",
+            "The model was pruned or trained and captured in pieces: what stays between the pieces is loaded anew from "
+            "your files, without the changes",
+            where="[prune], [finetune]",
+        )
+
+
+@dataclass(frozen=True)
+class _Workshop:
+    """What pruning, training and judging share."""
+
+    loaded: LoadedModel
+    examples: tuple[Example, ...]
+    recipe: Recipe
+    device: torch.device
+    reporter: Reporter
+
+    def __post_init__(self) -> None:
+        if self.loaded.way != "torch":
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                "An ONNX file cannot be pruned or trained",
+                why="both need a module of torch with weights that can be changed",
+                remedy="Open the model that the file was written from, or leave [prune] and [finetune] out.",
+                where="[prune], [finetune]",
+            )
+
+    def prune(self) -> Pruned:
+        taylor = TaylorData(batches=self.batches, loss=self.loaded.finetune_loss)
+        return prune_module(
+            PruneJob(
+                module=self.loaded.module,
+                choice=self.recipe.prune,
+                examples=self.examples,
+                reporter=self.reporter,
+                taylor=taylor,
+            )
+        )
+
+    def finetune_job(self, module: nn.Module, masks: dict[str, torch.Tensor]) -> FinetuneJob:
+        plan = self.recipe.plan
+        metric = self._metric()
+        return FinetuneJob(
+            module=module,
+            teacher=self.loaded.module,
+            choice=self.recipe.finetune,
+            batches=self.batches(),
+            reporter=self.reporter,
+            loss=self.loaded.finetune_loss,
+            masks=masks,
+            metric=None if metric is None else lambda call: self._measured(metric, call, what="the trained model"),
+            higher_is_better=self.recipe.evaluate.is_higher_better,
+            stays_high=lambda path, layer: _stays_high(plan, path, layer),
+            per_channel=plan.weights is WeightSteps.PER_CHANNEL,
+        )
+
+    def metric_of(self, module: nn.Module, *, what: str) -> float | None:
+        metric = self._metric()
+        if metric is None:
+            return None
+        self.reporter.phase(Phase.EVALUATE, what)
+        return self._measured(metric, module, what=what)
+
+    def _metric(self) -> Callable[..., Any] | None:
+        chosen = self.recipe.evaluate
+        if self.loaded.evaluate is None and chosen.metric and self.loaded.labelled is not None:
+            return labelled_metric(chosen.metric, self.loaded.labelled, output=chosen.output)
+        return self.loaded.evaluate
+
+    def _measured(self, metric: Callable[..., Any], call: Callable[..., Any], *, what: str) -> float:
+        predict = evaluate.on_device(call, self.device)
+
+        def cancellable(*args: Any, **kwargs: Any) -> Any:
+            self.reporter.check()
+            return predict(*args, **kwargs)
+
+        return evaluate.measure_metric(metric, cancellable, what=what)
+
+    def batches(self) -> list[Batch]:
+        """What to train on: the fine-tuning data, else the calibration data, else the tracing examples.
+
+        Raises: AceError(BAD_INPUT) if a loss is given and a batch is no pair of input and label.
+        """
+        function, role, where, limit = self.loaded.finetune_data, "fine-tuning", WHERE_DATA, MOST_BATCHES
+        if function is None and self.loaded.calibration is not None:
+            function, role, where = self.loaded.calibration, "calibration", "[calibration] inputs"
+            limit = self.recipe.calibration.samples
+        if function is None:
+            return [(example, None) for example in self.examples]
+        values = read_examples(function, role=role, where=where, limit=limit, remedy="Return batches of inputs.")
+        is_paired = self.loaded.finetune_loss is not None
+        pairs = (
+            [_pair(index, one) for index, one in enumerate(values)] if is_paired else [(one, None) for one in values]
+        )
+        return [(self._placed(example), _to(label, self.device)) for example, label in pairs]
+
+    def _placed(self, example: Example) -> Example:
+        shaped = in_form_of(example, self.examples[0], self.loaded.module)
+        return shaped.map_tensors(lambda leaf: leaf.to(self.device))
+
+
+def _pair(index: int, value: Example) -> Batch:
+    if len(value.args) == 2 and not value.kwargs:
+        return Example.of(value.args[0]), value.args[1]
+    raise AceError.of(
+        ErrorCode.BAD_INPUT,
+        f"Batch {index + 1} of the fine-tuning data is no pair of input and label",
+        why=f"it has {len(value.args)} parts by position and {len(value.kwargs)} by name, and there is a loss",
+        remedy="Give (input, label); an input of several tensors is a tuple or a dict inside of that pair.",
+        where=WHERE_DATA,
+    )
+
+
+def _to(label: Any, device: torch.device) -> Any:
+    return Example.of((label,)).map_tensors(lambda leaf: leaf.to(device)).args[0]
+
+
+def _stays_high(plan: Plan, path: str, layer: nn.Module) -> bool:
+    """Whether the plan gives a layer another precision than int8 of weights and inputs. Rules by op wait for ops."""
+    precision = Precision.INT8_STATIC if plan.from_goal else plan.default
+    for rule in plan.rules:
+        if rule_matches(rule.match, op_id="", op="", module=path, module_type=type(layer).__name__):
+            precision = rule.precision
+    return precision not in (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
+
+
+def _other_hash(sha256: str, recipe: Recipe) -> str:
+    """What the model's hash becomes by what is done to it before it is captured."""
+    digest = hashlib.sha256(sha256.encode())
+    for part in (recipe.prune, recipe.finetune, recipe.calibration, recipe.plan):
+        digest.update(msgspec.json.encode(part, order="deterministic"))
+    return digest.hexdigest()

@@ -1,0 +1,92 @@
+"""``prune --preview``: what is asked of the engine and what is shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ace_studio.cli import follow, run_command
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import JobFailed, PruningPreviewed
+from ace_studio.records.pruning import KeptLayer, PrunedLayer, PruningReport
+from ace_studio.records.recipe import PruneMethod
+
+REPORT = PruningReport(
+    method="structured",
+    amount=0.5,
+    layers=(
+        PrunedLayer(
+            module="stem.0", type="Conv2d", shape_before="8x3x3x3", shape_after="4x3x3x3", weights_before=216,
+            weights_after=108, macs_before=55296, macs_after=27648, bytes_before=864, bytes_after=432, sqnr_db=12.5,
+        ),
+    ),
+    kept=(KeptLayer(module="head", reason="its channels are the model's output"),),
+    macs_before=55296, macs_after=27648, sqnr_db=11.0, metric_before=0.9, metric_after=0.85, speed="It is faster.",
+)  # fmt: skip
+
+
+class Engine:
+    """Answers with the report, or with a problem, and keeps the requests."""
+
+    def __init__(self):
+        self.requests, self.problem = [], None
+
+    def run(self, request):
+        self.requests.append(request)
+        problems = (self.problem,)
+        yield (
+            JobFailed(job="prune", problems=problems) if self.problem else PruningPreviewed(job="prune", report=REPORT)
+        )
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    found = Engine()
+    monkeypatch.setattr(follow, "WorkerExecutor", lambda: found)
+    return found
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text('format = 1\n[model]\nsource = "net.py"\n[prune]\nmethod = "n:m"\n')
+    return str(path)
+
+
+def test_the_layers_the_sums_and_what_stays_are_shown(recipe, engine, capsys):
+    assert run_command(["prune", recipe, "--preview", "--trust"]) == 0
+    assert engine.requests[0].trust_all and engine.requests[0].recipe.prune.method is PruneMethod.N_M
+    shown = capsys.readouterr().out
+    for words in (
+        "stem.0",
+        "4x3x3x3",
+        "108 of 216",
+        "55,296 -> 27,648",
+        "11.0 dB",
+        "0.9000 -> 0.8500",
+        "It is faster.",
+    ):
+        assert words in shown
+    assert "kept whole: head (its channels are the model's output)" in shown
+
+
+def test_options_win_over_the_recipe_and_json_is_one_document(recipe, engine, capsys):
+    assert run_command(["prune", recipe, "--preview", "--method", "structured", "--amount", "0.3", "--json"]) == 0
+    asked = engine.requests[0].recipe.prune
+    assert (asked.method, asked.amount) == (PruneMethod.STRUCTURED, 0.3)
+    assert json.loads(capsys.readouterr().out)["pruning"]["layers"][0]["weights_after"] == 108
+
+
+@pytest.mark.parametrize("words", [[], ["--preview", "--amount", "2"], ["--preview", "--method", "magic"]])
+def test_what_makes_no_sense_is_refused_before_anything_runs(recipe, engine, words):
+    assert run_command(["prune", recipe, *words]) == 2
+    assert not engine.requests
+
+
+def test_a_problem_of_the_engine_decides_the_exit_code(recipe, engine):
+    engine.problem = Problem(code=ErrorCode.NOT_INSTALLED, what="Structured pruning needs torch-pruning")
+    assert run_command(["prune", recipe, "--preview"]) == 6
