@@ -28,8 +28,8 @@ from ace_studio.records.messages import (
     JobFailed,
     PrunePreviewRequest,
     RunRequest,
-    TraceRequest,
     SensitivityRequest,
+    TraceRequest,
 )
 
 Handler = Callable[[Any, Reporter], None]
@@ -40,9 +40,9 @@ HANDLER_NAMES: dict[type[AnyRequest], str] = {
     TraceRequest: "trace",
     RunRequest: "run",
     FixRequest: "try_fixes",
+    SensitivityRequest: "sensitivity",
     PrunePreviewRequest: "preview_prune",
     CatchRequest: "catch_inputs",
-    SensitivityRequest: "sensitivity",
 }
 """Kind of request -> the function of the handler module that serves it."""
 DETAILS_LIMIT = 20_000

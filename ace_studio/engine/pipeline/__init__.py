@@ -50,6 +50,7 @@ from ace_studio.records.messages import (
     PrunePreviewRequest,
     PruningPreviewed,
     RunRequest,
+    SensitivityRequest,
     TraceRequest,
 )
 from ace_studio.records.plan import Precision, idle_rules
@@ -60,7 +61,6 @@ from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import ValueSource
 
 MAX_SOURCE_BYTES = 2_000_000
-    SensitivityRequest,
 """Source files larger than this are not sent to the window."""
 
 
@@ -84,16 +84,6 @@ def trace(request: TraceRequest, reporter: Reporter) -> None:
     reporter.emit(JobFinished(job=request.job))
 
 
-def run(request: RunRequest, reporter: Reporter) -> None:
-    """Everything, in the recipe's folder, and the result written to ``request.output``."""
-    output = Path(request.output).absolute()
-    make_output_folder(output)
-    with contextlib.chdir(request.folder):
-        result = _run_in_folder(request, output, reporter)
-    reporter.emit(JobFinished(job=request.job, result=result, output=str(output)))
-
-
-def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Result:
 def sensitivity(request: SensitivityRequest, reporter: Reporter) -> None:
     """Load, capture, and scan; what is found is told as it goes and kept, so that a later job need not scan again."""
     with contextlib.chdir(request.folder):
@@ -113,6 +103,16 @@ def sensitivity(request: SensitivityRequest, reporter: Reporter) -> None:
     reporter.emit(JobFinished(job=request.job))
 
 
+def run(request: RunRequest, reporter: Reporter) -> None:
+    """Everything, in the recipe's folder, and the result written to ``request.output``."""
+    output = Path(request.output).absolute()
+    make_output_folder(output)
+    with contextlib.chdir(request.folder):
+        result = _run_in_folder(request, output, reporter)
+    reporter.emit(JobFinished(job=request.job, result=result, output=str(output)))
+
+
+def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Result:
     started, recipe = time.monotonic(), request.recipe
     loaded = load(request, reporter)
     folder = Path(request.folder)
@@ -335,7 +335,7 @@ __all__ = [
     "prepare",
     "preview_prune",
     "run",
+    "sensitivity",
     "trace",
     "try_fixes",
 ]
-    "sensitivity",
