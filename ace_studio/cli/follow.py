@@ -25,8 +25,8 @@ from ace_studio.records.messages import (
     Progress,
     PruningPreviewed,
     RungTried,
-    TargetFinished,
     SensitivityFound,
+    TargetFinished,
     WorkerLost,
 )
 from ace_studio.records.pruning import PruningReport
@@ -48,9 +48,9 @@ class JobAnswer:
     fixes: list[FixReport] = field(default_factory=list)
     caught: InputsCaught | None = None
     pruning: PruningReport | None = None
-
-
     sensitivity: SensitivityFound | None = None
+
+
 def follow(request: AnyRequest, console: Console) -> JobAnswer:
     """Run the request in an engine process, show how it goes, and return its answer.
 
@@ -89,11 +89,11 @@ def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
             answer.caught = event
         case PruningPreviewed(report=pruning):
             answer.pruning = pruning
+        case SensitivityFound():
+            answer.sensitivity = event
         case JobFinished(result=result):
             answer.result = result
         case _:
-        case SensitivityFound():
-            answer.sensitivity = event
             answer.problems = _problems_of(event) or answer.problems
 
 
