@@ -235,3 +235,15 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "Min": torch.sym_min,
 }
 _ORDERED = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod"})
+
+
+def call_symbolically(target: Any, *arguments: Any) -> Any:
+    """The example value of an operator on example values.
+
+    Written in Python where torch has it in C++ too: some of the latter (``constant_pad_nd``, torch 2.13) fix every
+    dynamic size at the traced one.
+    """
+    from torch._dispatch.python import enable_python_dispatcher  # noqa: PLC0415 - private
+
+    with enable_python_dispatcher():
+        return target(*arguments)

@@ -12,7 +12,9 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.casts import HALF_DTYPES, insert_casts
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
+from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.pt2e import quantize_int8
+from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, pack_weights
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import Precision
 
@@ -34,6 +36,7 @@ def apply_plan(
     *,
     calibration: Callable[[], Sequence[Example]],
     reporter: Reporter,
+    ranges: RangeChoice | None = None,
 ) -> RewrittenGraph:
     """Rewrite a copy of the captured graph so that every op runs at its planned precision, as far as torch can.
 
@@ -55,8 +58,15 @@ def apply_plan(
             dynamic=dynamic,
             calibration=flat,
             reporter=reporter,
+            schemes=plan.scheme_of,
+            ranges=ranges,
         )
         rewritten.refused |= refused
+    if plan.precisions & WEIGHT_ONLY:
+        reporter.phase(Phase.COMPRESS, "packing weights")
+        rewritten.refused |= pack_weights(
+            rewritten.graph_module, plan.precision, group_size=lambda op_id: plan.scheme_of(op_id).group_size
+        )
     if plan.precisions & set(HALF_DTYPES):
         reporter.phase(Phase.COMPRESS, "16-bit ops")
         rewritten.refused |= insert_casts(rewritten.graph_module, plan.precision).refused

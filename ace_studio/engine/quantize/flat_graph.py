@@ -6,12 +6,15 @@ Everything that rewrites a graph works on this form. Weights are ``get_attr`` no
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
+
+from ace_studio.engine.torch_symbols import call_symbolically
 
 OP_ID = "ace_op_id"
 """Key of ``node.meta``: the op of the captured graph that this node computes."""
@@ -90,6 +93,14 @@ def add_constant(graph_module: fx.GraphModule, name: str, value: Tensor, *, befo
     fake = fake_mode_of(graph_module)
     node.meta["val"] = fake.from_tensor(value.detach(), static_shapes=True) if fake is not None else value
     return node
+
+
+def call_before(node: fx.Node, target: torch._ops.OpOverload, *arguments: Any) -> fx.Node:
+    """A call in front of ``node``, with its example value."""
+    with node.graph.inserting_before(node):
+        made = node.graph.call_function(target, arguments)
+    made.meta["val"] = call_symbolically(target, *fx.map_arg(arguments, lambda one: one.meta["val"]))
+    return made
 
 
 def fake_mode_of(graph_module: fx.GraphModule) -> FakeTensorMode | None:

@@ -10,6 +10,7 @@ import torch
 
 from ace_studio.engine.quantize.apply import apply_plan
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
+from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, weight_only_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.fx_read_back import executed_nodes
 from ace_studio.engine.targets.torch_program import TorchLowered, load_flat_graph, pinned
@@ -39,21 +40,27 @@ class EagerTarget(Target):
         return ""
 
     def precision_problem(self, precision: Precision) -> str:
-        """Why not, for everything but floats."""
+        """Why not, for int8 activations and 8-bit floats."""
         if precision is Precision.FP32:
             return ""
         if precision in HALF_DTYPES:
             return half_precision_problem(HALF_DTYPES[precision])
         if precision in {Precision.INT8_STATIC, Precision.INT8_DYNAMIC}:
             return _INT8_PROBLEM
-        return f"nothing is written for {precision} in eager torch"
+        if precision in WEIGHT_ONLY:
+            return ""
+        return f"eager torch has no {precision} kernels that this target uses; torchao-cuda has them on a GPU"
 
     def op_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
-        return self.precision_problem(precision) or (cast_problem(op) if precision in HALF_DTYPES else "")
+        if problem := self.precision_problem(precision):
+            return problem
+        if precision in WEIGHT_ONLY:
+            return weight_only_problem(op, precision)
+        return cast_problem(op) if precision in HALF_DTYPES else ""
 
     def lower(self, job: LoweringJob) -> Lowered:
-        """Put casts where the plan wants them."""
+        """Put casts and packed weights where the plan wants them."""
         refuse_precisions(self, job)
         rewritten = apply_plan(job.captured, job.plan, calibration=job.calibration, reporter=job.reporter)
         return EagerLowered(job, rewritten, rewritten.graph_module)

@@ -17,8 +17,9 @@ _WORDS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.f
 _INT8_KERNELS = ("qconv", "qlinear", "_int_mm", "qmaxpool2d", "quantized.max_pool2d")
 _BINARY = "qconv2d_pointwise.binary"
 """The kernel that does an addition behind its own arithmetic, and what is behind that."""
+_PACKED_KERNELS = {"_weight_int8pack_mm": Precision.INT8_WEIGHT, "_weight_int4pack_mm": Precision.INT4_WEIGHT}
 _FLOAT_ARITHMETIC = ("convolution", "aten.conv", "linear", "addmm", "aten.mm", "bmm", "attention", "lstm", "gru")
-_ARITHMETIC = (*_INT8_KERNELS, *_FLOAT_ARITHMETIC)
+_ARITHMETIC = (*_INT8_KERNELS, *_PACKED_KERNELS, *_FLOAT_ARITHMETIC)
 _CONVERSIONS = ("aten.to.dtype", "convert_element_type", "quantize_per", "_to_copy", "inductor_force_stride")
 _SIZES = ("sym_size", "sym_numel", "built-in function")
 
@@ -132,8 +133,13 @@ def _precision(node: CompiledNode, planned: Precision) -> str:
     if any(word in node.target for word in _INT8_KERNELS):
         is_named = planned in {Precision.INT8_DYNAMIC, Precision.INT8_STATIC}
         return str(planned if is_named else Precision.INT8_STATIC)
+    for word, precision in _PACKED_KERNELS.items():
+        if word in node.target:
+            return str(precision)
     if node.dtype in _WORDS:
         return str(_WORDS[node.dtype])
+    if node.dtype is torch.int8 and planned is Precision.INT8_WEIGHT:
+        return str(planned)  # a row of a packed table
     if node.dtype in {torch.int8, torch.uint8} and planned is not Precision.INT8_DYNAMIC:
         return str(Precision.INT8_STATIC)  # it hands int8 values on
     return "unknown"

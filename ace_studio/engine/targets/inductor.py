@@ -15,6 +15,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.pt2e import INSTALL_LINE, dynamic_problem, is_torchao_installed, static_problem
+from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, weight_only_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.eager import refuse_precisions
 from ace_studio.engine.targets.prepack import pack_for_traced_sizes
@@ -48,7 +49,9 @@ class InductorTarget(Target):
             return half_precision_problem(HALF_DTYPES[precision])
         if precision in {Precision.INT8_STATIC, Precision.INT8_DYNAMIC}:
             return "" if is_torchao_installed() else f"int8 needs torchao: {INSTALL_LINE}"
-        return f"nothing is written for {precision} in Inductor"
+        if precision in WEIGHT_ONLY:
+            return ""
+        return f"Inductor has no {precision} kernels on a CPU"
 
     def op_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
@@ -57,6 +60,8 @@ class InductorTarget(Target):
             return problem
         if precision in HALF_DTYPES:
             return cast_problem(op)
+        if precision in WEIGHT_ONLY:
+            return weight_only_problem(op, precision)
         if precision is Precision.INT8_STATIC:
             return static_problem(op)
         return dynamic_problem(op) if precision is Precision.INT8_DYNAMIC else ""
@@ -71,7 +76,9 @@ class InductorTarget(Target):
         if not found.ok:
             raise AceError.of(ErrorCode.NOT_INSTALLED, f"Inductor has {found.reason}", remedy=found.install)
         refuse_precisions(self, job)
-        rewritten = apply_plan(job.captured, job.plan, calibration=job.calibration, reporter=job.reporter)
+        rewritten = apply_plan(
+            job.captured, job.plan, calibration=job.calibration, reporter=job.reporter, ranges=job.ranges
+        )
         run, nodes = compile_graph(rewritten.graph_module, threads=job.threads, reporter=job.reporter)
         return InductorLowered(job, rewritten, run, nodes)
 
