@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from ace_studio.gui.fates import OpFate, fates_of
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import Plan
 from ace_studio.records.results import OpReport, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.plan_rules import PlanIndex
+from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +25,10 @@ class OpFacts:
     """Op id -> the rule or default that decided."""
     reports: Mapping[str, OpReport] = field(default_factory=dict)
     """Op id -> what the selected run says."""
+    fates: Mapping[str, OpFate] = field(default_factory=dict)
+    """Op id -> what became of it in the selected run."""
+    sensitivity: Mapping[str, float] = field(default_factory=dict)
+    """Op id -> dB of the outputs if only this op is compressed."""
     run: TargetRun | None = None
 
 
@@ -41,7 +47,14 @@ def op_facts(document: Document) -> OpFacts:
     """The facts that go with the document. Asking twice for the same document costs nothing."""
     graph = document.graph
     return (
-        _NOTHING if graph is None else _facts(_Same(graph), _Same(document.recipe.plan), _Same(selected_run(document)))
+        _NOTHING
+        if graph is None
+        else _facts(
+            _Same(graph),
+            _Same(document.recipe.plan),
+            _Same(selected_run(document)),
+            _Same(known_sensitivity(document)),
+        )
     )
 
 
@@ -59,8 +72,9 @@ class _Same:
 
 
 @lru_cache(maxsize=4)
-def _facts(graph: _Same, plan: _Same, run: _Same) -> OpFacts:
+def _facts(graph: _Same, plan: _Same, run: _Same, sensitivity: _Same) -> OpFacts:
     table, choices, target = graph.record, plan.record, run.record
+    measured = sensitivity.record if isinstance(sensitivity.record, tuple) else ()
     if not isinstance(table, GraphTable) or not isinstance(choices, Plan):
         return _NOTHING
     resolved = plan_index(table).resolve(choices)
@@ -75,6 +89,8 @@ def _facts(graph: _Same, plan: _Same, run: _Same) -> OpFacts:
         planned=planned,
         planned_by=planned_by,
         reports=reports,
+        fates=fates_of(table, target) if isinstance(target, TargetRun) else {},
+        sensitivity=sensitivity_by_op(measured),
         run=target if isinstance(target, TargetRun) else None,
     )
 

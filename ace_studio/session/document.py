@@ -13,7 +13,8 @@ import msgspec
 from ace_studio.records.errors import Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.messages import EnvironmentReport, FileReport, InputsCaught, Phase
+from ace_studio.records.messages import EnvironmentReport, FileReport, InputsCaught, Phase, SensitivityFound
+from ace_studio.records.pruning import PruningReport
 from ace_studio.records.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
 from ace_studio.session.history import RunSummary
@@ -77,6 +78,8 @@ class Verb(StrEnum):
     RUN = "run"
     FIX = "fix"
     CATCH = "catch"
+    SENSITIVITY = "sensitivity"
+    PRUNE = "prune"
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +97,8 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_working(self) -> bool:
-        """Whether a trace, a run, a fix or a script is going on (a quick inspection does not count)."""
-        return self.verb in {Verb.TRACE, Verb.RUN, Verb.FIX, Verb.CATCH}
+        """Whether a trace, a run, a fix, a scan or a script is going on (a quick inspection does not count)."""
+        return self.verb not in {Verb.NONE, Verb.INSPECT, Verb.ENVIRONMENT}
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,6 +165,10 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Fixes that were tried, in the order in which they came."""
     caught: InputsCaught | None = None
     """What the script that was run last called."""
+    sensitivity: SensitivityFound | None = None
+    """What the last scan found, as far as it came; None if nobody asked for one of this model."""
+    pruning: PruningReport | None = None
+    """What the last preview of pruning said."""
 
     baseline: Baseline | None = None
     runs: tuple[TargetRun, ...] = ()
@@ -230,6 +237,7 @@ PART_OF_FIELD: dict[str, Part] = {
     "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH, "rungs": Part.GRAPH,
     "rung_at_work": Part.GRAPH,
     "captured_with": Part.GRAPH, "graph_job": Part.GRAPH, "failure": Part.GRAPH,
+    "sensitivity": Part.RUNS, "pruning": Part.RUNS,
     "fixes": Part.FIXES, "caught": Part.CAUGHT, "history": Part.HISTORY,
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
     "ran_with": Part.RUNS,

@@ -19,8 +19,10 @@ from ace_studio.records.messages import (
     JobFinished,
     ModelCaptured,
     Progress,
+    PruningPreviewed,
     RungStarted,
     RungTried,
+    SensitivityFound,
     TargetFinished,
 )
 from ace_studio.records.recipe import Recipe
@@ -119,6 +121,7 @@ def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> D
         fingerprint=event.fingerprint,
         # What was tried on another model, or with other choices about it, says nothing about this one.
         fixes=document.fixes if document.fingerprint in ("", event.fingerprint) else (),
+        sensitivity=document.sensitivity if document.fingerprint in ("", event.fingerprint) else None,
         capture=event.capture,
         graph=event.graph,
         sources=event.sources,
@@ -190,6 +193,16 @@ def _fix(document: Document, event: FixTried, asked_with: Recipe) -> Document:
     return replace(document, fixes=(*others, fix))
 
 
+def _sensitivity(document: Document, event: SensitivityFound, asked_with: Recipe) -> Document:
+    del asked_with
+    return replace(document, sensitivity=event)
+
+
+def _pruning(document: Document, event: PruningPreviewed, asked_with: Recipe) -> Document:
+    del asked_with
+    return replace(document, pruning=event.report)
+
+
 def _environment(document: Document, event: EnvironmentFound, asked_with: Recipe) -> Document:
     del asked_with
     return replace(document, environment=event.report)
@@ -206,4 +219,6 @@ _REDUCERS: dict[type[AnyEvent], Callable[[Document, Any, Recipe], Document]] = {
     JobFailed: _failed,
     EnvironmentFound: _environment,
     FixTried: _fix,
+    SensitivityFound: _sensitivity,
+    PruningPreviewed: _pruning,
 }

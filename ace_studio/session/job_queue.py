@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -14,7 +14,9 @@ from ace_studio.records.messages import (
     DoctorRequest,
     FixRequest,
     InspectRequest,
+    PrunePreviewRequest,
     RunRequest,
+    SensitivityRequest,
     TraceRequest,
     WorkerLost,
 )
@@ -30,6 +32,8 @@ VERBS: dict[type[AnyRequest], Verb] = {
     RunRequest: Verb.RUN,
     FixRequest: Verb.FIX,
     CatchRequest: Verb.CATCH,
+    SensitivityRequest: Verb.SENSITIVITY,
+    PrunePreviewRequest: Verb.PRUNE,
 }
 
 
@@ -114,6 +118,27 @@ class JobQueue:
             trusted_sha256=trusted,
             file=file,
             line=line,
+        )
+
+    def sensitivity_request(
+        self, document: Document, *, trusted: tuple[str, ...], precisions: Sequence[str] = ()
+    ) -> SensitivityRequest:
+        """The request to find which ops are sensitive; no precision means those that the recipe is about."""
+        return SensitivityRequest(
+            job=self.new_job(SensitivityRequest),
+            recipe=document.recipe,
+            folder=document.folder,
+            trusted_sha256=trusted,
+            precisions=tuple(precisions),
+        )
+
+    def prune_request(self, document: Document, *, trusted: tuple[str, ...]) -> PrunePreviewRequest:
+        """The request to say what pruning would take away."""
+        return PrunePreviewRequest(
+            job=self.new_job(PrunePreviewRequest),
+            recipe=document.recipe,
+            folder=document.folder,
+            trusted_sha256=trusted,
         )
 
     def submit(self, request: AnyRequest) -> None:

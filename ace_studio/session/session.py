@@ -27,7 +27,9 @@ from ace_studio.records.messages import (
     JobFailed,
     JobFinished,
     LogLine,
+    PrunePreviewRequest,
     RunRequest,
+    SensitivityRequest,
     TraceRequest,
     WorkerLost,
     WorkerReady,
@@ -56,6 +58,7 @@ from ace_studio.session.job_queue import EngineLink, JobQueue, start_problem, wi
 from ace_studio.session.looking_verbs import LookingVerbs
 from ace_studio.session.plan_verbs import PlanVerbs
 from ace_studio.session.recipe_paths import rebase_recipe
+from ace_studio.session.sensitivity import SensitivityVerbs
 from ace_studio.session.settings import Settings, Value
 from ace_studio.session.trust import TrustStore, files_to_trust
 from ace_studio.session.undo import UndoStack
@@ -65,7 +68,7 @@ __all__ = ["EngineLink", "Listener", "Session"]
 Listener = Callable[[Document, frozenset[Part]], None]
 
 
-class Session(FileVerbs, ChoiceVerbs, PlanVerbs, LookingVerbs, FixVerbs, CatchVerbs, HistoryVerbs):
+class Session(FileVerbs, ChoiceVerbs, PlanVerbs, LookingVerbs, FixVerbs, SensitivityVerbs, CatchVerbs, HistoryVerbs):
     """The user's work: choices with undo, findings, and the conversation with the engine.
 
     Every verb ends by telling the listeners the new document and the parts of it that changed. What goes wrong
@@ -258,6 +261,10 @@ class Session(FileVerbs, ChoiceVerbs, PlanVerbs, LookingVerbs, FixVerbs, CatchVe
                 return lambda: self.run(output)
             case FixRequest(file=file, line=line):
                 return lambda: self.try_fixes(file, line)
+            case SensitivityRequest(precisions=precisions):
+                return lambda: self.scan_sensitivity(precisions)
+            case PrunePreviewRequest():
+                return self.preview_pruning
             case CatchRequest(script=script, module=module, calls=calls, arguments=arguments):
                 return lambda: self.catch_inputs(script, module, calls=calls, arguments=arguments)
             case TraceRequest():

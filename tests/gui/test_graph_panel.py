@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ace_studio.gui.colourings import COLOURINGS
 from ace_studio.gui.op_facts import op_facts, selected_run
-from ace_studio.gui.panels.graph import COLOURINGS
 from ace_studio.records.plan import Precision
 
 

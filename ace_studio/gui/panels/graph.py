@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QStackedWidget, QWidget
 
 from ace_studio.gui.break_list.entries import Entry, chosen_entry, entries, ops_of_piece
+from ace_studio.gui.colourings import COLOURINGS
 from ace_studio.gui.formatting import plural
 from ace_studio.gui.frontier_card import FrontierCard
 from ace_studio.gui.graph_colours import graph_colours
-from ace_studio.gui.graph_view import Colouring, GraphView
+from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.anchored import Anchored
 from ace_studio.gui.op_facts import OpFacts, op_facts, row_of_ops
 from ace_studio.gui.panel import Panel
@@ -27,84 +27,8 @@ from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.session import Session
 
-_LETTERS = {
-    "fp32": "32", "fp16": "16", "bf16": "B", "int8-static": "8", "int8-dynamic": "8d", "int8-weight": "8w",
-    "int4-weight": "4w", "fp8": "F8", "int8": "8", "fused": "+", "folded": "0", "unknown": "?",
-}  # fmt: skip
 _MIXED = "mixed"
 _FROM_PLAN = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColourChoice:
-    """One property that the ops can be coloured by."""
-
-    id: str
-    text: str
-    colouring: Callable[[GraphTable, OpFacts, Colours], Colouring | None]
-    """None where nothing is known of it yet; the kinds of ops are shown then."""
-
-
-def _by_label(title: str, labels: dict[str, str], colours: Colours) -> Colouring | None:
-    if not labels:
-        return None
-    known = {name: colours.precision.get(name, "") for name in set(labels.values())}
-    chosen = {name: colour for name, colour in known.items() if colour}
-    return Colouring.from_labels(title, labels, colours=chosen or graph_colours(colours).families, letters=_LETTERS)
-
-
-def _by_number(title: str, numbers: dict[str, float], unit: str, colours: Colours) -> Colouring | None:
-    if not any(numbers.values()):
-        return None
-    return Colouring.from_numbers(title, numbers, unit=unit, colours=graph_colours(colours).scale)
-
-
-def _planned(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
-    del table
-    return _by_label("planned precision", dict(facts.planned), colours)
-
-
-def _actual(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
-    del table
-    target = facts.run.target if facts.run else ""
-    labels = {op_id: report.actual for op_id, report in facts.reports.items() if report.actual}
-    return _by_label(f"actual precision, {target}", labels, colours)
-
-
-def _device(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
-    labels = {op_id: report.device for op_id, report in facts.reports.items() if report.device}
-    if not labels:
-        labels = {op_id: device for op_id, device in zip(table.op_id, table.device, strict=True) if device}
-    return _by_label("device", labels, colours)
-
-
-def _latency(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
-    del table
-    numbers = {op_id: report.latency_ms for op_id, report in facts.reports.items() if report.latency_ms is not None}
-    return _by_number("latency", numbers, "ms", colours)
-
-
-def _flops(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
-    del facts
-    numbers = {op_id: flops / 1e6 for op_id, flops in zip(table.op_id, table.flops, strict=True)}
-    return _by_number("FLOPs", numbers, "M", colours)
-
-
-def _weights(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
-    del facts
-    numbers = {op_id: count / 1e3 for op_id, count in zip(table.op_id, table.weight_bytes, strict=True)}
-    return _by_number("weights", numbers, "kB", colours)
-
-
-COLOURINGS: tuple[ColourChoice, ...] = (
-    ColourChoice(id="kind", text="kind of op", colouring=lambda *_: None),
-    ColourChoice(id="planned", text="planned precision", colouring=_planned),
-    ColourChoice(id="actual", text="actual precision", colouring=_actual),
-    ColourChoice(id="device", text="device", colouring=_device),
-    ColourChoice(id="latency", text="latency", colouring=_latency),
-    ColourChoice(id="flops", text="FLOPs", colouring=_flops),
-    ColourChoice(id="weights", text="weight bytes", colouring=_weights),
-)
 
 
 class GraphPanel(Panel):

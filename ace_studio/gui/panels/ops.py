@@ -32,6 +32,9 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
     reasons = [why or facts.planned_by.get(op_id, "") for why, op_id in zip(reasons, table.op_id, strict=True)]
     devices = [str(value or "") for value in of_report(lambda report: report.device)]
     devices = [read or traced for read, traced in zip(devices, table.device, strict=True)]
+    measured = of_report(lambda report: report.sensitivity_db)
+    sensitivities = [facts.sensitivity.get(op_id, one) for op_id, one in zip(table.op_id, measured, strict=True)]
+    became = [facts.fates[op_id].words if op_id in facts.fates else "" for op_id in table.op_id]
     names = [path.replace("\\", "/").rpartition("/")[2] for path in table.files]
     places = [
         f"{names[file]}:{line}" if 0 <= file < len(names) else ""
@@ -53,6 +56,8 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
         Column(title="actual", values=actual, width=108, colour=actual_colour,
                swatch=lambda at: colours.precision.get(actual[at], ""), tips=lambda at: reasons[at],
                tip="What the selected target really ran it at, read back from the runtime"),
+        Column(title="became", values=became, width=150, tips=lambda at: reasons[at],
+               tip="What became of it in the selected run"),
         Column(title="device", values=devices, width=76),
         Column(title="latency", values=of_report(lambda report: report.latency_ms), text=ms_text, is_number=True,
                width=84, tip="Of this op in the selected run"),
@@ -61,8 +66,10 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
         Column(title="weights", values=table.weight_bytes, text=lambda n: bytes_text(n) if n else NOTHING,
                is_number=True, width=84),
         Column(title="output", values=table.output_bytes, text=bytes_text, is_number=True, width=84),
-        Column(title="error", values=of_report(lambda report: report.sensitivity_db), text=decibel_text,
-               is_number=True, width=78, tip="Signal-to-noise ratio at the outputs if only this op is compressed"),
+        Column(title="sensitivity", values=sensitivities, text=decibel_text, is_number=True, width=84,
+               tip="Signal-to-noise ratio at the outputs if only this op is compressed: the lower, the more sensitive"),
+        Column(title="error", values=of_report(lambda report: report.error_db), text=decibel_text,
+               is_number=True, width=78, tip="Fidelity of its value in the selected run, the ops before it included"),
         Column(title="source", values=places, width=110),
         Column(title="reason", values=reasons, width=320, tips=lambda at: reasons[at]),
     ]  # fmt: skip

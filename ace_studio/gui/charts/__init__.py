@@ -1,0 +1,13 @@
+"""The charts, a file each. `kinds` lists them; the charts panel shows one at a time.
+
+chart       one plot under its title, and what all plots share
+points      runs as points, and what of the goal each misses
+overview    latency, accuracy and size side by side
+trade_off   every run as a point, the front, and the lines of the goal that can be dragged
+op_time     where the time goes, by op, module or precision, for the baseline and each run
+roofline    every op against what this machine can do at most
+error_line  how the error grows along the graph
+sensitivity which ops disturb the outputs most
+worst       the examples that a run does worst on
+transitions which precisions feed which
+"""

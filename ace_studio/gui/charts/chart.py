@@ -1,0 +1,188 @@
+"""One plot under its title, and the base of everything that the charts panel shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+
+from ace_studio.gui.theme import Colours
+from ace_studio.gui.widgets import ElidedLabel, column
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+_NAME_ANCHORS = (1.35, -0.35, 2.2, -1.2)
+"""Where a name goes: above its point, below it, further up, further down; in heights of the text."""
+
+
+class Chart(QWidget):
+    """One plot under its title. What depends on pixels is arranged anew whenever the size changes."""
+
+    def __init__(self, title: str) -> None:
+        """Build the empty plot."""
+        super().__init__()
+        self.title = ElidedLabel(title)
+        self.title.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.widget = pg.PlotWidget()
+        self.widget.setAccessibleName(title)
+        self.widget.setMenuEnabled(False)
+        self.widget.hideButtons()
+        self.plot: pg.PlotItem = self.widget.getPlotItem()
+        self.plot.getViewBox().setMouseEnabled(x=False, y=False)
+        self.plot.getViewBox().sigResized.connect(lambda _: self.arrange())
+        for side in ("bottom", "left"):
+            self.plot.getAxis(side).enableAutoSIPrefix(False)
+        self._top = 1.0
+        self._value_px = 0
+        self._names: list[tuple[pg.TextItem, float, float]] = []
+        self._include: tuple[Sequence[float], Sequence[float]] = ((), ())
+        self.setMinimumWidth(140)
+        self.setLayout(column(self.title, self.widget, gap=2))
+        self.layout().setContentsMargins(4, 8, 4, 4)  # type: ignore[union-attr]
+
+    def start(self, title: str, colours: Colours, *, y_grid: bool = False) -> pg.PlotItem:
+        """Empty the plot for another drawing."""
+        self.title.setText(title)
+        self.widget.setAccessibleName(title)
+        self.plot.clear()
+        self._names = []
+        self._include = ((), ())
+        self._value_px = 0
+        self.plot.showGrid(x=True, y=y_grid, alpha=0.15)
+        self.widget.setBackground(colours.surface)
+        for side in ("bottom", "left"):
+            axis = self.plot.getAxis(side)
+            axis.setPen(pg.mkPen(colours.border))
+            axis.setTextPen(pg.mkPen(colours.text_dim))
+            axis.setZValue(-1000)
+        return self.plot
+
+    def describe(self, words: str) -> None:
+        """What the plot shows, for those who do not see it."""
+        self.widget.setAccessibleDescription(words)
+
+    def keep_room(self, top: float, text: str) -> None:
+        """Bars reach up to ``top``, and a text like this one follows the longest."""
+        self._top = top or 1.0
+        self._value_px = self.fontMetrics().horizontalAdvance(text) + 18
+        self.arrange()
+
+    def keep_names(
+        self,
+        names: list[tuple[pg.TextItem, float, float]],
+        *,
+        include: tuple[Sequence[float], Sequence[float]] = ((), ()),
+    ) -> None:
+        """Names at points: placed so that none lies on another. Values in ``include`` (x, y) stay in sight too."""
+        self._names = sorted(names, key=lambda name: name[1])
+        self._include = include
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Fit everything to the size that the plot has now."""
+        width = max(40.0, self.plot.getViewBox().width())
+        if self._value_px:
+            self.plot.setXRange(0, self._top * width / max(30.0, width - self._value_px), padding=0)
+        if self._names:
+            self._arrange_names(width)
+
+    def _arrange_names(self, width: float) -> None:
+        xs = [*(x for _, x, _ in self._names), *self._include[0]]
+        ys = [*(y for _, _, y in self._names), *self._include[1]]
+        across = max(xs) - min(xs) or max(xs) or 1.0
+        along = max(ys) - min(ys) or abs(max(ys)) * 0.05 or 1.0
+        low, high = min(xs) - 0.25 * across, max(xs) + 0.25 * across
+        self.plot.setXRange(low, high, padding=0)
+        self.plot.setYRange(min(ys) - 0.45 * along, max(ys) + 0.45 * along, padding=0)
+        ends = [-math.inf] * len(_NAME_ANCHORS)
+        for item, x, _ in self._names:
+            half = self.fontMetrics().horizontalAdvance(item.textItem.toPlainText()) / 2 + 4
+            centre = (x - low) / (high - low) * width
+            centre_in = min(max(centre, half), width - half)
+            slot = next((at for at, end in enumerate(ends) if end <= centre_in - half), 0)
+            ends[slot] = centre_in + half
+            # An anchor beside the middle keeps the name inside the plot.
+            item.setAnchor((0.5 + (centre - centre_in) / (2 * half), _NAME_ANCHORS[slot]))
+
+
+class ChartView(QWidget):
+    """One entry of the charts panel."""
+
+    needs: ClassVar[str] = "a run"
+    """What has to be there before it can be drawn, in words."""
+
+    def __init__(self, session: Session, colours: Colours) -> None:
+        """Build it empty; `update_from` follows at once."""
+        super().__init__()
+        self.session = session
+        self.colours = colours
+
+    def missing(self, document: Document) -> str:
+        """Why there is nothing to draw, in one sentence; empty if there is something."""
+        raise NotImplementedError
+
+    def update_from(self, document: Document) -> None:
+        """Draw what the document says. Called only while it can be seen, and only if something changed."""
+        raise NotImplementedError
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme; `update_from` follows."""
+        self.colours = colours
+
+
+def add_spots(
+    plot: pg.PlotItem,
+    places: Sequence[tuple[float, float]],
+    *,
+    op_ids: Sequence[str],
+    fills: Sequence[str],
+    sizes: Sequence[float],
+    selected: frozenset[str],
+    colours: Colours,
+    tip: Callable[[str], str],
+) -> None:
+    """A point per op, all in one item; the selected ones are ringed.
+
+    Args:
+        plot: Where.
+        places: x and y of each, in the plot's own units.
+        op_ids: What `under_mouse` gives.
+        fills: ``#rrggbb`` of each.
+        sizes: Of each, px.
+        selected: Ids of the ops to ring.
+        colours: Of the theme.
+        tip: Id -> what is said while the mouse rests on the point.
+    """
+    brushes = {fill: pg.mkBrush(fill) for fill in set(fills)}
+    pens = (pg.mkPen(colours.border, width=1), pg.mkPen(colours.accent, width=3))
+    points = pg.ScatterPlotItem(
+        x=[x for x, _ in places],
+        y=[y for _, y in places],
+        size=list(sizes),
+        brush=[brushes[fill] for fill in fills],
+        pen=[pens[op_id in selected] for op_id in op_ids],
+        data=list(op_ids),
+        hoverable=True,
+        tip=lambda x, y, data: tip(data),  # noqa: ARG005 - the names are pyqtgraph's
+    )
+    plot.addItem(points)
+
+
+def under_mouse(item: pg.PlotItem, event: object) -> object:
+    """The data of the point under the mouse; None if there is none."""
+    for each in item.items:
+        if isinstance(each, pg.ScatterPlotItem):
+            under = each.pointsAt(each.mapFromScene(event.scenePos()))  # type: ignore[attr-defined]
+            if len(under):
+                return under[0].data()
+    return None
+
+
+def show_nothing_else(chart: Chart, colours: Colours, text: str) -> None:
+    """Empty the plot but for a title."""
+    chart.start(text, colours)
+    chart.describe(text)

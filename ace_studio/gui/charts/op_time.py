@@ -1,0 +1,240 @@
+"""Where the time goes: one bar per run, in parts by operator, module or precision. A click selects a part's ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox
+
+from ace_studio.gui.charts.chart import Chart, ChartView
+from ace_studio.gui.charts.points import run_names
+from ace_studio.gui.formatting import ms_text, plural
+from ace_studio.gui.graph_layout.sizes import short_op
+from ace_studio.gui.theme import Colours
+from ace_studio.gui.widgets import GAP, ElidedLabel, column, label, row
+from ace_studio.records.results import OpReport, OpsProfile
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+PARTS_SHOWN = 9
+"""The largest parts have a colour of their own; the rest is one part."""
+REST = "all others"
+UNCOVERED = "around the ops"
+_BAR = 0.62
+
+GROUPINGS: dict[str, tuple[str, Callable[[OpReport], str]]] = {
+    "op": ("operator", lambda op: short_op(op.op)),
+    "module": ("module", lambda op: _top_module(op.module)),
+    "precision": ("actual precision", lambda op: op.actual),
+    "each": ("single op", lambda op: op.id),
+}
+"""Id -> words, and the part that an op belongs to."""
+
+
+def _top_module(path: str) -> str:
+    return ".".join(path.split(".")[:2]) or "model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedRun:
+    """The baseline or a run whose ops were timed."""
+
+    name: str
+    run: int | None
+    ops: tuple[OpReport, ...]
+    profile: OpsProfile | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One part of one bar."""
+
+    row: int
+    """Of the bar, from the top."""
+    group: str
+    start_ms: float
+    width_ms: float
+    op_ids: tuple[str, ...]
+    run: int | None
+
+
+def timed_runs(document: Document) -> list[TimedRun]:
+    """What has times of its ops, the baseline first."""
+    found = []
+    if document.baseline is not None:
+        found.append(
+            TimedRun(
+                name=document.baseline.name, run=None, ops=document.baseline.ops, profile=document.baseline.profile
+            )
+        )
+    names = run_names(document)
+    found += [
+        TimedRun(name=names[at], run=at, ops=run.ops, profile=run.profile) for at, run in enumerate(document.runs)
+    ]
+    return [one for one in found if any(op.latency_ms for op in one.ops)]
+
+
+def parts_of(runs: Sequence[TimedRun], group_of: Callable[[OpReport], str]) -> list[Part]:
+    """The parts of all bars. The same groups have the same place in all of them, the largest first."""
+    total: dict[str, float] = {}
+    for one in runs:
+        for op in one.ops:
+            total[group_of(op)] = total.get(group_of(op), 0.0) + (op.latency_ms or 0.0)
+    ranked = sorted((name for name, time in total.items() if time), key=lambda name: -total[name])
+    kept = ranked[:PARTS_SHOWN]
+    found = []
+    for at, one in enumerate(runs):
+        times: dict[str, float] = {}
+        ids: dict[str, list[str]] = {}
+        for op in one.ops:
+            if op.latency_ms:
+                group = group_of(op) if group_of(op) in kept else REST
+                times[group] = times.get(group, 0.0) + op.latency_ms
+                ids.setdefault(group, []).append(op.id)
+        start = 0.0
+        for group in (*kept, REST):
+            if group in times:
+                part = Part(row=at, group=group, start_ms=start, width_ms=times[group], op_ids=tuple(ids[group]),
+                            run=one.run)  # fmt: skip
+                found.append(part)
+                start += times[group]
+    return found
+
+
+class OpTime(ChartView):
+    """Bars in milliseconds, or as shares of each run's own time."""
+
+    def __init__(self, session: Session, colours: Colours) -> None:
+        """Build the empty plot."""
+        super().__init__(session, colours)
+        self.parts: list[Part] = []
+        self._runs: list[TimedRun] = []
+        self.grouping, self.unit = QComboBox(), QComboBox()
+        self.grouping.setAccessibleName("Parts by")
+        for each, (words, _) in GROUPINGS.items():
+            self.grouping.addItem(words, each)
+        self.unit.setAccessibleName("Unit")
+        self.unit.addItem("milliseconds", "ms")
+        self.unit.addItem("share of the run", "share")
+        for combo in (self.grouping, self.unit):
+            combo.activated.connect(lambda _: self.update_from(session.document))
+        self.note = ElidedLabel()
+        self.note.setProperty("role", "dim")
+        tools = row(label("By", "dim", wrap=False), self.grouping, self.unit, self.note)
+        tools.setStretch(3, 1)
+        tools.setContentsMargins(GAP, 6, GAP, 0)
+        self.chart = Chart("Time by op")
+        self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
+        self.setLayout(column(tools, self.chart, gap=0))
+        self.layout().setStretch(1, 1)  # type: ignore[union-attr]
+
+    def missing(self, document: Document) -> str:
+        """Some target whose ops were timed."""
+        return "" if timed_runs(document) else "The time of every op appears here after a run that measures."
+
+    def update_from(self, document: Document) -> None:
+        """Draw the bars."""
+        self._runs = timed_runs(document)
+        words, group_of = GROUPINGS[str(self.grouping.currentData())]
+        self.parts = parts_of(self._runs, group_of)
+        is_share = self.unit.currentData() == "share"
+        unit = "share of the time of all ops, %" if is_share else "ms"
+        plot = self.chart.start(f"Time by {words}, {unit}", self.colours)
+        scale = self._scales(is_share)
+        for group in dict.fromkeys(part.group for part in self.parts):
+            self._draw_group(plot, [part for part in self.parts if part.group == group], scale, document)
+        self._finish(plot, scale)
+        self.note.setText(self._words(document))
+
+    def _scales(self, is_share: bool) -> list[float]:
+        sums = [sum(part.width_ms for part in self.parts if part.row == at) for at in range(len(self._runs))]
+        return [100 / whole if is_share and whole else 1.0 for whole in sums]
+
+    def _draw_group(self, plot: pg.PlotItem, parts: list[Part], scale: list[float], document: Document) -> None:
+        groups = list(dict.fromkeys(part.group for part in self.parts if part.group != REST))
+        group = parts[0].group
+        series = self.colours.series
+        colour = self.colours.faded if group == REST else series[groups.index(group) % len(series)]
+        if group in self.colours.precision:
+            colour = self.colours.precision[group]
+        selected = set(document.selection.op_ids)
+        for part in parts:
+            is_selected = bool(selected) and selected <= set(part.op_ids)
+            bar = pg.BarGraphItem(
+                x0=[part.start_ms * scale[part.row]],
+                y=[self._y(part.row)],
+                height=_BAR,
+                width=[part.width_ms * scale[part.row]],
+                brush=pg.mkBrush(colour),
+                pen=pg.mkPen(
+                    self.colours.accent if is_selected else self.colours.surface, width=2 if is_selected else 1
+                ),
+            )
+            bar.setToolTip(self._tip(part))
+            plot.addItem(bar)
+            self._write(plot, part, scale[part.row])
+
+    def _write(self, plot: pg.PlotItem, part: Part, scale: float) -> None:
+        """The name of a part inside it, where it is wide enough."""
+        whole = max((self._y_end(at) * one for at, one in enumerate(self._all_scales())), default=1.0)
+        room = (part.width_ms * scale) / (whole or 1.0) * max(80.0, self.chart.plot.getViewBox().width())
+        if room > self.fontMetrics().horizontalAdvance(part.group) + 10:
+            text = pg.TextItem(part.group, color=self.colours.text, anchor=(0.5, 0.5))
+            text.setPos((part.start_ms + part.width_ms / 2) * scale, self._y(part.row))
+            plot.addItem(text)
+
+    def _all_scales(self) -> list[float]:
+        return self._scales(self.unit.currentData() == "share")
+
+    def _y_end(self, at: int) -> float:
+        return max((part.start_ms + part.width_ms for part in self.parts if part.row == at), default=0.0)
+
+    def _y(self, at: int) -> float:
+        return len(self._runs) - 1 - at
+
+    def _finish(self, plot: pg.PlotItem, scale: list[float]) -> None:
+        axis, metrics = plot.getAxis("left"), self.fontMetrics()
+        names = [metrics.elidedText(one.name, Qt.TextElideMode.ElideRight, 170) for one in self._runs]
+        axis.setTicks([[(self._y(at), name) for at, name in enumerate(names)]])
+        axis.setWidth(max((metrics.horizontalAdvance(name) for name in names), default=40) + 14)
+        plot.setYRange(-0.7, max(1, len(self._runs)) - 0.3, padding=0)
+        plot.setXRange(0, max((self._y_end(at) * one for at, one in enumerate(scale)), default=1.0) * 1.02, padding=0)
+        self.chart.describe("; ".join(self._tip(part).replace("\n", ", ") for part in self.parts))
+
+    def _tip(self, part: Part) -> str:
+        one = self._runs[part.row]
+        whole = sum(op.latency_ms or 0.0 for op in one.ops)
+        share = f"{100 * part.width_ms / whole:.0f} % of its ops" if whole else ""
+        return f"{one.name}: {part.group}\n{ms_text(part.width_ms)}, {share}, {plural(len(part.op_ids), 'op')}"
+
+    def _words(self, document: Document) -> str:
+        """How much of the whole latency the ops explain, for the selected run or the baseline."""
+        wanted = document.selection.run
+        one = next((one for one in self._runs if one.run == wanted), self._runs[0] if self._runs else None)
+        if one is None or one.profile is None:
+            return "Click a part to select its ops"
+        found = one.profile
+        return (
+            f"{one.name}: the ops take {ms_text(found.ops_ms)} of {ms_text(found.latency_ms)}; "
+            f"{ms_text(found.uncovered_ms)} around them. {found.source}"
+        )
+
+    def _clicked(self, event: object) -> None:
+        place = self.chart.plot.vb.mapSceneToView(event.scenePos())  # type: ignore[attr-defined]
+        part = self.part_at(place.x(), place.y())
+        if part is not None:
+            self.session.select_run(part.run)
+            self.session.select(part.op_ids)
+
+    def part_at(self, x: float, y: float) -> Part | None:
+        """The part under a place of the plot."""
+        scale = self._all_scales()
+        for part in self.parts:
+            start = part.start_ms * scale[part.row]
+            is_inside = start <= x <= start + part.width_ms * scale[part.row]
+            if is_inside and abs(y - self._y(part.row)) <= _BAR / 2:
+                return part
+        return None

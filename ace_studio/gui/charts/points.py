@@ -1,0 +1,130 @@
+"""Runs as points of a trade-off: what they cost, what they keep, which are on the front, and what they miss."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtGui import QColor
+
+from ace_studio.gui.formatting import bytes_text, decibel_text, percent_text
+from ace_studio.gui.theme import Colours
+from ace_studio.records.recipe import Goal
+from ace_studio.records.results import Baseline, Latency, RunStatus, TargetRun
+from ace_studio.session.document import Document
+
+BASELINE = " (baseline)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One run, or the baseline, as the charts see it."""
+
+    name: str
+    latency: Latency | None
+    metric: float | None
+    sqnr_db: float | None
+    size_bytes: int | None
+    run: int | None
+    """Index of the run; None for the baseline."""
+
+    @property
+    def short_name(self) -> str:
+        """Without the remark that it is the baseline."""
+        return self.name.removesuffix(BASELINE)
+
+
+def points_of(document: Document) -> list[Point]:
+    """The baseline and every run that was built."""
+    found = [] if document.baseline is None else [_baseline_point(document.baseline)]
+    names = run_names(document)
+    for at, run in enumerate(document.runs):
+        if run.status in {RunStatus.OK, RunStatus.DROPPED}:
+            found.append(
+                Point(
+                    name=names[at],
+                    latency=run.latency_ms,
+                    metric=run.metric,
+                    sqnr_db=run.sqnr_db,
+                    size_bytes=run.size_bytes,
+                    run=at,
+                )
+            )
+    return found
+
+
+def run_names(document: Document) -> list[str]:
+    """A name of each run: the target, with the precision where several runs have it, and a number where that too."""
+    targets = Counter(run.target for run in document.runs)
+    full = Counter((run.target, run.precision) for run in document.runs)
+    seen: Counter[tuple[str, str]] = Counter()
+    names = []
+    for run in document.runs:
+        key = (run.target, run.precision)
+        seen[key] += 1
+        number = f" {seen[key]}" if full[key] > 1 else ""
+        names.append(run.target if targets[run.target] == 1 else f"{run.target} {run.precision}{number}")
+    return names
+
+
+def _baseline_point(baseline: Baseline) -> Point:
+    return Point(
+        name=f"{baseline.name}{BASELINE}",
+        latency=baseline.latency_ms,
+        metric=baseline.metric,
+        sqnr_db=None,
+        size_bytes=baseline.size_bytes or None,
+        run=None,
+    )
+
+
+def colour_of(run: int | None, document: Document, colours: Colours) -> str:
+    """The colour of a run is that of its row, so that all plots agree; the selected one is the accent."""
+    if run is None:
+        return colours.text_dim
+    if run == document.selection.run:
+        return colours.accent
+    return QColor(colours.series[(run + 1) % len(colours.series)]).name()
+
+
+def front_of(points: Sequence[tuple[float, float]]) -> list[int]:
+    """Indices of the points that no other beats in both (less is better in both), from the cheapest on."""
+    best, found = float("inf"), []
+    for at in sorted(range(len(points)), key=lambda one: points[one]):
+        if points[at][1] < best:
+            best = points[at][1]
+            found.append(at)
+    return found
+
+
+def missed(goal: Goal, run: TargetRun, baseline: Baseline | None) -> list[str]:
+    """Which bounds of the goal a run misses, in words; a value that was not measured counts as missed."""
+    checks = (
+        (goal.max_drop, run.metric_drop, True, "drop", percent_text),
+        (goal.min_sqnr_db, run.sqnr_db, False, "SQNR", decibel_text),
+        (
+            None if goal.max_size_mb is None else goal.max_size_mb * 1e6,
+            run.size_bytes,
+            True,
+            "size",
+            bytes_text,
+        ),
+        (goal.max_latency_ratio, latency_ratio(run, baseline), True, "latency", lambda ratio: f"{ratio:.3g} × eager"),
+    )
+    found = []
+    for bound, value, is_most, name, words in checks:
+        if bound is None:
+            continue
+        if value is None:
+            found.append(f"{name} was not measured")
+        elif value > bound if is_most else value < bound:
+            found.append(f"{name} {words(value)}, wanted {'at most' if is_most else 'at least'} {words(bound)}")
+    return found
+
+
+def latency_ratio(run: TargetRun, baseline: Baseline | None) -> float | None:
+    """Latency of a run as a fraction of the baseline's."""
+    if run.latency_ms is None or baseline is None or baseline.latency_ms is None or not baseline.latency_ms.p50:
+        return None
+    return run.latency_ms.p50 / baseline.latency_ms.p50

@@ -1,0 +1,117 @@
+"""Every op against what this machine can do at most: operations per second over operations per byte."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyqtgraph as pg
+
+from ace_studio.gui.charts.chart import Chart, ChartView, add_spots, under_mouse
+from ace_studio.gui.charts.op_time import TimedRun, timed_runs
+from ace_studio.gui.formatting import bytes_text, count_text, ms_text
+from ace_studio.gui.theme import Colours
+from ace_studio.gui.widgets import column
+from ace_studio.records.results import Ceilings, OpReport
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+
+def placed_ops(one: TimedRun) -> list[tuple[OpReport, float, float]]:
+    """Ops with their operations per byte and their 10^9 operations per second, where all numbers are known."""
+    return [
+        (op, op.flops / op.bytes, op.flops / op.latency_ms / 1e6)
+        for op in one.ops
+        if op.flops and op.bytes and op.latency_ms
+    ]
+
+
+class Roofline(ChartView):
+    """The selected run, or the baseline. A click selects the op."""
+
+    def __init__(self, session: Session, colours: Colours) -> None:
+        """Build the empty plot."""
+        super().__init__(session, colours)
+        self.chart = Chart("Roofline")
+        self.chart.plot.setLogMode(x=True, y=True)
+        self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
+        self.placed: list[tuple[OpReport, float, float]] = []
+        self.setLayout(column(self.chart))
+
+    def missing(self, document: Document) -> str:
+        """Times, operations and bytes of the ops of one run."""
+        one = _chosen(document)
+        words = "A roofline needs the time, the operations and the bytes of every op; a run that measures finds them."
+        return "" if one is not None and placed_ops(one) else words
+
+    def update_from(self, document: Document) -> None:
+        """Draw ops and ceilings."""
+        one = _chosen(document)
+        if one is None:
+            return
+        self.placed = placed_ops(one)
+        title = f"{one.name}: GFLOP/s against FLOP per byte moved, larger points take longer"
+        plot = self.chart.start(title, self.colours, y_grid=True)
+        plot.setLabel("bottom", "FLOP per byte", color=self.colours.text_dim)
+        plot.setLabel("left", "GFLOP/s", color=self.colours.text_dim)
+        ceilings = document.result.ceilings if document.result else None
+        self._draw_ceilings(plot, ceilings)
+        longest = max(op.latency_ms or 0.0 for op, _, _ in self.placed) or 1.0
+        reports = {op.id: op for op, _, _ in self.placed}
+        add_spots(
+            plot,
+            [(math.log10(x), math.log10(y)) for _, x, y in self.placed],
+            op_ids=list(reports),
+            fills=[self.colours.precision.get(op.actual, self.colours.text_dim) for op, _, _ in self.placed],
+            sizes=[7 + 14 * math.sqrt((op.latency_ms or 0.0) / longest) for op, _, _ in self.placed],
+            selected=frozenset(document.selection.op_ids),
+            colours=self.colours,
+            tip=lambda op_id: _tip(reports[op_id]),
+        )
+        self._fit(ceilings)
+        self.chart.describe("; ".join(_tip(op) for op, _, _ in self.placed[:40]))
+
+    def _draw_ceilings(self, plot: pg.PlotItem, ceilings: Ceilings | None) -> None:
+        if ceilings is None or not ceilings.gflops:
+            return
+        left = min(x for _, x, _ in self.placed) / 4
+        right = max(x for _, x, _ in self.placed) * 4
+        for precision, gflops in ceilings.gflops.items():
+            ridge = gflops / ceilings.gbytes_per_s
+            colour = self.colours.precision.get(precision, self.colours.text_dim)
+            start = min(left, ridge)
+            xs = np.array([start, ridge, max(right, ridge * 2)])
+            ys = np.minimum(xs * ceilings.gbytes_per_s, gflops)
+            plot.addItem(pg.PlotDataItem(np.log10(xs), np.log10(ys), pen=pg.mkPen(colour, width=2)))
+            text = pg.TextItem(f"{precision} {gflops:.0f} GFLOP/s", color=self.colours.text_dim, anchor=(1, 1))
+            text.setPos(math.log10(xs[-1]), math.log10(gflops))
+            plot.addItem(text)
+
+    def _fit(self, ceilings: Ceilings | None) -> None:
+        xs, ys = [x for _, x, _ in self.placed], [y for _, _, y in self.placed]
+        if ceilings is not None and ceilings.gflops:
+            ys += [max(ceilings.gflops.values())]
+            xs += [2 * max(ceilings.gflops.values()) / ceilings.gbytes_per_s]
+        self.chart.plot.setXRange(math.log10(min(xs)) - 0.3, math.log10(max(xs)) + 0.3, padding=0)
+        self.chart.plot.setYRange(math.log10(min(ys)) - 0.3, math.log10(max(ys)) + 0.3, padding=0)
+
+    def _clicked(self, event: object) -> None:
+        found = under_mouse(self.chart.plot, event)
+        if isinstance(found, str):
+            self.session.select([found])
+
+
+def _chosen(document: Document) -> TimedRun | None:
+    """The selected run if its ops were timed, else the baseline or the first that was."""
+    runs = timed_runs(document)
+    wanted = document.selection.run
+    return next((one for one in runs if one.run == wanted), runs[0] if runs else None)
+
+
+def _tip(op: OpReport) -> str:
+    parts = [f"{op.id} ({op.actual})", ms_text(op.latency_ms), f"{count_text(op.flops)}FLOP", bytes_text(op.bytes)]
+    if op.bound is not None:
+        parts.append(f"bound by {op.bound}")
+    if op.ceiling_share is not None:
+        parts.append(f"{100 * op.ceiling_share:.0f} % of what is possible")
+    return ", ".join(parts)

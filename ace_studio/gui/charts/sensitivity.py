@@ -1,0 +1,139 @@
+"""Which ops disturb the outputs most when they are compressed, the most sensitive first; and the scan that finds it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtWidgets import QComboBox, QProgressBar
+
+from ace_studio.gui.charts.chart import Chart, ChartView
+from ace_studio.gui.formatting import decibel_text, plural
+from ace_studio.gui.op_facts import op_facts
+from ace_studio.gui.starting import why_not
+from ace_studio.gui.theme import Colours
+from ace_studio.gui.widgets import GAP, ElidedLabel, button, column, fill_combo, row
+from ace_studio.records.results import OpSensitivity
+from ace_studio.session.document import Document, Verb
+from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
+from ace_studio.session.session import Session
+
+
+class SensitivityChart(ChartView):
+    """One bar per op. A click selects the op; the buttons make rules of the most sensitive ones."""
+
+    def __init__(self, session: Session, colours: Colours) -> None:
+        """Build the empty plot."""
+        super().__init__(session, colours)
+        self.ranked: list[tuple[str, float]] = []
+        self.precision = QComboBox()
+        self.precision.setAccessibleName("Precision that the ops are compressed to")
+        self.precision.activated.connect(lambda _: self.update_from(session.document))
+        self.scan_button = button("Scan sensitivity", session.scan_sensitivity, tip="About ten passes over the samples")
+        self.cancel_button = button("Cancel (Esc)", session.cancel)
+        self.progress = QProgressBar()
+        self.progress.setTextVisible(False)
+        self.progress.setFixedWidth(120)
+        self.progress.setAccessibleName("Progress of the scan")
+        self._note = ElidedLabel()
+        self._note.setProperty("role", "dim")
+        tools = row(self.precision, self.scan_button, self.progress, self.cancel_button, self._note)
+        tools.setStretch(4, 1)
+        tools.setContentsMargins(GAP, 6, GAP, 0)
+        self.chart = Chart("Sensitivity")
+        self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
+        self.setLayout(column(tools, self.chart, gap=0))
+        self.layout().setStretch(1, 1)  # type: ignore[union-attr]
+
+    def missing(self, document: Document) -> str:
+        """Nothing: without numbers it offers to find them."""
+        del document
+        return ""
+
+    def update_from(self, document: Document) -> None:
+        """Draw the bars."""
+        found = known_sensitivity(document)
+        self._show_tools(document, found)
+        precision = str(self.precision.currentData() or "")
+        values = sensitivity_by_op(found, precision)
+        self.ranked = sorted(values.items(), key=lambda pair: pair[1])
+        plot = self.chart.start(
+            "SQNR of the outputs if only this op is compressed, dB: the lower, the more sensitive",
+            self.colours,
+            y_grid=True,
+        )
+        if not self.ranked:
+            self.chart.describe("not scanned yet")
+            return
+        planned = op_facts(document).planned
+        selected = set(document.selection.op_ids)
+        heights = np.array([value for _, value in self.ranked])
+        floor = min(0.0, float(heights.min()))
+        colours = [
+            self.colours.precision.get(planned.get(op_id, ""), self.colours.series[0]) for op_id, _ in self.ranked
+        ]
+        bars = pg.BarGraphItem(
+            x=np.arange(len(self.ranked)), y0=floor, height=heights - floor, width=0.85,
+            brushes=[pg.mkBrush(colour) for colour in colours],
+            pens=[pg.mkPen(self.colours.accent, width=3) if op_id in selected else pg.mkPen(self.colours.border)
+                  for op_id, _ in self.ranked],
+        )  # fmt: skip
+        plot.addItem(bars)
+        self._write_names(plot, floor)
+        plot.setXRange(-0.8, max(12, len(self.ranked)) - 0.2, padding=0)
+        plot.setYRange(floor, float(heights.max()) * 1.08 + 1, padding=0)
+        worst = ", ".join(f"{op_id} {decibel_text(value)}" for op_id, value in self.ranked[:5])
+        self.chart.describe(f"{plural(len(self.ranked), 'op')}, the most sensitive: {worst}")
+
+    def _write_names(self, plot: pg.PlotItem, floor: float) -> None:
+        """Names along the bars where these are wide enough, else under none."""
+        per_bar = max(80.0, self.chart.plot.getViewBox().width()) / max(12, len(self.ranked))
+        axis = plot.getAxis("bottom")
+        axis.setTicks([[]])
+        if per_bar < self.fontMetrics().height():
+            plot.setLabel("bottom", f"{len(self.ranked)} ops, the most sensitive first", color=self.colours.text_dim)
+            return
+        plot.setLabel("bottom", None)
+        plot.showLabel("bottom", show=False)
+        for at, (op_id, _) in enumerate(self.ranked):
+            text = pg.TextItem(op_id, color=self.colours.text, anchor=(0, 0.5), angle=90)
+            text.setPos(at, floor)
+            plot.addItem(text)
+
+    def _show_tools(self, document: Document, found: tuple[OpSensitivity, ...]) -> None:
+        precisions = list(dict.fromkeys(one.precision for one in found))
+        self.precision.setVisible(len(precisions) > 1)
+        kept = self.precision.currentData()
+        if precisions:
+            fill_combo(
+                self.precision, [(each, each) for each in precisions], kept if kept in precisions else precisions[0]
+            )
+        activity = document.activity
+        is_scanning = activity.is_working and activity.verb is Verb.SENSITIVITY
+        self.progress.setVisible(is_scanning)
+        self.cancel_button.setVisible(is_scanning)
+        self.scan_button.setVisible(not is_scanning)
+        why = why_not(document)
+        self.scan_button.setEnabled(not why)
+        self.scan_button.setToolTip(why or "About ten passes over the samples; Esc keeps what was found")
+        self.progress.setRange(0, 1000 if activity.fraction is not None else 0)
+        if activity.fraction is not None:
+            self.progress.setValue(round(1000 * activity.fraction))
+        self._note.setText(_note(document, found))
+
+    def _clicked(self, event: object) -> None:
+        place = self.chart.plot.vb.mapSceneToView(event.scenePos())  # type: ignore[attr-defined]
+        at = round(place.x())
+        if 0 <= at < len(self.ranked):
+            self.session.select([self.ranked[at][0]])
+
+
+def _note(document: Document, found: tuple[OpSensitivity, ...]) -> str:
+    scan = document.sensitivity
+    if scan is not None and found is scan.ops:
+        done = f"{scan.samples_done} of {plural(scan.samples, 'sample')}"
+        notes = "; ".join(scan.notes)
+        words = f"{done}, cost {scan.forwards:.0f} forward passes"
+        return "  ·  ".join(part for part in ("" if scan.is_complete else "not complete", words, notes) if part)
+    if found:
+        return "From the last run"
+    return "Nothing was scanned yet. A run with a goal scans by itself"

@@ -1,0 +1,129 @@
+"""Which precision feeds which: a matrix of producers and consumers. A click selects the ops at these edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QBrush, QColor
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QTableWidget, QTableWidgetItem
+
+from ace_studio.gui.charts.chart import ChartView
+from ace_studio.gui.fates import Transition, fates_of, running_precisions, transitions
+from ace_studio.gui.formatting import plural
+from ace_studio.gui.graph_view.colours import blend, text_on
+from ace_studio.gui.op_facts import op_facts, selected_run
+from ace_studio.gui.theme import Colours
+from ace_studio.gui.widgets import GAP, ElidedLabel, column, label, quiet, row
+from ace_studio.records.plan import Precision
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+_ORDER = {str(each): at for at, each in enumerate(Precision)}
+
+
+def precisions_of(document: Document, which: str) -> Mapping[str, str]:
+    """Op id -> precision, ``planned`` or ``actual``; empty if it is not known."""
+    run, graph = selected_run(document), document.graph
+    if which == "planned":
+        return op_facts(document).planned
+    if run is None or graph is None:
+        return {}
+    return running_precisions(fates_of(graph, run), run)
+
+
+class Transitions(ChartView):
+    """Rows feed columns."""
+
+    def __init__(self, session: Session, colours: Colours) -> None:
+        """Build the empty table."""
+        super().__init__(session, colours)
+        self.found: dict[tuple[int, int], Transition] = {}
+        self._asked: tuple[object, ...] = ()
+        self.which = QComboBox()
+        self.which.setAccessibleName("Planned or actual")
+        self.which.addItem("actual, of the selected run", "actual")
+        self.which.addItem("planned", "planned")
+        self.which.activated.connect(lambda _: self.update_from(session.document))
+        self._note = ElidedLabel()
+        self._note.setProperty("role", "dim")
+        tools = row(label("Precisions", "dim", wrap=False), self.which, self._note)
+        tools.setStretch(2, 1)
+        tools.setContentsMargins(GAP, 6, GAP, 6)
+        self.table = QTableWidget()
+        self.table.setAccessibleName("Precision changes: rows feed columns")
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setTabKeyNavigation(False)
+        self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.table.horizontalHeader().setMinimumSectionSize(86)
+        self.table.currentCellChanged.connect(lambda *_: self._select())
+        self.table.cellClicked.connect(lambda *_: self._select())
+        self.setLayout(column(tools, self.table, gap=0))
+
+    def missing(self, document: Document) -> str:
+        """A graph."""
+        return "" if document.graph is not None else "Trace the model first."
+
+    def update_from(self, document: Document) -> None:
+        """Fill the matrix."""
+        graph = document.graph
+        if graph is None:
+            return
+        which = str(self.which.currentData())
+        precisions = precisions_of(document, which)
+        if which == "actual" and not precisions:
+            self._note.setText("No run that says what it really ran at is selected: these are the planned ones")
+            precisions = precisions_of(document, "planned")
+        else:
+            self._note.setText("")
+        wanted = (graph, tuple(precisions.items()), self.colours)
+        if self._asked == wanted:
+            return
+        self._asked = wanted
+        found = transitions(graph, precisions)
+        with quiet(self.table):
+            self._fill(found)
+        changes = sum(one.edges for one in found if one.source != one.target)
+        if not self._note.text():
+            total = sum(one.edges for one in found)
+            words = "changes" if changes != 1 else "change"
+            self._note.setText(f"{changes} {words} of precision at {plural(total, 'edge')}; a click selects their ops")
+
+    def _fill(self, found: Sequence[Transition]) -> None:
+        names = sorted(
+            {*(one.source for one in found), *(one.target for one in found)}, key=lambda n: _ORDER.get(n, 99)
+        )
+        self.table.clear()
+        self.table.setRowCount(len(names))
+        self.table.setColumnCount(len(names))
+        self.table.setHorizontalHeaderLabels([f"→ {name}" for name in names])
+        self.table.setVerticalHeaderLabels(names)
+        self.found = {(names.index(one.source), names.index(one.target)): one for one in found}
+        top = max((one.edges for one in found), default=1)
+        for at in range(len(names)):
+            for to in range(len(names)):
+                self.table.setItem(at, to, self._cell(self.found.get((at, to)), names[at], names[to], top))
+
+    def _cell(self, one: Transition | None, source: str, target: str, top: int) -> QTableWidgetItem:
+        item = QTableWidgetItem(str(one.edges) if one else "")
+        item.setTextAlignment(Qt.AlignmentFlag.AlignCenter)
+        count = one.edges if one else 0
+        item.setToolTip(f"{plural(count, 'edge')} from {source} to {target}")
+        item.setData(int(Qt.ItemDataRole.AccessibleTextRole), f"{count} edges from {source} to {target}")
+        if one is not None:
+            strong = self.colours.warn if source != target else self.colours.accent
+            fill = blend(strong, self.colours.surface, share=0.15 + 0.5 * one.edges / top)
+            item.setBackground(QBrush(QColor(fill)))
+            item.setForeground(QBrush(QColor(text_on(fill))))
+        return item
+
+    def _select(self) -> None:
+        one = self.found.get((self.table.currentRow(), self.table.currentColumn()))
+        if one is not None:
+            self.session.select(one.op_ids)
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme."""
+        super().restyle(colours)
+        self._asked = ()

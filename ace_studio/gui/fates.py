@@ -1,0 +1,126 @@
+"""What became of every op in a run, in words: as planned, otherwise, fused into another, folded away, gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.results import OpReport, TargetRun
+
+
+class Fate(StrEnum):
+    """What became of an op."""
+
+    AS_PLANNED = "as planned"
+    OTHERWISE = "at another precision"
+    """It runs, but not at the precision that was planned."""
+    FUSED = "fused"
+    """Done inside the kernel of another op."""
+    FOLDED = "folded"
+    """Worked into weights or constants before the first call: nothing of it runs."""
+    GONE = "gone"
+    """The run's graph has no such op."""
+    UNKNOWN = "unknown"
+    """The runtime does not say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpFate:
+    """One op and what became of it."""
+
+    fate: Fate
+    into: str = ""
+    """Id of the op that does it, or that it was folded into; empty if there is none, or nobody says."""
+    words: str = ""
+    """For a person."""
+    reason: str = ""
+
+
+_HOST = re.compile(r"(?:kernel of|folded into|fused into|part of|absorbed by|inside) ([A-Za-z_][\w.@-]*)")
+_BY_ACTUAL = {"fused": Fate.FUSED, "folded": Fate.FOLDED, "unknown": Fate.UNKNOWN, "": Fate.UNKNOWN}
+
+
+def fates_of(graph: GraphTable, run: TargetRun) -> dict[str, OpFate]:
+    """The fate of every op of the graph in a run; empty for a run that reports no ops."""
+    reports = {report.id: report for report in run.ops}
+    if not reports:
+        return {}
+    ids = frozenset(graph.op_id)
+    return {graph.op_id[row]: _fate(reports.get(graph.op_id[row]), ids) for row in graph.op_rows()}
+
+
+def _fate(report: OpReport | None, ids: frozenset[str]) -> OpFate:
+    if report is None:
+        return OpFate(fate=Fate.GONE, words="gone: nothing of the built model comes from it")
+    usual = Fate.AS_PLANNED if report.actual == report.planned else Fate.OTHERWISE
+    fate = _BY_ACTUAL.get(report.actual, usual)
+    into = _host(report, ids) if fate in {Fate.FUSED, Fate.FOLDED} else ""
+    return OpFate(fate=fate, into=into, words=_words(fate, report, into), reason=report.reason)
+
+
+def _host(report: OpReport, ids: frozenset[str]) -> str:
+    """The op that is named in the reason."""
+    named = [name for name in _HOST.findall(report.reason) if name in ids and name != report.id]
+    return named[-1] if named else ""
+
+
+def _words(fate: Fate, report: OpReport, into: str) -> str:
+    match fate:
+        case Fate.FUSED:
+            return f"fused into {into}" if into else "fused: no kernel of its own"
+        case Fate.FOLDED:
+            return f"folded into {into}" if into else "folded into constants"
+        case Fate.OTHERWISE:
+            return f"{report.actual} instead of {report.planned}"
+        case Fate.UNKNOWN:
+            return "the runtime does not say"
+        case _:
+            return f"{report.actual}, as planned"
+
+
+def running_precisions(fates: Mapping[str, OpFate], run: TargetRun) -> dict[str, str]:
+    """Op id -> precision that it really runs at; a fused op has that of the op which does it."""
+    actual = {report.id: report.actual for report in run.ops}
+    found: dict[str, str] = {}
+    for op_id in fates:
+        home, seen = op_id, {op_id}
+        while home in fates and fates[home].into and fates[home].into not in seen:
+            home = fates[home].into
+            seen.add(home)
+        if home in fates and fates[home].fate in {Fate.AS_PLANNED, Fate.OTHERWISE}:
+            found[op_id] = actual[home]
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transition:
+    """All edges from ops of one precision to ops of another."""
+
+    source: str
+    target: str
+    op_ids: tuple[str, ...]
+    """The ops at both ends, in the order of the graph."""
+    edges: int
+
+
+def transitions(graph: GraphTable, precisions: Mapping[str, str]) -> list[Transition]:
+    """Edges counted by the precisions of producer and consumer; edges at ops without one are left out."""
+    counts: dict[tuple[str, str], int] = {}
+    ends: dict[tuple[str, str], dict[int, None]] = {}
+    for source, target in zip(graph.edge_source, graph.edge_target, strict=True):
+        if graph.kind[source] is not OpKind.OP or graph.kind[target] is not OpKind.OP:
+            continue
+        pair = precisions.get(graph.op_id[source], ""), precisions.get(graph.op_id[target], "")
+        if all(pair):
+            counts[pair] = counts.get(pair, 0) + 1
+            ends.setdefault(pair, {})[source] = None
+            ends[pair][target] = None
+    return [
+        Transition(
+            source=one, target=other, edges=count, op_ids=tuple(graph.op_id[row] for row in sorted(ends[one, other]))
+        )
+        for (one, other), count in counts.items()
+    ]
