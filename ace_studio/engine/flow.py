@@ -81,6 +81,8 @@ class LoadedModel:
     examples: tuple[Example, ...] = ()
     """Examples that the entry returned beside the module, if any."""
     calibration: Callable[[], Iterable[object]] | None = None
+    calibration_data: Path | None = None
+    """File of arrays or folder of images that ``calibration`` is made from once an example says what fits."""
     tracing: Callable[[], Iterable[object]] | None = None
     evaluate: Callable[[Callable[..., Any]], Any] | None = None
     """The metric: takes a ``predict``, gives a number, or the scores of all samples."""

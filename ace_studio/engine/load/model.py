@@ -91,6 +91,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         way=sources.loader.way,
         reference=built.reference,
         calibration=functions.get("calibration"),
+        calibration_data=data_path(recipe.calibration.inputs, folder),
         tracing=functions.get("tracing"),
         evaluate=functions.get("evaluate"),
         finetune_data=functions.get("finetune_data"),
@@ -135,11 +136,12 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
     if recipe.model.entry and not loader.has_own_entry:
         entry = parse_reference(recipe.model.entry, role="entry", folder=folder, default=default)
         default = default or entry.path
+    calibration_data = data_path(recipe.calibration.inputs, folder)
     roles = {
         role: parse_reference(text, role=label, folder=folder, default=default)
         for role, label, text in (
             ("tracing", "[inputs] tracing", recipe.inputs.tracing),
-            ("calibration", "[calibration] inputs", recipe.calibration.inputs),
+            ("calibration", "[calibration] inputs", "" if calibration_data else recipe.calibration.inputs),
             ("evaluate", "[evaluate] function", recipe.evaluate.function),
             ("finetune_data", "[finetune] data", recipe.finetune.data),
             ("finetune_loss", "[finetune] loss", recipe.finetune.loss),
@@ -152,6 +154,25 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
         taken = [named.name for named in roles.values() if named.path == source]
         entry = Reference(source, choose_entry(code[source], taken=taken), "entry")
     return _Sources(source, loader, weights, weights_key, entry, roles, code)
+
+
+def data_path(text: str, folder: Path) -> Path | None:
+    """The file of arrays or the folder that a text names; None if it names a function, or nothing.
+
+    Raises: AceError(NOT_FOUND) if a folder or a file is named that is not there.
+    """
+    path = (folder / text).resolve()
+    is_file = text.endswith(DATA_SUFFIXES)
+    if not text or not (is_file or "/" in text or "\\" in text or path.is_dir()) or ".py:" in text:
+        return None
+    if path.is_file() if is_file else path.is_dir():
+        return path
+    raise AceError.of(
+        ErrorCode.NOT_FOUND,
+        f"There is no {'file' if is_file else 'folder'} {text}",
+        remedy="check the path, which is relative to the recipe",
+        where="[calibration] inputs",
+    )
 
 
 def _callable_data(text: str) -> str:

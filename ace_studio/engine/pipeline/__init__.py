@@ -17,6 +17,7 @@ import torch
 from ace_studio.engine.environment import choose_device, environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.load import check_translation, files_sha256, inspect_file, load_model, read_tensor
+from ace_studio.engine.pipeline.calibration_data import read_calibration_data
 from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compress import Bench, Outcome, run_job
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
@@ -226,6 +227,7 @@ def examples_on(device: torch.device, loaded: LoadedModel, recipe: Recipe, folde
             for example in gather_examples(loaded, recipe, folder, read_tensor=read_tensor)
         )
         check_translation(loaded, examples)
+    read_calibration_data(loaded, examples, recipe)
     return examples
 
 
@@ -293,6 +295,7 @@ def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Repo
     made_up = {ValueSource.RANDOM, ValueSource.ZEROS, ValueSource.ONES, ValueSource.RANGE}
     rows_are_made_up = any(spec.values in made_up for row in recipe.inputs.rows for spec in row.values())
     needs_ranges = recipe.plan.needs_calibration or (recipe.plan.from_goal and recipe.goal.has_bound)
+    needs_ranges = needs_ranges or bool(recipe.improve.methods)
     if not needs_ranges or loaded.calibration is not None:
         return
     if rows_are_made_up:

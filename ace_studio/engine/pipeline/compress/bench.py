@@ -66,7 +66,12 @@ class Bench:
         """The calibration examples, copies at every call; read once."""
         if self._calibration is None:
             self.reporter.phase(Phase.CALIBRATE, "reading the calibration examples")
-            self._calibration = read_calibration(self.loaded, self.captured, samples=self.recipe.calibration.samples)
+            self._calibration = read_calibration(
+                self.loaded,
+                self.captured,
+                samples=self.recipe.calibration.samples,
+                subset=self.recipe.calibration.subset,
+            )
         return [example.copied() for example in self._calibration]
 
     def metric_of(self, call: Callable[..., Any], *, what: str) -> float | None:
