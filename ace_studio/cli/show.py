@@ -21,6 +21,7 @@ from rich.progress import Progress as ProgressBar
 from ace_studio.records.errors import Problem
 from ace_studio.records.messages import EnvironmentReport, FileReport, LogLine, Progress
 from ace_studio.records.results import (
+    Baseline,
     CaptureReport,
     Latency,
     Result,
@@ -234,7 +235,7 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
             "fp32 (baseline)",
             *_latency(base.latency_ms),
             "1.00x",
-            _number(base.metric),
+            _metric(base),
             "",
             "",
             _size(base.size_bytes),
@@ -269,10 +270,9 @@ def _add_run(table: rich.table.Table, run: TargetRun, *, is_chosen: bool) -> Non
         speed = f"{run.speedup:.2f}x ({run.speedup_low:.2f} - {run.speedup_high:.2f})"
         if run.speedup_low is not None and run.speedup_high is not None and run.speedup_low <= 1 <= run.speedup_high:
             speed = f"no difference seen ({run.speedup_low:.2f} - {run.speedup_high:.2f})"
-    drop = "" if run.metric_drop is None else f"{run.metric_drop:+.2%}"
     sqnr = "" if run.sqnr_db is None else f"{run.sqnr_db:.1f}"
     table.add_row(
-        name, run.precision, *_latency(run.latency_ms), speed, _number(run.metric), drop, sqnr,
+        name, run.precision, *_latency(run.latency_ms), speed, _metric(run), _drop(run), sqnr,
         _size(run.size_bytes), "yes" if run.verified else "no",
     )  # fmt: skip
 
@@ -298,8 +298,23 @@ def _latency(latency: Latency | None) -> tuple[str, str]:
     return f"{latency.p50:.3f}", f"{latency.p10:.3f} - {latency.p90:.3f}"
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+def _metric(one: Baseline | TargetRun) -> str:
+    """``0.9870 (0.9810 - 0.9920)``; without the interval where nothing is known of single samples."""
+    if one.metric is None:
+        return ""
+    if one.metric_low is None or one.metric_high is None:
+        return f"{one.metric:.4f}"
+    return f"{one.metric:.4f} ({one.metric_low:.4f} - {one.metric_high:.4f})"
+
+
+def _drop(run: TargetRun) -> str:
+    """The drop with its interval; one that may be none at all is not called a drop."""
+    if run.metric_drop is None:
+        return ""
+    if run.drop_low is None or run.drop_high is None:
+        return f"{run.metric_drop:+.2%}"
+    bounds = f"({run.drop_low:+.2%} to {run.drop_high:+.2%})"
+    return f"no difference seen {bounds}" if run.drop_low <= 0 <= run.drop_high else f"{run.metric_drop:+.2%} {bounds}"
 
 
 def _size(size_bytes: int | None) -> str:

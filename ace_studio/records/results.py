@@ -189,6 +189,8 @@ class OpReport(msgspec.Struct, frozen=True, kw_only=True):
     latency_ms: float | None = None
     """Time of the kernels that do it, those of the ops fused into it included; None: the runtime does not say."""
     reason: str = ""
+    fused_into: str = ""
+    """Op whose kernel does this one too; empty if it has a kernel of its own, or nothing is left of it."""
     share: float | None = None
     """Its part of the time of all ops, 0..1."""
     flops: int | None = None
@@ -336,8 +338,6 @@ class Improvement(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class ParetoPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One run as a point of the trade-off; ``run`` indexes `Result.runs`."""
 class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
     """One plan that the search for a goal evaluated, in the order of evaluation."""
 
@@ -372,6 +372,8 @@ class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
     """Index into `Result.runs`, if it was built in this run."""
 
 
+class ParetoPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One run as a point of the trade-off; ``run`` indexes `Result.runs`."""
 
     run: int
     latency_ms: float
@@ -384,10 +386,12 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
     """What this machine can do at most with these threads, measured through torch."""
 
     gflops: dict[str, float]
-    """Precision (fp32, bf16, int8-static, ...) -> 10^9 operations a second of a large matrix product, the best of some
-    runs; precisions that torch cannot multiply in here are missing."""
+    """Precision (fp32, bf16, int8-static, ...) -> 10^9 operations a second of a large matrix product or
+    convolution, the best of some runs; precisions that torch cannot multiply in here are missing."""
     gbytes_per_s: float
-    """10^9 bytes a second that a copy reads and writes, the best of some runs."""
+    """10^9 bytes a second that a copy reads and writes, or a sum reads, from main memory: the best of some runs."""
+    gbytes_per_s_at: dict[int, float]
+    """Bytes of a working set -> 10^9 bytes a second: small ones stay in the caches."""
     spread: float
     """(best - median) / best over the runs, the worst of all ceilings: above 0.2 the machine was busy."""
     threads: int
@@ -436,12 +440,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     improvements: tuple[Improvement, ...] = ()
     """What ``[improve]`` tried, in order."""
     sensitivity: tuple[OpSensitivity, ...] = ()
+    search: tuple[SearchStep, ...] = ()
+    """Every plan that the search for the goal evaluated; empty if nothing was searched for."""
     pareto: tuple[ParetoPoint, ...] = ()
     pruning: PruningReport | None = None
     finetune: FinetuneReport | None = None
     advice: tuple[Advice, ...] = ()
-    search: tuple[SearchStep, ...] = ()
-    """Every plan that the search for the goal evaluated; empty if nothing was searched for."""
     """At most three cards, the best first."""
     advice_from: AdviceOutcome | None = None
     """The card that this run was made from, estimate against actual."""

@@ -2,6 +2,8 @@
 
 from xml.etree import ElementTree
 
+from msgspec.structs import replace
+
 from ace_studio.engine.report import write_report
 from ace_studio.engine.report.picture import comparison_svg
 from ace_studio.records.errors import ErrorCode, Problem
@@ -62,3 +64,14 @@ def test_the_picture_is_well_formed_and_its_bars_are_to_scale():
 def test_no_half_written_file_is_left(tmp_path):
     write_report(RESULT, None, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["comparison.svg", "report.html", "result.json"]
+
+
+def test_a_difference_inside_the_interval_is_called_none(tmp_path):
+    run = replace(RESULT.runs[0], metric_low=0.88, metric_high=0.92, metric_drop=0.01, drop_low=-0.01, drop_high=0.03)
+    write_report(replace(RESULT, runs=(run,)), None, tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "0.9000 (0.8800 – 0.9200)" in text
+    assert "no difference seen (-1.00% to +3.00%)" in text
+    write_report(replace(RESULT, runs=(replace(run, drop_low=0.002),)), None, tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "+1.00% (+0.20% to +3.00%)" in text

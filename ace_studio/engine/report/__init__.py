@@ -9,7 +9,7 @@ import jinja2
 
 from ace_studio.engine.report.picture import comparison_svg
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.results import Result, encode_result
+from ace_studio.records.results import Baseline, Result, TargetRun, encode_result
 
 RESULT_NAME = "result.json"
 PICTURE_NAME = "comparison.svg"
@@ -30,7 +30,8 @@ def write_report(result: Result, table: GraphTable | None, folder: Path) -> None
 def _report_html(result: Result, table: GraphTable | None, picture: str) -> str:
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(number=_number, percent=_percent, megabytes=_megabytes)
+    environment.filters.update(number=_number, percent=_percent, megabytes=_megabytes, part=_part)
+    environment.filters.update(metric=_metric, drop=_drop)
     template = environment.get_template("report.html.j2")
     return template.render(result=result, picture=picture, name=table.name if table else "model")
 
@@ -39,8 +40,28 @@ def _number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
+def _part(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value:+.2%}"
+
+
+def _metric(one: Baseline | TargetRun) -> str:
+    """The metric with its interval, where nothing is hidden behind a bare number."""
+    if one.metric_low is None or one.metric_high is None:
+        return _number(one.metric, 4)
+    return f"{_number(one.metric, 4)} ({one.metric_low:.4f} – {one.metric_high:.4f})"
+
+
+def _drop(run: TargetRun) -> str:
+    """The drop with its paired interval; inside of it, there is no difference to speak of."""
+    if run.drop_low is None or run.drop_high is None:
+        return _percent(run.metric_drop)
+    bounds = f"({run.drop_low:+.2%} to {run.drop_high:+.2%})"
+    is_nothing = run.drop_low <= 0 <= run.drop_high
+    return f"no difference seen {bounds}" if is_nothing else f"{_percent(run.metric_drop)} {bounds}"
 
 
 def _megabytes(value: int | None) -> str:

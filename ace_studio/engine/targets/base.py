@@ -39,6 +39,8 @@ class OpActual:
     latency_ms: float | None = None
     reason: str = ""
     """Into what it was fused, why it stayed high, ..."""
+    fused_into: str = ""
+    """Op whose kernel does this one too."""
 
 
 @dataclass

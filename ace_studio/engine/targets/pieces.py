@@ -200,9 +200,14 @@ def _save_rest(module: nn.Module, pieces: Sequence[Piece], folder: Path) -> None
         save_file(rest, folder / run_pieces.REST)
 
 
+def _in_model(actual: OpActual, piece: Piece) -> OpActual:
+    above = piece.id_in_model(actual.fused_into) if actual.fused_into else ""
+    return replace(actual, op_id=piece.id_in_model(actual.op_id), fused_into=above)
+
+
 def _actuals(one: BuiltPiece) -> list[OpActual]:
     if one.lowered is not None:
-        return [replace(actual, op_id=one.piece.id_in_model(actual.op_id)) for actual in one.lowered.read_back()]
+        return [_in_model(actual, one.piece) for actual in one.lowered.read_back()]
     captured: CapturedModel = one.piece.captured
     table = captured.table
     device = str(captured.device)

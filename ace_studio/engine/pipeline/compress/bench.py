@@ -16,12 +16,13 @@ from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialM
 from ace_studio.engine.metrics import Score
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.sensing import Sensing
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.library_error import library_reason
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
 from ace_studio.records.recipe import Recipe
-from ace_studio.records.results import Baseline, CaptureReport
+from ace_studio.records.results import Baseline, CaptureReport, Ceilings, SearchStep, WorstSample
 
 
 @dataclass
@@ -36,6 +37,8 @@ class Bench:
     output: Path
     reporter: Reporter
     baseline: Baseline = field(default_factory=Baseline)
+    ceilings: Ceilings | None = None
+    worst: tuple[WorstSample, ...] = ()
     baseline_score: Score | None = None
     """The baseline's metric sample by sample, for the intervals of the candidates' drops."""
     shared: dict[str, Any] = field(default_factory=dict)
@@ -43,6 +46,12 @@ class Bench:
     candidates: list[Candidate] = field(default_factory=list)
     left_out: list[Candidate] = field(default_factory=list)
     """What ``auto`` did not try because the target cannot do the plan."""
+    sensing: Sensing | None = None
+    """What is known of the sensitivity of the ops; None until somebody asked."""
+    search: list[SearchStep] = field(default_factory=list)
+    """What the search for the goal evaluated, in order."""
+    search_notes: list[str] = field(default_factory=list)
+    """Why the search stopped where it did, in words."""
     leader: Candidate | None = None
     """The candidate that is not clearly slower than any other so far and keeps the accuracy."""
 

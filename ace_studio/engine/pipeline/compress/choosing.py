@@ -11,6 +11,7 @@ import msgspec
 from ace_studio.engine.environment import result_environment
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, choose, goal_misses, pareto_points
+from ace_studio.engine.pipeline.sensing import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipe import Recipe
@@ -31,6 +32,7 @@ def conclude(bench: Bench) -> Outcome:
     runs = tuple(candidate.run for candidate in bench.candidates)
     chosen, goal_met = choose(runs, bench.baseline, bench.recipe.goal)
     status, error = ResultStatus.OK, None
+    sensing = bench.sensing or Sensing()
     if chosen is None:
         status, error = ResultStatus.FAILED, _nothing_worked(bench.candidates)
     elif goal_met is False:
@@ -40,14 +42,18 @@ def conclude(bench: Bench) -> Outcome:
     environment["measured_input"] = ", ".join("x".join(map(str, leaf.shape)) or "scalar" for leaf in example.tensors())
     result = Result(
         status=status,
-        fingerprint=_fingerprint(bench.captured.fingerprint, bench.recipe),
+        fingerprint=job_fingerprint(bench.captured.fingerprint, bench.recipe),
         environment=environment,
         capture=bench.capture,
         baseline=bench.baseline,
         runs=runs,
         chosen=chosen,
         goal_met=goal_met,
+        sensitivity=sensing.in_db(),
+        search=tuple(bench.search),
         pareto=pareto_points(runs),
+        ceilings=bench.ceilings,
+        worst=bench.worst,
         warnings=tuple(bench.reporter.warnings),
         error=error,
     )
@@ -59,10 +65,18 @@ def _goal_not_met(bench: Bench, best: Candidate) -> Problem:
     return Problem(
         code=ErrorCode.GOAL_NOT_MET,
         what="No candidate meets the goal",
-        why=f"the best found is {best.label}: " + "; ".join(misses),
+        why=f"the best found is {best.label}: " + "; ".join((*misses, *_tried_words(bench))),
         remedy="Relax the goal, keep sensitive modules at fp32 with rules, or add targets.",
         where="[goal]",
     )
+
+
+def _tried_words(bench: Bench) -> list[str]:
+    """What the search did before it gave up."""
+    if not bench.search:
+        return []
+    targets = ", ".join(dict.fromkeys(step.target for step in bench.search))
+    return [f"{len(bench.search)} plans were evaluated on {targets}", *bench.search_notes]
 
 
 def _nothing_worked(candidates: Sequence[Candidate]) -> Problem:
@@ -82,5 +96,6 @@ def _nothing_worked(candidates: Sequence[Candidate]) -> Problem:
     )
 
 
-def _fingerprint(captured: str, recipe: Recipe) -> str:
+def job_fingerprint(captured: str, recipe: Recipe) -> str:
+    """Hash over what was captured and what was asked for."""
     return hashlib.sha256(captured.encode() + msgspec.json.encode(recipe, order="deterministic")).hexdigest()

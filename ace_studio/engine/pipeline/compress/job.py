@@ -10,10 +10,14 @@ from ace_studio.engine.pipeline.compress.candidates import first_plans, select_t
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude
 from ace_studio.engine.pipeline.compress.metric import baseline_facts
 from ace_studio.engine.pipeline.compress.plans import try_plans
+from ace_studio.engine.pipeline.compress.profiling import profile_all
 from ace_studio.engine.pipeline.compress.saving import export_all
+from ace_studio.engine.pipeline.compress.searching import sense_once
 from ace_studio.engine.pipeline.compress.timing import measure_latency
+from ace_studio.engine.pipeline.sensing import scanned_precisions
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipe import ScanChoice
 
 
 def run_job(bench: Bench) -> Outcome:
@@ -25,9 +29,12 @@ def run_job(bench: Bench) -> Outcome:
     try:
         _measure_baseline(bench)
         _check_calibration(bench)
+        if bench.recipe.sensitivity.scan is ScanChoice.ON:
+            sense_once(bench, scanned_precisions(bench.recipe))
         try_plans(bench, targets)
         measure_latency(bench)
         export_all(bench)
+        profile_all(bench)
         return conclude(bench)
     finally:
         torch.set_num_threads(threads_before)

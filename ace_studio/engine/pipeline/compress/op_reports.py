@@ -40,6 +40,7 @@ def report_ops(
                 planned=str(wanted),
                 actual=seen.actual if seen else "unknown",
                 latency_ms=seen.latency_ms if seen else None,
+                fused_into=seen.fused_into if seen else "",
                 reason="; ".join(part for part in parts if part) or plan.reason.get(op_id, ""),
             )
         )

@@ -1,0 +1,147 @@
+"""Where time and accuracy go, op by op: after everything is built, measured and verified."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from torch import Tensor, fx
+
+from ace_studio.engine.capture.cache_store import user_cache_folder
+from ace_studio.engine.environment import processor_name
+from ace_studio.engine.flow import CapturedModel, PartialModel
+from ace_studio.engine.pipeline.compress.bench import Bench
+from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.profile.ceilings import ceilings_here
+from ace_studio.engine.profile.eager_ops import time_nodes
+from ace_studio.engine.profile.roofline import summary, with_costs
+from ace_studio.engine.quantize.calibrate import observe_ranges
+from ace_studio.engine.quantize.flat_graph import flat_graph, op_ids
+from ace_studio.engine.quantize.observers import RangeChoice, ValueRange
+from ace_studio.engine.quantize.simulate import Simulator, float_graph
+from ace_studio.records.messages import Phase
+from ace_studio.records.plan import Precision
+from ace_studio.records.results import OpReport
+
+ERROR_EXAMPLES = 2
+"""Examples that the errors along the graph are measured on."""
+_EAGER_SOURCE = "each op of the captured graph called by itself in eager torch; median of several rounds"
+_SOURCES = {
+    "onnxruntime": "ONNX Runtime's own profiler; median of several calls",
+    "openvino": "OpenVINO's performance counters; mean of several calls",
+    "inductor": "each kernel and library call of the compiled code by itself; median of several rounds",
+    "eager": _EAGER_SOURCE,
+}
+
+
+def profile_all(bench: Bench) -> None:
+    """Give the ops of the baseline and of every run their times, costs, bounds and errors."""
+    if not bench.recipe.measure.profile:
+        return
+    if bench.captured.device.type == "cpu":
+        bench.reporter.phase(Phase.MEASURE, "what this machine can do at most")
+        bench.ceilings = ceilings_here(processor_name(), threads=bench.threads, folder=_ceilings_folder())
+    _profile_baseline(bench)
+    errors = _ErrorsAlongTheGraph(bench)
+    for candidate in bench.alive:
+        bench.guarded(candidate, lambda bench, one: _profile_run(bench, one, errors))
+        bench.tell(candidate)
+
+
+def _ceilings_folder() -> Path:
+    """Where the ceilings are kept; where nothing may be kept for the user, as long as the machine runs."""
+    is_off = os.environ.get("ACE_STUDIO_CACHE", "") == "off"
+    return Path(tempfile.gettempdir()) / "ace-studio-ceilings" if is_off else user_cache_folder()
+
+
+def _profile_baseline(bench: Bench) -> None:
+    if bench.loaded.way != "torch" or bench.reference is not bench.captured.module:
+        return  # a file of ONNX has no eager ops, and of a pruned model the graph is not the original's
+    bench.reporter.phase(Phase.MEASURE, "the float model, op by op")
+    times = eager_times(bench.captured, check=bench.reporter.check)
+    table = bench.captured.table
+    ops = tuple(
+        OpReport(
+            id=table.op_id[row],
+            op=table.op[row],
+            module=table.module[row],
+            shape=table.shape[row],
+            device=table.device[row],
+            planned=str(Precision.FP32),
+            actual=str(Precision.FP32),
+            latency_ms=times.get(table.op_id[row]),
+        )
+        for row in table.op_rows()
+    )
+    ops = with_costs(ops, table, bench.ceilings)
+    latency = bench.baseline.latency_ms
+    profile = summary(ops, latency_ms=latency.p50, source=_EAGER_SOURCE) if latency else None
+    bench.baseline = msgspec.structs.replace(bench.baseline, ops=ops, profile=profile)
+    bench.tell_baseline()
+
+
+def eager_times(captured: CapturedModel | PartialModel, *, check: Callable[[], None]) -> dict[str, float]:
+    """Op id -> median time of one call, ms; for pieces on the values that they are called with in the first example."""
+    if isinstance(captured, CapturedModel):
+        graph_module = flat_graph(captured.program)
+        names = op_ids(graph_module)
+        found = time_nodes(graph_module, captured.examples[0].tensors(), check=check)
+        return {names[name]: time_ms for name, time_ms in found.items() if name in names}
+    return {
+        piece.id_in_model(op_id): time_ms
+        for piece in captured.pieces
+        for op_id, time_ms in eager_times(piece.captured, check=check).items()
+    }
+
+
+def _profile_run(bench: Bench, candidate: Candidate, errors: _ErrorsAlongTheGraph) -> None:
+    ops = with_costs(candidate.run.ops, bench.captured.table, bench.ceilings)
+    found = errors.of(candidate)
+    ops = tuple(msgspec.structs.replace(op, error_db=round(found[op.id], 2)) if op.id in found else op for op in ops)
+    latency = candidate.run.latency_ms
+    source = _SOURCES.get(candidate.target.name, f"{candidate.target.label}'s own counters")
+    profile = summary(ops, latency_ms=latency.p50, source=source) if latency else None
+    candidate.note(ops=ops, profile=profile)
+
+
+class _ErrorsAlongTheGraph:
+    """Simulates plans on the captured graph; the same plan on another target is simulated once."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._simulator: Simulator | None = None
+        self._known: dict[object, Mapping[str, float]] = {}
+
+    def of(self, candidate: Candidate) -> Mapping[str, float]:
+        """Op id -> SQNR of its value, dB; nothing for a model in pieces, a file of ONNX, or a plan all in fp32."""
+        captured = self._bench.captured
+        if not isinstance(captured, CapturedModel) or self._bench.loaded.way != "torch":
+            return {}
+        if candidate.plan.precisions <= {Precision.FP32}:
+            return {}
+        key = tuple(sorted(candidate.plan.precision.items())), candidate.plan.plan
+        if key not in self._known:
+            self._bench.reporter.phase(Phase.MEASURE, f"errors along the graph of {candidate.label}")
+            found = self._simulated(captured).errors(candidate.plan, self._examples(captured))
+            self._known[key] = {op_id: error.sqnr_db for op_id, error in found.items()}
+        return self._known[key]
+
+    def _simulated(self, captured: CapturedModel) -> Simulator:
+        if self._simulator is None:
+            graph = float_graph(captured)
+            needs_ranges = any(Precision.INT8_STATIC in one.plan.precisions for one in self._bench.alive)
+            ranges = self._ranges(graph.graph_module) if needs_ranges else {}
+            self._simulator = Simulator(graph, ranges=ranges)
+        return self._simulator
+
+    def _ranges(self, graph_module: fx.GraphModule) -> dict[str, ValueRange]:
+        chosen = self._bench.recipe.calibration
+        examples = [example.tensors() for example in self._bench.calibration()]
+        return observe_ranges(graph_module, examples, choice=RangeChoice(chosen.observer, percentile=chosen.percentile))
+
+    @staticmethod
+    def _examples(captured: CapturedModel) -> Sequence[Sequence[Tensor]]:
+        return [example.tensors() for example in captured.examples[:ERROR_EXAMPLES]]
