@@ -139,6 +139,9 @@ def _engine_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="run", text="&Run", menu=menu, shortcut="F6", icon="run", in_toolbar=True, enabled=_can_start,
                     verb=lambda window: window.session.run(),
                     tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
+    yield ActionRow(id="scan", text="&Scan sensitivity", menu=menu, enabled=_can_start,
+                    verb=lambda window: window.scan_sensitivity(),
+                    tip="Find which ops disturb the outputs most when they are compressed")  # fmt: skip
     yield ActionRow(id="catch", text="Catch &inputs…", menu=menu, enabled=_has_model,
                     verb=lambda window: window.open_catch(),
                     tip="Run a script of yours and take what it calls the model with as examples")  # fmt: skip
@@ -169,6 +172,9 @@ def _view_rows() -> Iterator[ActionRow]:
                     verb=lambda window: window.open_palette())  # fmt: skip
     yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, enabled=_has_model,
                     verb=_show_panel("graph"))  # fmt: skip
+    yield ActionRow(id="compare-graph", text="Graph beside what really &runs", menu=menu, shortcut="Ctrl+D",
+                    enabled=_has_graph, verb=lambda window: window.toggle_compare(),
+                    tip="Open or close the graph as the selected run really runs it")  # fmt: skip
     for row in PANELS:
         yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, shortcut=row.shortcut, enabled=_has_model,
                         tip=row.tip, verb=_show_panel(row.id))  # fmt: skip

@@ -14,7 +14,7 @@ from ace_studio.gui.op_facts import OpFacts
 from ace_studio.gui.theme import Colours
 from ace_studio.records.graph import GraphTable
 
-_LETTERS = {
+LETTERS = {
     "fp32": "32", "fp16": "16", "bf16": "B", "int8-static": "8", "int8-dynamic": "8d", "int8-weight": "8w",
     "int4-weight": "4w", "fp8": "F8", "int8": "8", "fused": "+", "folded": "0", "unknown": "?",
 }  # fmt: skip
@@ -35,7 +35,7 @@ def _by_label(title: str, labels: dict[str, str], colours: Colours) -> Colouring
         return None
     known = {name: colours.precision.get(name, "") for name in set(labels.values())}
     chosen = {name: colour for name, colour in known.items() if colour}
-    return Colouring.from_labels(title, labels, colours=chosen or graph_colours(colours).families, letters=_LETTERS)
+    return Colouring.from_labels(title, labels, colours=chosen or graph_colours(colours).families, letters=LETTERS)
 
 
 def _by_number(title: str, numbers: dict[str, float], unit: str, colours: Colours) -> Colouring | None:
@@ -83,7 +83,7 @@ def _weights(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring |
 
 _DB_STEPS = (10.0, 20.0, 30.0, 40.0, 60.0)
 """Limits between the steps of a fidelity, the worst first."""
-_FATE_LETTERS = {
+FATE_LETTERS = {
     Fate.AS_PLANNED: "=", Fate.OTHERWISE: "≠", Fate.FUSED: "+", Fate.FOLDED: "0", Fate.GONE: "×", Fate.UNKNOWN: "?",
 }  # fmt: skip
 
@@ -129,7 +129,7 @@ def fate_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
         Fate.UNKNOWN: colours.precision["unknown"],
     }
     labels = {op_id: str(one.fate) for op_id, one in facts.fates.items()}
-    letters = {str(fate): letter for fate, letter in _FATE_LETTERS.items()}
+    letters = {str(fate): letter for fate, letter in FATE_LETTERS.items()}
     chosen = {str(fate): colour for fate, colour in looks.items()}
     target = facts.run.target if facts.run else ""
     return Colouring.from_labels(f"what became of it, {target}", labels, colours=chosen, letters=letters)

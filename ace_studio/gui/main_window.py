@@ -223,6 +223,21 @@ class MainWindow(QMainWindow):
             except AceError as error:
                 self.session.report(error.problem)
 
+    def toggle_compare(self) -> None:
+        """Open or close the second view of the graph."""
+        self.show_panel("graph")
+        self.workbench.toggle_compare()
+
+    def scan_sensitivity(self) -> None:
+        """Find which ops are sensitive, and show how it goes."""
+        self.session.scan_sensitivity()
+        self.show_chart("sensitivity")
+
+    def show_chart(self, chart_id: str) -> None:
+        """Bring a chart to the front."""
+        self.show_panel("charts")
+        self.workbench.show_chart(chart_id)
+
     def compare_rungs(self) -> None:
         """Try every rung this time, and show how each ends."""
         self.session.trace(compare_rungs=True)

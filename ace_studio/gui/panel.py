@@ -49,5 +49,13 @@ class Panel(QWidget):
         """Save what is shown as a file. Only panels that show a picture can."""
         raise NotImplementedError
 
+    def toggle_compare(self) -> None:
+        """Open or close a second view beside the first. Only the graph has one."""
+        raise NotImplementedError
+
+    def show_part(self, part_id: str) -> None:
+        """Bring one of several parts to the front. Only panels with parts can."""
+        raise NotImplementedError
+
     def restyle(self, colours: Colours) -> None:
         """Another theme was chosen. Only panels that paint by themselves need this."""

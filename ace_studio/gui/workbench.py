@@ -227,6 +227,14 @@ class Workbench(QWidget):
         """Save the graph as it is shown. Raises: AceError if the ending is unknown or the file cannot be written."""
         self.panel("graph").save(path)
 
+    def toggle_compare(self) -> None:
+        """Open or close the second view of the graph."""
+        self.panel("graph").toggle_compare()
+
+    def show_chart(self, chart_id: str) -> None:
+        """Choose a chart of the charts panel."""
+        self.panel("charts").show_part(chart_id)
+
     def show_panel(self, panel_id: str, *, focus: bool = False) -> None:
         """Bring a panel to the front."""
         slot = self._slots[panel_id]

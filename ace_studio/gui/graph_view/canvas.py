@@ -143,6 +143,10 @@ class GraphCanvas(QWidget):
         fits = min(self.width() / max(scene.total_width, 1.0), self.height() / max(scene.total_height, 1.0))
         return min(1.0, fits * 0.25)
 
+    def moved_from_outside(self) -> None:
+        """Somebody set the camera: draw anew, and tell those who follow it."""
+        self._moved()
+
     def _moved(self) -> None:
         self._is_fitted = False
         self.update()

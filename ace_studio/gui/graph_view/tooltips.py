@@ -55,6 +55,7 @@ def _op_facts(picture: Picture, row: int) -> tuple[str, list[tuple[str, str]]]:
     coloured = picture.colouring.categories[category] if category >= 0 else ""
     return table.op_id[row], [
         ("operator", table.op[row]),
+        ("became", picture.note_of(row)),
         ("module", table.module[row]),
         ("shape", table.shape[row]),
         ("type", table.dtype[row]),

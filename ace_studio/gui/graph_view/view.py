@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +147,12 @@ class GraphView(QWidget):
         self._place_overlays()
         self.canvas.update()
         self.minimap.update()
+
+    def set_notes(self, notes: Mapping[str, str]) -> None:
+        """What to write on ops (by id) instead of their shapes; the pointer says it too."""
+        if self.picture is not None:
+            self.picture.set_notes(notes)
+            self.canvas.update()
 
     def set_theme(self, colours: GraphColours) -> None:
         """Take the colours of a theme."""

@@ -59,6 +59,10 @@ class ChartsPanel(Panel):
         self.list.setCurrentRow(next(at for at, chart in enumerate(CHARTS) if chart.id == chart_id))
         return self.views[chart_id]
 
+    def show_part(self, part_id: str) -> None:
+        """Choose a chart by its id."""
+        self.show_chart(part_id)
+
     def update_from(self, document: Document) -> None:
         """Draw the chosen chart, if anything that it shows is another."""
         wanted = (

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QStackedWidget, QWidget
+from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QSplitter, QStackedWidget, QToolButton, QWidget
 
 from ace_studio.gui.break_list.entries import Entry, chosen_entry, entries, ops_of_piece
 from ace_studio.gui.colourings import COLOURINGS
+from ace_studio.gui.compare_view import CompareView
 from ace_studio.gui.formatting import plural
 from ace_studio.gui.frontier_card import FrontierCard
 from ace_studio.gui.graph_colours import graph_colours
@@ -53,27 +54,14 @@ class GraphPanel(Panel):
         self.view.selection_changed.connect(session.select)
         self.view.op_activated.connect(self._show_source)
         self.view.menu_opening.connect(lambda menu, op_ids: add_precision_menus(menu, session, op_ids))
-        self.colour_by = QComboBox()
-        self.colour_by.setAccessibleName("Colour by")
-        for choice in COLOURINGS:
-            self.colour_by.addItem(choice.text, choice.id)
-        self.colour_by.currentIndexChanged.connect(lambda _: self._recolour(session.document))
-        self._selected = ElidedLabel()
-        self._selected.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        self._precision_label = label("Precision", "dim", wrap=False)
-        self.precision = QComboBox()
-        self.precision.setAccessibleName("Precision of the selected ops")
-        self.precision.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.precision.activated.connect(lambda _: self._choose_precision())
-        bar = QWidget()
-        tools = row(
-            label("Colour by", "dim", wrap=False), self.colour_by, self._selected, self._precision_label, self.precision
-        )
-        tools.setContentsMargins(GAP, 5, GAP, 5)
-        tools.setStretch(2, 1)
-        bar.setLayout(tools)
+        bar = self._build_tools()
         graph = QWidget()
-        graph.setLayout(column(bar, self.view, gap=0))
+        self._split = QSplitter()
+        self._split.setHandleWidth(1)
+        self._split.setChildrenCollapsible(False)
+        self._split.addWidget(self.view)
+        self.compare: CompareView | None = None
+        graph.setLayout(column(bar, self._split, gap=0))
         self._empty = EmptyState("graph")
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
@@ -82,6 +70,34 @@ class GraphPanel(Panel):
         self.setLayout(column(self._pages))
         self.setFocusProxy(self.view)
         self.restyle(theme.colours)
+
+    def _build_tools(self) -> QWidget:
+        """The line above the graph: colours, the selected ops and their precision, the second view."""
+        self.colour_by = QComboBox()
+        self.colour_by.setAccessibleName("Colour by")
+        for choice in COLOURINGS:
+            self.colour_by.addItem(choice.text, choice.id)
+        self.colour_by.currentIndexChanged.connect(lambda _: self._recolour(self.session.document))
+        self._selected = ElidedLabel()
+        self._selected.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._precision_label = label("Precision", "dim", wrap=False)
+        self.precision = QComboBox()
+        self.precision.setAccessibleName("Precision of the selected ops")
+        self.precision.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.precision.activated.connect(lambda _: self._choose_precision())
+        bar = QWidget()
+        self.compare_button = QToolButton()
+        self.compare_button.setText("Compare")
+        self.compare_button.setCheckable(True)
+        self.compare_button.setToolTip("Beside it, the graph as the selected run really runs it (Ctrl+D)")
+        self.compare_button.setAccessibleName("Compare with what really runs")
+        self.compare_button.toggled.connect(self._show_compare)
+        named = label("Colour by", "dim", wrap=False)
+        tools = row(named, self.colour_by, self._selected, self._precision_label, self.precision, self.compare_button)
+        tools.setContentsMargins(GAP, 5, GAP, 5)
+        tools.setStretch(2, 1)
+        bar.setLayout(tools)
+        return bar
 
     def _build_cards(self) -> None:
         """One card that lies over the graph, and one that stands where there is none."""
@@ -109,6 +125,8 @@ class GraphPanel(Panel):
             self._coloured = ()
             self.view.show_graph(document.graph, document.capture)
         self._recolour(document)
+        if self.compare is not None and self.compare_button.isChecked():
+            self.compare.update_from(document)
         if self.view.selected_ops != document.selection.op_ids:
             self.view.set_selection(document.selection.op_ids)
             if len(document.selection.op_ids) == 1 and not self.view.hasFocus():
@@ -142,11 +160,29 @@ class GraphPanel(Panel):
         self._coloured = ()
         self._empty.tint(colours.text_dim)
         self.view.set_theme(graph_colours(colours))
+        if self.compare is not None:
+            self.compare.restyle(colours)
+            self.compare.update_from(self.session.document)
         self._recolour(self.session.document)
+
+    def _show_compare(self, is_on: bool) -> None:
+        """Open or close the second view; it is made when it is first asked for."""
+        if self.compare is None:
+            self.compare = CompareView(self.session, self.view, self.colours)
+            self._split.addWidget(self.compare)
+        self.compare.setVisible(is_on)
+        if is_on:
+            half = self._split.width() // 2
+            self._split.setSizes([half, half])
+            self.compare.update_from(self.session.document)
 
     def save(self, path: Path) -> None:
         """Save what is open as .svg, .pdf or .png. Raises: AceError if that cannot be done."""
         self.view.export(path)
+
+    def toggle_compare(self) -> None:
+        """Open or close the graph as the selected run really runs it."""
+        self.compare_button.toggle()
 
     def show_colouring(self, choice_id: str) -> None:
         """Colour by a row of `COLOURINGS`."""
