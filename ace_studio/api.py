@@ -128,6 +128,9 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     threads: int | str = 1,
     rounds: int = 30,
     device: str = "auto",
+    profile: bool = True,
+    batches: Sequence[int] = (),
+    decode: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     on_event: Callable[[Event], None] = lambda _event: None,
 ) -> CompileResult:
@@ -160,6 +163,10 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         threads: Threads for every target and the baseline, or ``"all"``.
         rounds: Interleaved measuring rounds.
         device: ``auto``, ``cpu`` or ``cuda``.
+        profile: Whether ops are timed one by one.
+        batches: Batch sizes to measure the throughput at.
+        decode: That the model is one step of a decoder: ``{"token": "token", "feed": {"cache": "1"}, "tokens": 32}``;
+            see the keys of ``[measure] decode``.
         out: Folder for the artifacts and the report; a temporary one if missing.
         on_event: Hears progress and findings as they come.
 
@@ -185,7 +192,14 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
                 "max_latency_ratio": max_latency_ratio,
                 "optimize": optimize,
             },
-            "measure": {"threads": threads, "rounds": rounds, "device": device},
+            "measure": {
+                "threads": threads,
+                "rounds": rounds,
+                "device": device,
+                "profile": profile,
+                "batches": list(batches),
+                "decode": None if decode is None else dict(decode),
+            },
             "targets": {"names": [target] if isinstance(target, str) else list(target)},
         },
         default=default,

@@ -244,6 +244,7 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
     for index, run in enumerate(result.runs):
         _add_run(table, run, is_chosen=index == result.chosen)
     console.print(table)
+    _show_decoding(result, console)
     for run in result.runs:
         if run.error is not None:
             why = rich.markup.escape(f"{run.error.what} ({run.error.why})")
@@ -254,7 +255,44 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
         run = result.runs[result.chosen]
         goal = "" if result.goal_met is None else ", which meets the goal" if result.goal_met else ", the best found"
         console.print(f"Chosen: {run.target} {run.precision}{goal}")
+    show_advice(result, console)
     console.print(rich.markup.escape(f"Written to {folder}: result.json, report.html, comparison.svg, artifacts/"))
+
+
+def show_advice(result: Result, console: Console) -> None:
+    """What came of the card that the run was made from, and the cards for the next one."""
+    if result.advice_from is not None:
+        console.print(rich.markup.escape(f"Advice that was followed: {result.advice_from.title}"))
+        console.print(rich.markup.escape(f"  {result.advice_from.verdict}"))
+    for number, card in enumerate(result.advice, start=1):
+        lines = [f"Advice {number}: {card.title}", f"  why: {card.why}", f"  gain: {card.estimate}"]
+        lines += [f"  first: {card.do_first}"] if card.do_first else []
+        lines += [f"  changes: {_changes(card.change)}"] if card.change else []
+        for line in lines:
+            console.print(rich.markup.escape(line))
+    if not result.advice:
+        console.print("No advice: nothing is known that should do better.")
+
+
+def _changes(change: dict[str, dict[str, object]]) -> str:
+    """``[plan] default = "bf16"``, as a recipe says it."""
+    return "; ".join(
+        f"[{table}] {key} = {json.dumps(value)}" for table, values in change.items() for key, value in values.items()
+    )
+
+
+def _show_decoding(result: Result, console: Console) -> None:
+    """Tokens a second, where the model is one step of a decoder."""
+    baseline = result.baseline
+    if baseline is None or baseline.decode is None:
+        return
+    table = _table("decoding", "precision", "tokens/s", "slowest - fastest", "tokens as the original's")
+    rows = [(baseline.name, "fp32 (baseline)", baseline.decode)]
+    rows += [(run.target, run.precision, run.decode) for run in result.runs if run.decode is not None]
+    for name, precision, one in rows:
+        spread = f"{one.tokens_per_s_low:.1f} - {one.tokens_per_s_high:.1f}"
+        table.add_row(name, precision, f"{one.tokens_per_s:.1f}", spread, f"{one.same_tokens:.0%} of {one.tokens}")
+    console.print(table)
 
 
 def _add_run(table: rich.table.Table, run: TargetRun, *, is_chosen: bool) -> None:

@@ -227,7 +227,7 @@ def _plain_keywords(recipe: Recipe) -> list[str]:
         ("samples", recipe.calibration.samples, default.calibration.samples),
         *(
             (key, getattr(recipe.measure, key), getattr(default.measure, key))
-            for key in ("threads", "rounds", "device")
+            for key in ("threads", "rounds", "device", "profile", "batches", "decode")
         ),
     ]
     return [f"{key}={msgspec.to_builtins(value)!r}" for key, value, usual in pairs if value != usual]

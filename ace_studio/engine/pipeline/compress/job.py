@@ -8,6 +8,7 @@ import torch
 from ace_studio.engine.pipeline.compress.bench import Bench, state_bytes
 from ace_studio.engine.pipeline.compress.candidates import first_plans, select_targets
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude
+from ace_studio.engine.pipeline.compress.decoding import measure_decoding
 from ace_studio.engine.pipeline.compress.metric import baseline_facts
 from ace_studio.engine.pipeline.compress.plans import try_plans
 from ace_studio.engine.pipeline.compress.profiling import profile_all
@@ -33,6 +34,7 @@ def run_job(bench: Bench) -> Outcome:
             sense_once(bench, scanned_precisions(bench.recipe))
         try_plans(bench, targets)
         measure_latency(bench)
+        measure_decoding(bench)
         export_all(bench)
         profile_all(bench)
         return conclude(bench)

@@ -13,6 +13,7 @@ from ace_studio.engine.flow import Captured, LoadedModel
 from ace_studio.engine.load import read_arrays
 from ace_studio.engine.metrics import LabelledMetric, Score, drop_interval, interval, labelled_metric
 from ace_studio.engine.metrics.labelled import metric_of_arrays
+from ace_studio.engine.pipeline.compress.decoding import reads_texts, step_model
 from ace_studio.records.recipe import Recipe
 from ace_studio.records.recipe_rules import DATA_SUFFIXES
 
@@ -41,6 +42,9 @@ def find_metric(loaded: LoadedModel, captured: Captured, recipe: Recipe, folder:
         loaded.evaluate = _of_file(folder / chosen.data, captured, recipe)
     elif loaded.labelled is not None:
         loaded.evaluate = labelled_metric(chosen.metric, loaded.labelled, output=chosen.output)
+    step = step_model(captured, recipe.measure.decode) if chosen.metric == "perplexity" else None
+    if step is not None and loaded.evaluate is not None:
+        loaded.evaluate = reads_texts(step, loaded.evaluate)
 
 
 def _of_file(path: Path, captured: Captured, recipe: Recipe) -> LabelledMetric:

@@ -1,0 +1,77 @@
+"""Tokens a second of a step model: the baseline and every candidate really decode, in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor
+
+from ace_studio.engine.flow import Captured
+from ace_studio.engine.pipeline.compress.bench import Bench
+from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.profile.decode import REPETITIONS, StepModel, decode, decode_report, read_text
+from ace_studio.records.messages import Phase
+from ace_studio.records.recipe import DecodeChoice
+
+
+def step_model(captured: Captured, choice: DecodeChoice) -> StepModel | None:
+    """How the captured model decodes, from its first example on; None if the recipe does not say that it is a step.
+
+    Raises: AceError(BAD_INPUT) if what the recipe names is not there or does not fit.
+    """
+    if not choice.token:
+        return None
+    start = captured.examples[0]
+    with torch.no_grad():
+        outputs = start.copied().call(captured.module)
+    return StepModel.of(choice, start, [found.name for found in captured.inputs], outputs)
+
+
+def reads_texts(step: StepModel, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """An evaluation of texts for a model that takes one token at a time: each text is fed through the cache."""
+
+    def stepped(predict: Callable[..., Any]) -> Any:
+        def of_text(tokens: Tensor) -> Tensor:
+            return read_text(predict, step, tokens)
+
+        return evaluate(of_text)
+
+    return stepped
+
+
+def measure_decoding(bench: Bench) -> None:
+    """Decode with the baseline and with every candidate, repetition by repetition; each learns its tokens a second."""
+    choice = bench.recipe.measure.decode
+    step = step_model(bench.captured, choice)
+    if step is None:
+        return
+    batch = step.start.tensors()[step.token].shape[0]
+    bench.reporter.phase(Phase.MEASURE, f"decoding {choice.tokens} tokens with each, in turn")
+    reference, _ = decode(bench.reference, step, tokens=choice.tokens, check=bench.reporter.check)
+    baseline_s: list[float] = []
+    seconds: dict[int, list[float]] = {}
+    chosen: dict[int, list[int]] = {}
+
+    def once(bench: Bench, candidate: Candidate) -> None:
+        tokens, took_s = decode(candidate.lowered, step, tokens=choice.tokens, check=bench.reporter.check)  # type: ignore[arg-type]
+        index = bench.candidates.index(candidate)
+        chosen[index] = tokens
+        seconds.setdefault(index, []).append(took_s)
+
+    for candidate in bench.alive:
+        bench.guarded(candidate, once)  # warms up; a runtime that cannot take a growing cache fails here
+    seconds.clear()
+    for _ in range(REPETITIONS):
+        baseline_s.append(decode(bench.reference, step, tokens=choice.tokens, check=bench.reporter.check)[1])
+        for candidate in bench.alive:
+            bench.guarded(candidate, once)
+    report = decode_report(reference, reference, baseline_s, batch)
+    bench.baseline = msgspec.structs.replace(bench.baseline, decode=report, tokens_per_s=report.tokens_per_s)
+    bench.tell_baseline()
+    for index, times in seconds.items():
+        report = decode_report(chosen[index], reference, times, batch)
+        bench.candidates[index].note(decode=report, tokens_per_s=report.tokens_per_s)
+        bench.tell(bench.candidates[index])
