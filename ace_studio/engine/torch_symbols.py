@@ -91,7 +91,10 @@ def short_forms(environment: Any) -> ShortForms:
 
     def range_of(symbol: Any) -> tuple[float, float]:
         found = ranges.get(symbol)
-        return (-math.inf, math.inf) if found is None else (_limit(found.lower, -1), _limit(found.upper, 1))
+        low, high = (-math.inf, math.inf) if found is None else (_limit(found.lower, -1), _limit(found.upper, 1))
+        # Torch keeps 0 in the range of a size, and yet makes a symbol that sympy may take for positive. Whatever it
+        # simplifies by that, the rules must see as well, or a form of theirs hides what its own form shows.
+        return (max(low, 1) if symbol.is_positive else low), high
 
     return ShortForms(_floor_div(), range_of)
 
