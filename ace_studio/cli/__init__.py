@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typer import Abort
 from typer.exceptions import TyperException
 
+from ace_studio.cli import advise_command as _advise_command  # noqa: F401 - registers its command
 from ace_studio.cli import catch_command as _catch_command  # noqa: F401 - registers its command
 from ace_studio.cli import fix_command as _fix_command  # noqa: F401 - registers its command
 from ace_studio.cli import prune_command as _prune_command  # noqa: F401 - registers its command

@@ -125,7 +125,7 @@ def run(
     except AceError as error:
         return fail(error.problems, console, out=out)
     recipe = _with_capture(recipe, batch_only=batch_only, no_cache=no_cache)
-    return _run_recipe(recipe, folder, out=out, trust=trust, console=console)
+    return run_recipe(recipe, folder, out=out, trust=trust, console=console)
 
 
 @app.command()
@@ -143,7 +143,7 @@ def demo(
     except AceError as error:
         return fail(error.problems, console)
     console.say(f"The shipped example: {path}")
-    return _run_recipe(recipe, path.parent, out=out, trust=True, console=console)
+    return run_recipe(recipe, path.parent, out=out, trust=True, console=console)
 
 
 @app.command()
@@ -153,7 +153,7 @@ def report(
     """Show the comparison of a finished run again."""
     console = Console(as_json=as_json)
     try:
-        result = _read_result(folder)
+        result = read_result(folder)
     except AceError as error:
         return fail(error.problems, console)
     if as_json:
@@ -181,7 +181,8 @@ def history(as_json: JsonFlag = False) -> int:
 # --- shared by the commands ---
 
 
-def _run_recipe(recipe: Recipe, folder: Path, *, out: Path, trust: bool, console: Console) -> int:
+def run_recipe(recipe: Recipe, folder: Path, *, out: Path, trust: bool, console: Console) -> int:
+    """Run a recipe, remember it, show its result, and give the exit code."""
     try:
         make_output_folder(out)
     except AceError as error:
@@ -303,7 +304,8 @@ def _parse_input(word: str) -> tuple[str, TensorSpec]:
     return name, TensorSpec(shape=shape, dtype=dtype or "float32")
 
 
-def _read_result(folder: Path) -> Result:
+def read_result(folder: Path) -> Result:
+    """What a finished run wrote. Raises: AceError(NOT_FOUND or BAD_FILE), or the problems that the run ended with."""
     path = folder / "result.json"
     try:
         content = path.read_bytes()

@@ -18,6 +18,7 @@ from ace_studio.engine.environment import choose_device, environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.load import check_translation, files_sha256, inspect_file, load_model, read_tensor
 from ace_studio.engine.pipeline.calibration_data import read_calibration_data
+from ace_studio.engine.pipeline.advising import with_advice
 from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compress import Bench, Outcome, run_job
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
@@ -129,6 +130,8 @@ def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Res
         recipe=recipe_text(recipe),
         folder=str(folder.absolute()),
     )
+    reporter.phase(Phase.ADVISE)
+    result = with_advice(result, recipe, captured.table)
     reporter.phase(Phase.REPORT, str(output))
     write_report(result, captured.table, output)
     return result
@@ -341,4 +344,6 @@ __all__ = [
     "sensitivity",
     "trace",
     "try_fixes",
+    "with_advice",
+    "with_changes_told",
 ]

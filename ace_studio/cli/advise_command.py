@@ -1,0 +1,100 @@
+"""``advise``: the cards of a finished run, and a new run made from one of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ace_studio.cli.commands import JsonFlag, TrustFlag, app, fail, read_result, run_recipe
+from ace_studio.cli.show import Console, show_advice
+from ace_studio.records.advice import Advice
+from ace_studio.records.advice_applied import applied_recipe
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipe_file import parse_recipe, read_recipe
+from ace_studio.records.results import Result
+
+
+@app.command()
+def advise(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that a run wrote.")],
+    apply: Annotated[int | None, typer.Option("--apply", help="Number of the card to make a new run from.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="With --apply: folder for the new run.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option("--recipe", help="Apply the card to this recipe instead of the one that was run.")
+    ] = None,
+    done: Annotated[bool, typer.Option("--done", help="What the card asks to do first has been done.")] = False,
+    trust: TrustFlag = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Show the cards of advice of a finished run, or make a new run from one."""
+    console = Console(as_json=as_json)
+    try:
+        result = read_result(folder)
+        if apply is None:
+            return _show(result, console)
+        card = _card(result, apply, is_done=done)
+        chosen, home = _recipe_of(result, recipe)
+        changed = applied_recipe(chosen, result, card)
+        if out is None:
+            raise AceError.of(
+                ErrorCode.USAGE, "A new run needs a folder", remedy="Add --out NEW: what was found before stays there."
+            )
+    except AceError as error:
+        return fail(error.problems, console)
+    console.say(f"Applying card {apply}: {card.title}")
+    return run_recipe(changed, home, out=out, trust=trust, console=console)
+
+
+def _show(result: Result, console: Console) -> int:
+    if console.as_json:
+        cards: Any = msgspec.to_builtins(result.advice)
+        console.print_json({"format": 1, "status": "ok", "advice": cards})
+    else:
+        show_advice(result, console)
+    return ExitCode.DONE
+
+
+def _card(result: Result, number: int, *, is_done: bool) -> Advice:
+    """The card with this number, counted from 1, if it can be applied now."""
+    if not 1 <= number <= len(result.advice):
+        count = len(result.advice)
+        raise AceError.of(
+            ErrorCode.USAGE,
+            f"There is no card {number}",
+            why=f"the run has {count} of them" if count else "the run has no advice",
+            remedy="`ace-studio advise DIR` lists them.",
+        )
+    card = result.advice[number - 1]
+    if not card.change:
+        raise AceError.of(
+            ErrorCode.USAGE,
+            "This card changes nothing in the recipe",
+            why="it says what to do by hand",
+            remedy=card.do_first,
+        )
+    if card.do_first and not is_done:
+        raise AceError.of(
+            ErrorCode.USAGE,
+            "Something has to be done before this card can be applied",
+            why=card.do_first,
+            remedy="Do it, and add --done.",
+        )
+    return card
+
+
+def _recipe_of(result: Result, path: Path | None) -> tuple[Recipe, Path]:
+    """The recipe to change and the folder that it is relative to."""
+    if path is not None:
+        return read_recipe(path), path.absolute().parent
+    if not result.recipe or not Path(result.folder).is_dir():
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            "The recipe of this run cannot be run again from here",
+            why=f"its folder {result.folder} is not there" if result.folder else "an older ACE Studio wrote the result",
+            remedy="Name the recipe with --recipe RECIPE.",
+        )
+    return parse_recipe(result.recipe, name="the recipe of the run"), Path(result.folder)

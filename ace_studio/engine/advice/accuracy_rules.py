@@ -1,0 +1,144 @@
+"""Rules that win fidelity back: ops that hold most of the error, better quantization, training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ace_studio.engine.advice.facts import Facts
+from ace_studio.engine.advice.noise import worst_ops
+from ace_studio.records.advice import Advice, AdviceQuantity
+from ace_studio.records.plan import Precision
+from ace_studio.records.recipe import FinetuneMethod, PruneMethod
+
+ENOUGH_DB = 40.0
+"""Outputs that are this close leave little to win."""
+_IMPROVEMENTS = {True: ("equalize", "bias-correction"), False: ("smoothquant", "bias-correction")}
+_INTEGERS = frozenset({str(one) for one in Precision} - {"fp32", "fp16", "bf16"})
+
+
+def keep_the_worst_ops(facts: Facts) -> Advice | None:
+    """A few ops hold most of the error."""
+    run = facts.run
+    if run.precision not in _INTEGERS or (run.sqnr_db or 0.0) > ENOUGH_DB:
+        return None
+    noise, source = _noise(facts)
+    ids, gain = worst_ops(noise)
+    if not ids:
+        return None
+    listed = ", ".join(_named(facts, op_id) for op_id in ids)
+    one = len(ids) == 1
+    return Advice(
+        kind="keep-ops-high",
+        title=f"Keep {listed} at fp32",
+        why=f"{'This op holds' if one else 'These ops hold'} {1 - 10 ** (-gain / 10):.0%} of the error of {len(noise)} "
+        f"ops at {run.precision}, by {source}; the run has {run.sqnr_db or 0.0:.1f} dB.",
+        estimate=f"about {gain:.0f} dB closer to the original, for {_cost(facts, ids)}",
+        quantity=AdviceQuantity.FIDELITY,
+        estimated_gain=round(gain, 2),
+        change={"plan": {"default": run.precision, "rules": _with_rules(facts, ids)}},
+    )
+
+
+def _noise(facts: Facts) -> tuple[list[tuple[str, float]], str]:
+    """Op id and the SQNR of the outputs if only it is disturbed; from the scan, else from the error along the graph."""
+    lowered = {op.id for op in facts.run.ops if op.planned == facts.run.precision}
+    scanned = [
+        (one.id, one.sqnr_db)
+        for one in facts.result.sensitivity
+        if one.precision == facts.run.precision and (one.id in lowered or not lowered)
+    ]
+    if scanned:
+        return scanned, "the sensitivity scan"
+    return [(op.id, op.sensitivity_db) for op in facts.run.ops if op.sensitivity_db is not None], "its sensitivity"
+
+
+def _named(facts: Facts, op_id: str) -> str:
+    row = facts.table.op_id.index(op_id) if op_id in facts.table.op_id else None
+    module = facts.table.module[row] if row is not None else ""
+    return f"{op_id} ({module})" if module else op_id
+
+
+def _cost(facts: Facts, ids: Sequence[str]) -> str:
+    rows = [row for row, op_id in enumerate(facts.table.op_id) if op_id in ids]
+    share = sum(facts.table.flops[row] for row in rows) / max(1, sum(facts.table.flops))
+    return f"{share:.0%} of the arithmetic at fp32" if share >= 0.005 else "less than 1 % of the arithmetic at fp32"
+
+
+def _with_rules(facts: Facts, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """The recipe's own rules, and one for each op behind them."""
+    own = [
+        {"match": rule.match, "precision": str(rule.precision)}
+        | {key: value for key in ("weights", "activations", "group_size") if (value := getattr(rule, key)) is not None}
+        for rule in facts.recipe.plan.rules
+    ]
+    return [*own, *({"match": f"id:{op_id}", "precision": str(Precision.FP32)} for op_id in ids)]
+
+
+def improve_the_quantization(facts: Facts) -> Advice | None:
+    """Plain int8 is not close enough, and there are ways to make it better that were not tried."""
+    run = facts.run
+    misses = facts.misses_accuracy or (run.sqnr_db is not None and run.sqnr_db < 20.0)
+    if run.precision != Precision.INT8_STATIC or not misses:
+        return None
+    wanted = _IMPROVEMENTS[facts.is_convolutional]
+    have = tuple(str(one) for one in facts.recipe.improve.methods)
+    new = [one for one in wanted if one not in have]
+    if not new:
+        return None
+    return Advice(
+        kind="improve",
+        title=f"Try {' and '.join(new)} on int8",
+        why=f"Plain int8 leaves {run.sqnr_db or 0.0:.1f} dB, and this network "
+        + ("is mostly convolutions." if facts.is_convolutional else "is mostly matrix products."),
+        estimate="often 1 to 3 dB; each is kept only if it helps, so nothing gets worse",
+        quantity=AdviceQuantity.FIDELITY,
+        estimated_gain=2.0,
+        change={"improve": {"methods": [*have, *new]}},
+    )
+
+
+def train_after_pruning(facts: Facts) -> Advice | None:
+    """Pruning took something away that training can win back."""
+    report = facts.result.pruning
+    if report is None or facts.recipe.finetune.method is not FinetuneMethod.NONE or (report.sqnr_db or 0.0) > ENOUGH_DB:
+        return None
+    has_data = bool(facts.recipe.calibration.inputs or facts.recipe.calibration.caught or facts.recipe.finetune.data)
+    return Advice(
+        kind="finetune-pruned",
+        title="Train the pruned model towards the original",
+        why=f"Pruning alone leaves {report.sqnr_db or 0.0:.1f} dB of the original's outputs.",
+        estimate="some dB, more with more data; the best state is kept, so nothing gets worse",
+        quantity=AdviceQuantity.FIDELITY,
+        estimated_gain=3.0,
+        change={"finetune": {"method": str(FinetuneMethod.DISTILL), "epochs": 5}},
+        do_first="" if has_data else "Name some hundred real inputs in [finetune] data or [calibration] inputs.",
+    )
+
+
+def train_with_rounding(facts: Facts) -> Advice | None:
+    """Int8 misses the goal although everything else was tried."""
+    run, recipe = facts.run, facts.recipe
+    is_tried = recipe.finetune.method is not FinetuneMethod.NONE
+    has_data = bool(recipe.calibration.inputs or recipe.calibration.caught or recipe.finetune.data)
+    if not facts.misses_accuracy or is_tried or run.precision != Precision.INT8_STATIC or not has_data:
+        return None
+    if recipe.prune.method is not PruneMethod.NONE:
+        return None  # training the pruned model comes first, and has a card of its own
+    return Advice(
+        kind="train-with-rounding",
+        title="Train with int8's rounding (QAT)",
+        why=f"Int8 misses the goal with {run.sqnr_db or 0.0:.1f} dB, and the recipe names data to train on.",
+        estimate="uncertain: it helps where a few layers are hard, and is thrown away where it does not",
+        quantity=AdviceQuantity.FIDELITY,
+        estimated_gain=1.5,
+        change={"finetune": {"method": str(FinetuneMethod.QAT)}},
+    )
+
+
+ACCURACY_RULES: tuple[Callable[[Facts], Advice | None], ...] = (
+    keep_the_worst_ops,
+    improve_the_quantization,
+    train_after_pruning,
+    train_with_rounding,
+)

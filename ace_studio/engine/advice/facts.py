@@ -1,0 +1,116 @@
+"""What the rules of advice look at: one finished run, its recipe, its graph, and this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.messages import TargetReport
+from ace_studio.records.plan import Precision
+from ace_studio.records.recipe import Objective, Recipe
+from ace_studio.records.results import Baseline, Result, RunStatus, TargetRun
+
+CONVOLUTIONS = ("aten.conv", "aten._convolution", "onnx.Conv")
+MATRICES = ("aten.linear", "aten.addmm", "aten.mm", "aten.matmul", "onnx.Gemm", "onnx.MatMul")
+PRECISION_ORDER = (
+    Precision.INT8_STATIC,
+    Precision.INT8_DYNAMIC,
+    Precision.INT8_WEIGHT,
+    Precision.BF16,
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One finished run. Rules only read it."""
+
+    result: Result
+    recipe: Recipe
+    table: GraphTable
+    targets: tuple[TargetReport, ...] = ()
+    """What this machine has and lacks."""
+    cores: int = 1
+    has_pruning_library: bool = False
+
+    @cached_property
+    def chosen(self) -> TargetRun | None:
+        """The run that was chosen."""
+        return None if self.result.chosen is None else self.result.runs[self.result.chosen]
+
+    @property
+    def run(self) -> TargetRun:
+        """The chosen run; rules are asked only if there is one."""
+        assert self.chosen is not None
+        return self.chosen
+
+    @property
+    def baseline(self) -> Baseline:
+        """What was compared with."""
+        return self.result.baseline or Baseline()
+
+    @cached_property
+    def tried(self) -> frozenset[str]:
+        """Precisions that were built and measured."""
+        return frozenset(run.precision for run in self.result.runs if run.status is RunStatus.OK and run.latency_ms)
+
+    @cached_property
+    def is_convolutional(self) -> bool:
+        """Whether most of the arithmetic is in convolutions."""
+        return self._flops_of(CONVOLUTIONS) > 0.5 * max(1, sum(self.table.flops))
+
+    @cached_property
+    def layer_flops_share(self) -> float:
+        """Part of the arithmetic that is in convolutions and linear layers, 0..1."""
+        return self._flops_of((*CONVOLUTIONS, *MATRICES)) / max(1, sum(self.table.flops))
+
+    @cached_property
+    def matrix_weight_share(self) -> float:
+        """Part of the weights' bytes that linear layers read, 0..1."""
+        rows = [row for row, op in enumerate(self.table.op) if op.startswith(MATRICES)]
+        return sum(self.table.weight_bytes[row] for row in rows) / max(1, sum(self.table.weight_bytes))
+
+    def _flops_of(self, prefixes: tuple[str, ...]) -> int:
+        pairs = zip(self.table.op, self.table.flops, strict=True)
+        return sum(flops for op, flops in pairs if op.startswith(prefixes))
+
+    @property
+    def objective(self) -> Objective:
+        """What the recipe wants most."""
+        return self.recipe.goal.optimize
+
+    @cached_property
+    def misses_accuracy(self) -> bool:
+        """Whether the chosen run misses a bound on accuracy."""
+        goal, run = self.recipe.goal, self.run
+        drops = goal.max_drop is not None and (run.metric_drop is None or run.metric_drop > goal.max_drop)
+        return drops or (goal.min_sqnr_db is not None and (run.sqnr_db is None or run.sqnr_db < goal.min_sqnr_db))
+
+    @cached_property
+    def misses_latency(self) -> bool:
+        """Whether the chosen run misses the bound on latency."""
+        bound, speedup = self.recipe.goal.max_latency_ratio, self.run.speedup
+        return bound is not None and (not speedup or 1 / speedup > bound)
+
+    @cached_property
+    def misses_size(self) -> bool:
+        """Whether the chosen run misses the bound on size."""
+        bound, size = self.recipe.goal.max_size_mb, self.run.size_bytes
+        return bound is not None and (size is None or size > bound * 1e6)
+
+    @cached_property
+    def has_slack(self) -> bool:
+        """Whether some accuracy can be given: half of what may drop is left, or 3 dB, or nothing is demanded."""
+        goal, run = self.recipe.goal, self.run
+        if goal.max_drop is not None and not (run.metric_drop is not None and run.metric_drop <= goal.max_drop / 2):
+            return False
+        return goal.min_sqnr_db is None or (run.sqnr_db is not None and run.sqnr_db >= goal.min_sqnr_db + 3)
+
+    def can(self, precision: Precision) -> list[str]:
+        """Targets of this machine that can do a precision, of those that the recipe lets in."""
+        wanted = self.recipe.targets.names
+        return [
+            one.name
+            for one in self.targets
+            if one.available and not one.precisions.get(str(precision), "no") and ({"auto", one.name} & set(wanted))
+        ]

@@ -1,0 +1,199 @@
+"""Rules that win time or size: targets, precisions, weights that are moved, channels, threads, breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ace_studio.engine.advice.facts import MATRICES, PRECISION_ORDER, Facts
+from ace_studio.engine.advice.typical import ARITHMETIC_TO_TIME, typical_speedup
+from ace_studio.records.advice import Advice, AdviceQuantity
+from ace_studio.records.plan import Precision
+from ace_studio.records.recipe import FinetuneMethod, PruneMethod
+from ace_studio.records.results import Bound
+
+WORTH = 1.15
+"""A card promises at least this factor of latency or size."""
+PRUNED_CHANNELS = 0.3
+BYTES_PER_WEIGHT = {"int8-weight": 1.0, "int4-weight": 0.5 + 2 / 32}
+"""Stored bytes of a weight; int4 in groups of 32 with a 16-bit step."""
+
+
+def use_another_target(facts: Facts) -> Advice | None:
+    """A runtime that is usually faster was not tried: not installed, or not named."""
+    best, gain = None, WORTH
+    for one in facts.targets:
+        usual = typical_speedup(one.name, facts.run.precision, is_convolutional=facts.is_convolutional)
+        was_tried = any(run.target == one.name for run in facts.result.runs)
+        if usual and facts.run.speedup and not was_tried and usual / facts.run.speedup > gain:
+            best, gain = one, usual / facts.run.speedup
+    if best is None or (not best.available and not best.install):
+        return None
+    missing = "is not installed" if not best.available else "is not among the recipe's targets"
+    kind = "convolutional networks" if facts.is_convolutional else "networks of matrix products"
+    return Advice(
+        kind=f"target-{best.name}",
+        title=f"Try {best.label}",
+        why=f"It {missing}. {facts.run.target} is {facts.run.speedup or 0.0:.2f} times as fast as the original; "
+        f"{best.label} usually reaches {gain * (facts.run.speedup or 0.0):.1f} on {kind} at {facts.run.precision}.",
+        estimate=f"about {gain:.1f} times as fast as now, judged by other networks",
+        quantity=AdviceQuantity.LATENCY,
+        estimated_gain=round(gain, 2),
+        change={"targets": {"names": ["auto"]}},
+        do_first="" if best.available else f"Install it: {best.install}",
+    )
+
+
+def lower_the_precision(facts: Facts) -> Advice | None:
+    """A precision that is usually faster was not tried, and there is accuracy to give (or bf16, which costs little)."""
+    best, gain, target = None, WORTH, ""
+    for precision in PRECISION_ORDER:
+        if str(precision) in facts.tried or (not facts.has_slack and precision is not Precision.BF16):
+            continue
+        for name in facts.can(precision):
+            usual = typical_speedup(name, str(precision), is_convolutional=facts.is_convolutional)
+            if usual and facts.run.speedup and usual / facts.run.speedup > gain:
+                best, gain, target = precision, usual / facts.run.speedup, name
+    if best is None:
+        return None
+    return Advice(
+        kind=f"precision-{best}",
+        title=f"Try {best}",
+        why=f"Only {', '.join(sorted(facts.tried))} was measured, at {facts.run.speedup or 0.0:.2f} times the speed "
+        f"of the original; {target} can do {best} here{_slack_words(facts)}.",
+        estimate=f"about {gain:.1f} times as fast as now, judged by other networks",
+        quantity=AdviceQuantity.LATENCY,
+        estimated_gain=round(gain, 2),
+        change={"plan": {"default": str(best)}},
+    )
+
+
+def _slack_words(facts: Facts) -> str:
+    goal, run = facts.recipe.goal, facts.run
+    if goal.max_drop is not None and run.metric_drop is not None:
+        return f", and of the drop of {goal.max_drop:.2%} that is allowed only {max(0.0, run.metric_drop):.2%} is used"
+    if goal.min_sqnr_db is not None and run.sqnr_db is not None:
+        return f", and the {run.sqnr_db:.1f} dB are {run.sqnr_db - goal.min_sqnr_db:.1f} above the goal"
+    return ""
+
+
+def move_fewer_bytes(facts: Facts) -> Advice | None:
+    """Most of the time goes into reading weights of linear layers: store them with fewer bits."""
+    run, precision = facts.run, Precision.INT8_WEIGHT
+    share = sum(op.share or 0.0 for op in run.ops if op.bound is Bound.MEMORY and op.op.startswith(MATRICES))
+    if share < 0.3 or not facts.has_slack or run.precision in BYTES_PER_WEIGHT:
+        return None
+    if facts.can(Precision.INT4_WEIGHT) and not facts.misses_accuracy and run.precision != Precision.FP32:
+        precision = Precision.INT4_WEIGHT
+    bytes_now = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}.get(run.precision, 1.0)
+    ratio = BYTES_PER_WEIGHT[str(precision)] / bytes_now
+    gain = 1 / (1 - share * (1 - ratio)) if ratio < 1 else 0.0
+    if gain < WORTH or str(precision) in facts.tried or not facts.can(precision):
+        return None
+    return Advice(
+        kind="weight-only",
+        title=f"Store weights at {precision}",
+        why=f"{share:.0%} of the time of {run.target} goes into linear layers that wait for their weights from memory.",
+        estimate=f"about {gain:.1f} times as fast if those layers are limited by memory alone",
+        quantity=AdviceQuantity.LATENCY,
+        estimated_gain=round(gain, 2),
+        change={"plan": {"default": str(precision)}},
+    )
+
+
+def store_smaller_weights(facts: Facts) -> Advice | None:
+    """The goal has slack and most bytes are weights of linear layers: int4 is the smallest."""
+    run = facts.run
+    is_wanted = facts.misses_size or facts.objective.value == "size"
+    if not is_wanted or not facts.has_slack or str(Precision.INT4_WEIGHT) in facts.tried:
+        return None
+    bytes_now = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}.get(run.precision, 1.0)
+    share, ratio = facts.matrix_weight_share, BYTES_PER_WEIGHT["int4-weight"] / bytes_now
+    gain = 1 / (1 - share * (1 - ratio))
+    if gain < WORTH or not facts.can(Precision.INT4_WEIGHT) or not run.size_bytes:
+        return None
+    return Advice(
+        kind="int4-weights",
+        title="Store weights at int4",
+        why=f"The artifact has {run.size_bytes / 1e6:.1f} MB, and linear layers read {share:.0%} of the weights"
+        + _slack_words(facts)
+        + ".",
+        estimate=f"about {run.size_bytes / gain / 1e6:.1f} MB, for some fidelity",
+        quantity=AdviceQuantity.SIZE,
+        estimated_gain=round(gain, 2),
+        change={"plan": {"default": str(Precision.INT4_WEIGHT)}},
+    )
+
+
+def take_channels_away(facts: Facts) -> Advice | None:
+    """Most of the arithmetic is in layers whose channels can be pruned, and nothing was pruned yet."""
+    recipe, share = facts.recipe, facts.layer_flops_share
+    has_data = bool(recipe.calibration.inputs or recipe.calibration.caught or recipe.finetune.data)
+    is_small = sum(facts.table.flops) < 10_000_000  # narrow nets have few channels to give
+    if recipe.prune.method is not PruneMethod.NONE or share < 0.8 or is_small or not facts.has_slack:
+        return None
+    left = (1 - PRUNED_CHANNELS) ** 2
+    gain = 1 / (1 - share * (1 - left) * ARITHMETIC_TO_TIME)
+    training = {"method": str(FinetuneMethod.DISTILL), "epochs": 5}
+    needs = [] if facts.has_pruning_library else ["Install it: pip install 'ace-studio[prune]'"]
+    needs += [] if has_data else ["Name some hundred real inputs in [calibration] inputs, to train with afterwards"]
+    return Advice(
+        kind="prune-channels",
+        title=f"Take {PRUNED_CHANNELS:.0%} of the channels away and train a little",
+        why=f"{share:.0%} of {sum(facts.table.flops) / 1e9:.2f} GFLOP are in layers with channels; none was pruned.",
+        estimate=f"about {gain:.1f} times as fast; what it costs in accuracy depends on the training data, so look at "
+        "the preview first",
+        quantity=AdviceQuantity.LATENCY,
+        estimated_gain=round(gain, 2),
+        change={"prune": {"method": str(PruneMethod.STRUCTURED), "amount": PRUNED_CHANNELS}, "finetune": training},
+        do_first="; ".join(needs),
+    )
+
+
+def use_more_threads(facts: Facts) -> Advice | None:
+    """One thread was measured, and the machine has more cores."""
+    threads = facts.recipe.measure.threads
+    if threads == "all" or facts.cores <= threads or sum(facts.table.flops) < 10_000_000:
+        return None
+    gain = (min(facts.cores, 8) / threads) ** 0.7
+    if gain < WORTH or facts.recipe.measure.device not in ("auto", "cpu"):
+        return None
+    shown = "1 thread" if threads == 1 else f"{threads} threads"
+    return Advice(
+        kind="threads",
+        title="Use all cores",
+        why=f"Latency was measured with {shown}; there are {facts.cores} cores.",
+        estimate=f"about {gain:.1f} times as fast by the clock, if nothing else needs the cores",
+        quantity=AdviceQuantity.LATENCY,
+        estimated_gain=round(gain, 2),
+        change={"measure": {"threads": "all"}},
+    )
+
+
+def mend_the_break(facts: Facts) -> Advice | None:
+    """A place where capture stops leaves ops eager."""
+    capture = facts.result.capture
+    if capture is None or not capture.ops_left_eager or not capture.graph_breaks:
+        return None
+    worst = max(capture.graph_breaks, key=lambda one: one.ops_left_eager * one.count)
+    total = capture.ops + capture.ops_left_eager
+    return Advice(
+        kind="mend-break",
+        title=f"Mend the break at {Path(worst.file).name}:{worst.line}",
+        why=f"{capture.ops_left_eager} of {total} ops run eagerly between {len(capture.pieces)} pieces; this break is "
+        f"the most costly one: {worst.reason}.",
+        estimate="no number: a whole graph can be compressed and fused throughout",
+        quantity=AdviceQuantity.LATENCY,
+        do_first="Run `ace-studio fix RECIPE`: it tries fixes for this place in a copy and shows those that work.",
+    )
+
+
+SPEED_RULES: tuple[Callable[[Facts], Advice | None], ...] = (
+    use_another_target,
+    lower_the_precision,
+    move_fewer_bytes,
+    store_smaller_weights,
+    take_channels_away,
+    use_more_threads,
+    mend_the_break,
+)

@@ -1,0 +1,120 @@
+"""A card made into a recipe, and the figure by which its estimate is compared with what comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
+from ace_studio.records.recipe import AdviceOrigin, Recipe
+from ace_studio.records.recipe_edit import with_changes
+from ace_studio.records.results import Result
+
+BY_THE_CLOCK = frozenset({"threads"})
+"""Kinds of cards whose change makes the baseline faster too: they are judged by milliseconds, not by the speed-up."""
+
+
+def figure_of(result: Result, *, kind: str, quantity: AdviceQuantity) -> float | None:
+    """The card's quantity in a run: speed-up (or ms), bytes, dB, or relative drop of the metric; None if unknown."""
+    if result.chosen is None:
+        return None
+    run = result.runs[result.chosen]
+    match quantity:
+        case AdviceQuantity.LATENCY if kind in BY_THE_CLOCK:
+            return run.latency_ms.p50 if run.latency_ms else None
+        case AdviceQuantity.LATENCY:
+            return run.speedup
+        case AdviceQuantity.SIZE:
+            return None if run.size_bytes is None else float(run.size_bytes)
+        case AdviceQuantity.FIDELITY:
+            return run.sqnr_db
+        case AdviceQuantity.METRIC:
+            return run.metric_drop
+        case AdviceQuantity.TRUST:
+            return None
+
+
+def applied_recipe(recipe: Recipe, result: Result, card: Advice) -> Recipe:
+    """The recipe with the card's changes, which also says what was estimated and from what.
+
+    Raises: AceError(RECIPE) if the changes do not fit the recipe.
+    """
+    before = figure_of(result, kind=card.kind, quantity=card.quantity)
+    origin: dict[str, Any] = {
+        "kind": card.kind,
+        "title": card.title,
+        "quantity": str(card.quantity),
+        "estimated_gain": card.estimated_gain,
+        "before": before,
+    }
+    return with_changes(with_changes(recipe, {"advice_from": origin}), card.change)
+
+
+def outcome_of(origin: AdviceOrigin, result: Result) -> AdviceOutcome | None:
+    """Estimate against actual for a run that was made from a card; None for any other run."""
+    if not origin.kind:
+        return None
+    quantity = AdviceQuantity(origin.quantity)
+    after = figure_of(result, kind=origin.kind, quantity=quantity)
+    actual = _gain(origin, quantity, after)
+    return AdviceOutcome(
+        kind=origin.kind,
+        title=origin.title,
+        quantity=quantity,
+        estimated_gain=origin.estimated_gain,
+        before=origin.before,
+        after=after,
+        actual_gain=actual,
+        verdict=_verdict(origin.estimated_gain, actual, quantity),
+    )
+
+
+def _gain(origin: AdviceOrigin, quantity: AdviceQuantity, after: float | None) -> float | None:
+    """What came out, in the unit of the estimate."""
+    before = origin.before
+    if before is None or after is None:
+        return None
+    match quantity:
+        case AdviceQuantity.LATENCY if origin.kind in BY_THE_CLOCK:
+            return before / after if after else None
+        case AdviceQuantity.LATENCY:
+            return after / before if before else None
+        case AdviceQuantity.SIZE:
+            return before / after if after else None
+        case AdviceQuantity.FIDELITY:
+            return after - before
+        case AdviceQuantity.METRIC:
+            return before - after
+        case AdviceQuantity.TRUST:
+            return None
+
+
+def gain_text(gain: float | None, quantity: AdviceQuantity) -> str:
+    """A gain as people say it: ``1.40 times faster``, ``+6.0 dB``."""
+    if gain is None:
+        return "no number"
+    match quantity:
+        case AdviceQuantity.LATENCY:
+            return f"{gain:.2f} times as fast"
+        case AdviceQuantity.SIZE:
+            return f"{gain:.2f} times smaller"
+        case AdviceQuantity.FIDELITY:
+            return f"{gain:+.1f} dB"
+        case AdviceQuantity.METRIC:
+            return f"{gain:+.2%} of the metric"
+        case AdviceQuantity.TRUST:
+            return "no number"
+
+
+def _verdict(estimated: float | None, actual: float | None, quantity: AdviceQuantity) -> str:
+    if actual is None:
+        return "what came out cannot be put in a number"
+    nothing = 1.0 if quantity in (AdviceQuantity.LATENCY, AdviceQuantity.SIZE) else 0.0
+    shown = gain_text(actual, quantity)
+    if estimated is None:
+        return f"nothing was estimated; it is {shown}"
+    words = f"estimated {gain_text(estimated, quantity)}, it is {shown}"
+    if actual <= nothing:
+        return f"{words}: no gain"
+    return (
+        f"{words}: {(actual - nothing) / (estimated - nothing):.0%} of the estimate" if estimated > nothing else words
+    )
