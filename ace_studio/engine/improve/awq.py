@@ -1,0 +1,82 @@
+"""AWQ: weights that meet large activations are scaled up before rounding, and the norm before them down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
+from ace_studio.engine.improve.norm_sites import NormSite, find_norm_sites
+from ace_studio.engine.improve.watch import Workshop, watch_values
+from ace_studio.engine.quantize.fake_quantize import round_weight
+from ace_studio.records.plan import Precision
+from ace_studio.records.recipe import ImproveMethod
+
+STRENGTHS = tuple(index / 10 for index in range(11))
+"""Exponents of the mean activation that are tried; 0 changes nothing."""
+_ROWS = 512
+"""Inputs that a choice is made on, at even distances."""
+_WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
+
+
+def awq(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
+    """Scale each input of the layers behind a norm by ``mean|x|^a``, with the ``a`` of the smallest error per norm.
+
+    Source: Lin et al. 2023, arXiv:2306.00978, section 3.2, without clipping.
+    Returns: New layers (at most one) and why there are none.
+    """
+    editor = WeightEditor(shop.captured, layers)
+    sites = [
+        site
+        for site in find_norm_sites(editor)
+        if all(shop.plan.precision.get(reader.op_id) in _WEIGHT_ONLY for reader in site.readers)
+    ]
+    if not sites:
+        return [], "no norm is read by weight-only layers alone"
+    samples: dict[str, list[Tensor]] = {}
+    watch_values(
+        shop.simulator(layers).graph_module,
+        shop.work,
+        {site.source.name for site in sites},
+        lambda name, value: samples.setdefault(name, []).append(value.flatten(0, -2)),
+    )
+    changed = False
+    for site in sites:
+        shop.reporter.check()
+        factor = _best_factor(shop, editor, site, samples.pop(site.source.name))
+        if factor is not None:
+            site.divide(editor, factor)
+            changed = True
+    return ([editor.layer(ImproveMethod.AWQ, is_exact=True)], "") if changed else ([], "no scale was better than none")
+
+
+def _best_factor(shop: Workshop, editor: WeightEditor, site: NormSite, seen: Sequence[Tensor]) -> Tensor | None:
+    """The scale [C] with the smallest squared error of the readers' results; None if that is no scale at all."""
+    inputs = torch.cat(list(seen))
+    inputs = inputs[:: max(1, len(inputs) // _ROWS)]
+    mean = torch.cat(list(seen)).abs().mean(0).clamp(min=1e-4)
+    best, best_error = None, float("inf")
+    for strength in STRENGTHS:
+        factor = mean**strength
+        factor = (factor / (factor.max() * factor.min()).sqrt()).clamp(1e-4, 1e4)
+        error = sum(_error(shop, editor, reader, inputs, factor) for reader in site.readers)
+        if error < best_error:
+            best, best_error = (factor if strength else None), error
+    return best
+
+
+def _error(shop: Workshop, editor: WeightEditor, reader: Site, inputs: Tensor, factor: Tensor) -> float:
+    weight = editor.tensor(reader.weight)
+    along = factor if reader.role.channel_axis == 0 else factor[:, None]
+    scaled = weight * along
+    rounded = round_weight(
+        scaled,
+        reader.role.weight_axes(reader.node, scaled),
+        precision=shop.plan.precision[reader.op_id],
+        scheme=shop.plan.scheme_of(reader.op_id),
+    )
+    difference = rounded / along - weight
+    product = inputs @ (difference.t() if reader.role.channel_axis == 0 else difference)
+    return float(product.double().square().sum())

@@ -1,0 +1,155 @@
+"""Cross-layer equalisation: channels between two layers are scaled to the same size; the float model stays the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
+from ace_studio.engine.improve.watch import Workshop, watch_values
+from ace_studio.engine.quantize.op_roles import op_role
+from ace_studio.records.recipe import ImproveMethod
+
+_HOMOGENEOUS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "relu.default", "relu_.default", "leaky_relu.default", "leaky_relu_.default", "max_pool1d.default",
+        "max_pool2d.default", "avg_pool1d.default", "avg_pool2d.default", "adaptive_avg_pool1d.default",
+        "adaptive_avg_pool2d.default", "dropout.default", "alias.default", "contiguous.default", "clone.default",
+    )
+)  # fmt: skip
+"""``f(s x) = s f(x)`` for every s > 0, channel by channel."""
+_LARGEST_FACTOR = 1e4
+_SWEEPS = 8
+_STRENGTHS = (0.25, 0.5, 0.75)
+"""How much of the activations' spread is moved into the next layer's weights."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two layers with nothing but homogeneous ops between them."""
+
+    first: Site
+    second: Site
+
+
+def find_pairs(editor: WeightEditor) -> list[Pair]:
+    """Every pair in the graph, in order."""
+    by_node = {site.node: site for site in editor.sites}
+    pairs = []
+    for first in editor.sites:
+        node = _follow(first.result)
+        second = by_node.get(node) if node is not None else None
+        if second is not None and editor.can_scale_outputs(first) and _widths_fit(editor, first, second):
+            pairs.append(Pair(first, second))
+    return pairs
+
+
+def _follow(node: fx.Node) -> fx.Node | None:
+    """The only product that reads a value, through homogeneous ops; None if there is another reader on the way."""
+    while len(node.users) == 1:
+        user = next(iter(node.users))
+        role = op_role(str(user.target))
+        if role is not None:
+            return user if len(user.args) > role.data and user.args[role.data] is node else None
+        if str(user.target) not in _HOMOGENEOUS:
+            return None
+        node = user
+    return None
+
+
+def _widths_fit(editor: WeightEditor, first: Site, second: Site) -> bool:
+    return _outputs(editor, first) == _inputs(editor, second)
+
+
+def _outputs(editor: WeightEditor, site: Site) -> int:
+    return int(editor.tensor(site.weight).shape[site.role.channel_axis])
+
+
+def _inputs(editor: WeightEditor, site: Site) -> int:
+    weight = editor.tensor(site.weight)
+    return int(weight.shape[1]) * site.groups if site.role.channel_axis == 0 else int(weight.shape[0])
+
+
+def equalize(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
+    """The better of two ways to choose the scales: by the weights of both layers, or by activations and weights.
+
+    By weights, ``s = sqrt(largest |w1| / largest |w2|)`` per channel: what one step per tensor asks for. With a step
+    per channel the first layer's scale costs nothing, so activations may be evened out instead.
+
+    Source: Nagel et al. 2019, arXiv:1906.04721, section 4.1; Xiao et al. 2022, arXiv:2211.10438, for the second way.
+    Returns: New layers (at most one) and why there are none.
+    """
+    pairs = find_pairs(WeightEditor(shop.captured, layers))
+    if not pairs:
+        return [], "no two layers have only ReLU, pooling and the like between them"
+    references = shop.references(shop.work)
+    tried = [_by_weights(shop, layers), *(_by_activations(shop, layers, strength) for strength in _STRENGTHS)]
+    scored = [(shop.fidelity_db([*layers, layer], references), layer) for layer in tried]
+    return [max(scored, key=lambda pair: pair[0])[1]], ""
+
+
+def _by_weights(shop: Workshop, layers: list[Layer]) -> Layer:
+    editor = WeightEditor(shop.captured, layers)
+    pairs = find_pairs(editor)
+    for _ in range(_SWEEPS):
+        for pair in pairs:
+            first, second = _output_size(editor, pair.first), _input_size(editor, pair.second)
+            _scale(editor, pair, torch.sqrt(first / second))
+    return editor.layer(ImproveMethod.EQUALIZE, is_exact=True)
+
+
+def _by_activations(shop: Workshop, layers: list[Layer], strength: float) -> Layer:
+    editor = WeightEditor(shop.captured, layers)
+    pairs = find_pairs(editor)
+    inputs = {pair.second.node.args[pair.second.role.data]: pair for pair in pairs}
+    names = {node.name: pair for node, pair in inputs.items() if isinstance(node, fx.Node)}
+    largest: dict[str, Tensor] = {}
+
+    def visit(name: str, value: Tensor) -> None:
+        axis = 1 if value.dim() > 2 and "conv" in str(names[name].second.node.target) else -1
+        seen = value.abs().movedim(axis, 0).flatten(1).amax(1)
+        largest[name] = torch.maximum(largest[name], seen) if name in largest else seen
+
+    watch_values(_present(shop, layers), shop.work, names, visit)
+    for name, pair in names.items():
+        weights = _input_size(editor, pair.second)
+        _scale(editor, pair, largest[name] ** strength / weights ** (1.0 - strength))
+    return editor.layer(ImproveMethod.EQUALIZE, is_exact=True)
+
+
+def _present(shop: Workshop, layers: list[Layer]) -> fx.GraphModule:
+    """The graph as it computes with the changes so far."""
+    return shop.simulator(layers).graph_module
+
+
+def _scale(editor: WeightEditor, pair: Pair, factor: Tensor) -> None:
+    """Divide the first layer's results by the factor and multiply the second's weight with it."""
+    usable = factor.isfinite() & (factor > 0)
+    middle = factor[usable].log().mean().exp() if bool(usable.any()) else torch.tensor(1.0)
+    safe = torch.where(usable, factor / middle, torch.ones_like(factor))
+    safe = safe.clamp(1.0 / _LARGEST_FACTOR, _LARGEST_FACTOR)
+    editor.scale_outputs(pair.first, 1.0 / safe)
+    editor.scale_inputs(pair.second, safe)
+
+
+def _output_size(editor: WeightEditor, site: Site) -> Tensor:
+    """Largest magnitude of the weight per output channel, the batch norm behind it included."""
+    weight = editor.tensor(site.weight).abs()
+    size = weight.movedim(site.role.channel_axis, 0).flatten(1).amax(1)
+    if site.norm is None:
+        return size
+    gain, variance = editor.tensor(editor.stored(site.norm.args[1])), editor.tensor(str(site.norm.args[4].target))  # type: ignore[union-attr]
+    deviation = (variance + float(site.norm.args[7])).sqrt()  # type: ignore[arg-type]
+    return size * gain.abs() / deviation
+
+
+def _input_size(editor: WeightEditor, site: Site) -> Tensor:
+    """Largest magnitude of the weight per input of the op."""
+    weight = editor.tensor(site.weight).abs()
+    if site.role.channel_axis != 0:
+        return weight.amax(1)
+    rows = weight.reshape(site.groups, -1, *weight.shape[1:])
+    return rows.movedim(2, 1).flatten(2).amax(2).flatten()
