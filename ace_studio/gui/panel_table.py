@@ -104,6 +104,15 @@ PANELS: tuple[PanelRow, ...] = (
     ),
     _row("charts", "Charts", Place.BOTTOM, "ChartsPanel", "Latency with its spread, accuracy and size", "9"),
     _row(
+        "advice",
+        "Advice",
+        Place.BOTTOM,
+        "AdvicePanel",
+        "What to try next, with what it should give",
+        key="A",
+        count=lambda document: len(document.result.advice) if document.result else 0,
+    ),
+    _row(
         "problems",
         "Problems",
         Place.BOTTOM,

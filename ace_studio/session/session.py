@@ -34,7 +34,8 @@ from ace_studio.records.messages import (
     WorkerLost,
     WorkerReady,
 )
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipe import AdviceOrigin, Recipe
+from ace_studio.session.advice_verbs import AdviceVerbs, without_origin
 from ace_studio.session.artifacts import export_run
 from ace_studio.session.autosave import Autosave
 from ace_studio.session.catch_verbs import CatchVerbs
@@ -68,7 +69,9 @@ __all__ = ["EngineLink", "Listener", "Session"]
 Listener = Callable[[Document, frozenset[Part]], None]
 
 
-class Session(FileVerbs, ChoiceVerbs, PlanVerbs, LookingVerbs, FixVerbs, SensitivityVerbs, CatchVerbs, HistoryVerbs):
+class Session(
+    FileVerbs, ChoiceVerbs, PlanVerbs, LookingVerbs, FixVerbs, SensitivityVerbs, AdviceVerbs, CatchVerbs, HistoryVerbs
+):
     """The user's work: choices with undo, findings, and the conversation with the engine.
 
     Every verb ends by telling the listeners the new document and the parts of it that changed. What goes wrong
@@ -162,8 +165,16 @@ class Session(FileVerbs, ChoiceVerbs, PlanVerbs, LookingVerbs, FixVerbs, Sensiti
         """Everything: capture, compress, lower, measure, evaluate, export into ``output`` (or a new folder)."""
         if self._can_start():
             folder = Path(output).expanduser().absolute() if output else self._new_folder()
-            self._document_to(without_runs(without_rungs(self._document), output=str(folder)))
-            self._submit(self._queue.run_request(self._document, trusted=self.trust.hashes))
+            self._run_into(folder)
+
+    def _run_into(self, folder: Path, origin: AdviceOrigin | None = None) -> None:
+        self._document_to(without_runs(without_rungs(self._document), output=str(folder)))
+        request = self._queue.run_request(self._document, trusted=self.trust.hashes)
+        recipe = replace(request.recipe, advice_from=origin or AdviceOrigin())
+        self._submit(replace(request, recipe=recipe))
+
+    def _run_from(self, origin: AdviceOrigin) -> None:
+        self._run_into(self._new_folder(), origin)
 
     def cancel(self) -> None:
         """Stop what the engine is doing, and forget what waits for it."""
@@ -215,7 +226,7 @@ class Session(FileVerbs, ChoiceVerbs, PlanVerbs, LookingVerbs, FixVerbs, Sensiti
         is_wanted = not self._queue.is_abandoned
         recipe = request.recipe if isinstance(request, TraceRequest) else self._document.recipe
         if is_wanted:
-            self._document_to(apply_finding(self._document, event, asked_with=recipe))
+            self._document_to(apply_finding(self._document, event, asked_with=without_origin(recipe)))
         match event:
             case FileInspected() if is_wanted:
                 self._inspected(event)
