@@ -9,6 +9,7 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.op_reports import report_ops
+from ace_studio.engine.pipeline.compress.searching import with_sensitivity
 from ace_studio.engine.targets.flat_call import tensor_places
 from ace_studio.engine.torch_compat import foreign_operators
 from ace_studio.records.messages import Phase
@@ -74,4 +75,5 @@ def _report_ops(bench: Bench, candidate: Candidate) -> None:
         return
     actual = candidate.lowered.read_back()
     support = {op.id: op for one in bench.capture.support if one.target == candidate.target.name for op in one.ops}
-    candidate.note(ops=report_ops(bench.captured.table, candidate.plan, actual, support=support))
+    reports = report_ops(bench.captured.table, candidate.plan, actual, support=support)
+    candidate.note(ops=with_sensitivity(bench, candidate, reports))

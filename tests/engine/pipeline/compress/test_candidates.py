@@ -70,13 +70,9 @@ def test_a_metric_that_was_not_measured_does_not_meet_a_goal_on_it():
     assert "was not measured" in candidates.goal_misses(unmeasured, BASELINE, Goal(max_drop=0.5))[0]
 
 
-def test_a_given_plan_is_tried_as_it_is_and_falls_back_only_under_an_accuracy_goal():
+def test_a_given_plan_is_tried_as_it_is():
     plan = Plan(default=Precision.INT8_STATIC)
     assert candidates.first_plans(Recipe(plan=plan)) == [plan]
-    assert candidates.fallback_plans(Recipe(plan=plan)) == []
-    assert candidates.fallback_plans(Recipe(plan=plan, goal=Goal(max_size_mb=1.0))) == []
-    fallbacks = candidates.fallback_plans(Recipe(plan=plan, goal=Goal(max_drop=0.01)))
-    assert [one.default for one in fallbacks] == [Precision.BF16, Precision.FP32]
 
 
 def test_a_goal_without_a_plan_searches_and_no_goal_means_fp32():

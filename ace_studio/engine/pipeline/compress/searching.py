@@ -1,0 +1,428 @@
+"""The search for a goal: on every target, which ops must stay high, found by building few candidates.
+
+An arm is a low precision on a target with its ladder: step k keeps the k most sensitive ops high, the last step is all
+high. Every step is really built, compared with eager, evaluated and timed; `engine.search` says which one is next.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from ace_studio.engine import export, measure
+from ace_studio.engine.pipeline.compress.bench import Bench, bound_call
+from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
+from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
+from ace_studio.engine.pipeline.compress.search_steps import (
+    StepStore,
+    is_accurate,
+    is_affordable,
+    merit,
+    nearest,
+    step_key,
+    with_findings,
+)
+from ace_studio.engine.pipeline.compress.trying import try_plan
+from ace_studio.engine.pipeline.sensing import Sensing, scan_folder, sense, sensitivity_of_ops
+from ace_studio.engine.search import Ladder, Point, Rung, fewest_high, most_high
+from ace_studio.engine.sensitivity import SIMULATED, noise_db
+from ace_studio.engine.targets.base import Target
+from ace_studio.records.messages import Phase
+from ace_studio.records.plan import WEIGHTED_OPS, Plan, PlanRule, Precision
+from ace_studio.records.recipe import Goal, Objective, ScanChoice
+from ace_studio.records.results import OpReport, RunStatus, SearchStep, Warning
+
+QUICK_ROUNDS = 7
+MOST_KEPT = 3
+LEVEL = 1.25
+"""What meets the goal and is within this factor of the best is measured, saved and verified too, on every target."""
+CLEARLY_BEHIND = 0.95
+"""A ladder is climbed only if its first step, the cheapest, costs at most this share of what meets the goal already."""
+FLOATS = (Precision.BF16, Precision.FP32)
+"""What ops that stay high run at: the first that the target has, that is accurate enough, and faster than eager."""
+_LOW = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
+_SMALL = (Precision.INT4_WEIGHT, Precision.INT8_WEIGHT)
+_UNKNOWN_NOISE = 1e-3
+"""Of every op, where nothing is known of any; what is built corrects it."""
+
+
+@dataclass
+class Arm:
+    """One low precision (or the recipe's plan) on one target."""
+
+    target: Target
+    plan: Plan
+    high: Precision = Precision.FP32
+    ladder: Ladder | None = None
+    steps: list[SearchStep] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """``openvino int8-static``."""
+        return f"{self.target.name} {self.plan.default}"
+
+
+@dataclass
+class _Tried:
+    step: SearchStep
+    plan: Plan
+    candidate: Candidate | None
+
+
+class GoalSearch:
+    """One search over all targets. What it finds is in the bench: candidates, steps, and why nothing more is had."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._goal = bench.recipe.goal
+        self._store = StepStore(bench.output, job_fingerprint(bench.captured.fingerprint, bench.recipe))
+        self._tried: dict[str, _Tried] = {}
+        self._asked: list[Candidate] = []
+        """What the recipe itself plans: the search begins with it and leaves it alone."""
+
+    def run(self, targets: Sequence[Target]) -> None:
+        """Search on each target in turn."""
+        for target in targets:
+            arms = [Arm(target, plan) for plan in self._bases()]
+            if self._goal.optimize is Objective.ACCURACY:
+                self._most_accurate(target, arms)
+            else:
+                self._cheapest(target, arms)
+            self._leave_only_the_best(target)
+
+    def _bases(self) -> list[Plan]:
+        recipe = self._bench.recipe
+        if not recipe.plan.from_goal:
+            return [recipe.plan]
+        wants_small = self._goal.optimize is Objective.SIZE or self._goal.max_size_mb is not None
+        grids = msgspec.structs.replace(recipe.plan, from_goal=False, rules=())
+        return [msgspec.structs.replace(grids, default=low) for low in (*_LOW, *(_SMALL if wants_small else ()))]
+
+    # --- the two ways to look at a goal ---
+
+    def _cheapest(self, target: Target, arms: Sequence[Arm]) -> None:
+        """The fewest ops high that are accurate enough, for every arm that can still win."""
+        firsts = [(arm, self._evaluate(arm, 0)) for arm in arms]
+        found = [(arm, first) for arm, first in firsts if first is not None and first.sqnr_db is not None]
+        missing = [(arm, first) for arm, first in found if not self._is_accurate(first)]
+        for arm, first in sorted(missing, key=lambda pair: merit(pair[1], self._goal)):
+            if reason := self._hopeless(first):
+                self._note(f"{arm.name}: {reason}")
+                continue
+            if not self._choose_high(arm):
+                break  # not even all high is accurate enough on this target
+            accurate = fewest_high(self._ladder(arm), partial(self._point, arm), wanted_db=self._wanted_db)
+            if accurate is None:
+                self._note(f"{arm.name}: no step of its ladder is accurate enough")
+        if not any(self._meets(one.step) for one in self._of(target)):
+            self._try_floats(target)
+
+    def _most_accurate(self, target: Target, arms: Sequence[Arm]) -> None:
+        """The most accurate that is small and fast enough: fp32 if that is, else as many ops high as fit."""
+        floats = self._try_floats(target, all_of_them=True)
+        if any(self._meets(step) for step in floats):
+            return
+        for arm in arms:
+            first = self._evaluate(arm, 0)
+            if first is None or first.sqnr_db is None:
+                continue
+            if not is_affordable(first, self._bench.baseline, self._goal):
+                self._note(f"{arm.name}: even all low, " + "; ".join(first.misses))
+            elif self._choose_high(arm, is_accuracy_asked=False):
+                most_high(self._ladder(arm), partial(self._point, arm))
+
+    def _try_floats(self, target: Target, *, all_of_them: bool = False) -> list[SearchStep]:
+        """All ops at 16 bits, then at fp32; the second only if the first misses the goal."""
+        found: list[SearchStep] = []
+        for precision in FLOATS:
+            step = self._evaluate_plan(target, self._whole(precision), low=precision)
+            if step is not None:
+                found.append(step)
+                if self._meets(step) and not all_of_them:
+                    break
+        if found and not any(self._is_accurate(step) for step in found):
+            self._note(f"{target.name}: even all ops at fp32 miss it: " + "; ".join(found[-1].misses))
+        return found
+
+    def _choose_high(self, arm: Arm, *, is_accuracy_asked: bool = True) -> bool:
+        """Find what kept ops run at; False if nothing is accurate enough."""
+        if self._goal.optimize is Objective.SIZE and arm.plan.default is Precision.INT4_WEIGHT:
+            whole = self._evaluate_plan(arm.target, self._whole(Precision.INT8_WEIGHT), low=Precision.INT8_WEIGHT)
+            if whole is not None and self._is_accurate(whole):
+                arm.high = Precision.INT8_WEIGHT
+                return True
+        arm.high = Precision.FP32
+        if not arm.target.precision_problem(Precision.BF16):
+            whole = self._evaluate_plan(arm.target, self._whole(Precision.BF16), low=Precision.BF16)
+            is_fast = whole is not None and whole.latency_ratio is not None and whole.latency_ratio < 1.0
+            if whole is not None and is_fast and (self._is_accurate(whole) or not is_accuracy_asked):
+                arm.high = Precision.BF16
+                return True
+        if self._wanted_db is not None and self._wanted_db > self._beyond_doubt_db:
+            whole = self._evaluate_plan(arm.target, self._whole(Precision.FP32), low=Precision.FP32)
+            return whole is None or self._is_accurate(whole)
+        return True
+
+    _beyond_doubt_db = 60.0
+    """Fidelity that fp32 has on every runtime; above it, fp32 is tried before ops are kept at it."""
+
+    def _hopeless(self, first: SearchStep) -> str:
+        """Why no step of a ladder whose first one is this can win; empty if one can."""
+        if not is_affordable(first, self._bench.baseline, self._goal):
+            return "even all low it is too large or too slow, and keeping ops high only adds to that"
+        winners = [one.step for one in self._tried.values() if self._meets(one.step)]
+        best = min(winners, key=lambda step: merit(step, self._goal), default=None)
+        if best is not None and merit(first, self._goal)[0] > CLEARLY_BEHIND * merit(best, self._goal)[0]:
+            return f"even all low it is no better than {best.target} {best.low}, which meets the goal"
+        return ""
+
+    # --- one step ---
+
+    def _point(self, arm: Arm, count: int) -> Point:
+        step = self._evaluate(arm, count)
+        if step is None or step.sqnr_db is None:
+            return Point(keeps=False, affords=False, ends=True)
+        baseline = self._bench.baseline
+        return Point(
+            keeps=self._is_accurate(step),
+            affords=is_affordable(step, baseline, self._goal),
+            sqnr_db=step.sqnr_db,
+            ends=not step.meets and any("slower than" in miss for miss in step.misses),
+        )
+
+    def _evaluate(self, arm: Arm, count: int) -> SearchStep | None:
+        """The step of an arm; None if the target cannot do the arm at all."""
+        if count == 0:
+            return self._evaluate_plan(arm.target, arm.plan, low=arm.plan.default, of=arm)
+        ladder = self._ladder(arm)
+        if count == len(ladder):
+            return self._evaluate_plan(arm.target, self._whole(arm.high), low=arm.high)
+        rules = tuple(PlanRule(match=f"id:{rung.op_id}", precision=arm.high) for rung in ladder.kept(count))
+        plan = msgspec.structs.replace(arm.plan, rules=(*arm.plan.rules, *rules))
+        return self._evaluate_plan(arm.target, plan, low=arm.plan.default, of=arm, rules=rules)
+
+    def _evaluate_plan(
+        self, target: Target, plan: Plan, *, low: Precision, of: Arm | None = None, rules: tuple[PlanRule, ...] = ()
+    ) -> SearchStep | None:
+        key = step_key(target, plan)
+        if key in self._tried:
+            return self._tried[key].step
+        if (reused := self._store.find(key)) is not None:
+            self._tried[key] = _Tried(reused, plan, None)
+            self._bench.search.append(reused)
+            return reused
+        started = time.monotonic()
+        ladder = self._ladder(of) if of is not None and rules else None
+        step = SearchStep(
+            target=target.name,
+            low=str(low),
+            high=str(of.high) if of is not None and rules else "",
+            kept_high=len(rules),
+            of=len(ladder) if ladder is not None else 0,
+            rules=rules,
+            predicted_db=round(ladder.predicted_db(len(rules)), 2) if ladder is not None else None,
+        )
+        candidate = self._build(target, plan, of, rules)
+        if candidate.run.status is RunStatus.UNAVAILABLE:
+            return None
+        step = with_findings(step, candidate, self._bench.baseline, self._goal)
+        run = self._bench.candidates.index(candidate)
+        step = msgspec.structs.replace(step, seconds=round(time.monotonic() - started, 3), run=run)
+        self._tried[key] = _Tried(step, plan, candidate)
+        self._bench.search.append(step)
+        self._store.keep(key, step)
+        return step
+
+    def _build(self, target: Target, plan: Plan, of: Arm | None, rules: Sequence[PlanRule]) -> Candidate:
+        asked = [one for one in self._bench.candidates if one.target is target and one.plan.plan == plan]
+        candidate = asked[0] if asked else try_plan(self._bench, target, plan)
+        self._asked.extend(asked)
+        if of is not None and rules:
+            candidate.kept = self._reasons(of, len(rules))
+        if candidate.lowered is not None:
+            self._bench.guarded(candidate, _time_quickly)
+        if candidate.lowered is not None:
+            self._bench.guarded(candidate, _weigh)
+        return candidate
+
+    def _whole(self, precision: Precision) -> Plan:
+        return msgspec.structs.replace(self._bench.recipe.plan, default=precision, rules=(), from_goal=False)
+
+    # --- the ladder ---
+
+    def _ladder(self, arm: Arm) -> Ladder:
+        if arm.ladder is None:
+            arm.ladder = Ladder(self._rungs(arm))
+        return arm.ladder
+
+    def _rungs(self, arm: Arm) -> list[Rung]:
+        table = self._bench.captured.table
+        planned = make_candidate(arm.target, arm.plan, table, device=self._bench.captured.device).plan.precision
+        low = sorted({precision for precision in planned.values() if precision in SIMULATED})
+        noise = self._sensed(low).noise
+        costs = table.weight_bytes if self._goal.optimize is Objective.SIZE else table.flops
+        rungs = []
+        for row in table.op_rows():
+            op_id = table.op_id[row]
+            precision = planned.get(op_id, Precision.FP32)
+            is_product = table.op[row] in WEIGHTED_OPS
+            if precision in low and (is_product or op_id in noise.get(precision, {})):
+                known = noise.get(precision, {}).get(op_id, _UNKNOWN_NOISE)
+                rungs.append(Rung(op_id, known, float(max(1, costs[row]))))
+        return rungs
+
+    def _sensed(self, precisions: Sequence[Precision]) -> Sensing:
+        return sense_once(self._bench, precisions)
+
+    def _reasons(self, arm: Arm, count: int) -> dict[str, str]:
+        ladder = self._ladder(arm)
+        is_known = bool(self._bench.sensing and self._bench.sensing.noise)
+        wanted = _goal_words(self._goal)
+        reasons = {}
+        for place, rung in enumerate(ladder.kept(count), 1):
+            rank = f"{_ordinal(place)} most sensitive of {len(ladder)}, alone {noise_db(rung.noise):.1f} dB"
+            why = rank if is_known else "nothing is known of its sensitivity, and it costs little"
+            reasons[rung.op_id] = f"kept at {arm.high}: {why}; the goal {wanted}"
+        return reasons
+
+    # --- what stays ---
+
+    def _leave_only_the_best(self, target: Target) -> None:
+        """Keep what meets the goal and is about the best, or else what comes nearest; drop the others."""
+        tried = self._of(target)
+        meeting = sorted((one for one in tried if self._meets(one.step)), key=lambda one: merit(one.step, self._goal))
+        best = [one for one in meeting if self._is_level(one.step, meeting[0].step)][:MOST_KEPT]
+        if not best and (step := nearest([one.step for one in tried])) is not None:
+            best = [one for one in tried if one.step is step]
+        for one in best[:1]:
+            if one.candidate is None:  # found by an earlier run of this job, and not built in this one
+                one.candidate = self._build_again(target, one)
+        for one in tried:
+            candidate = one.candidate
+            if candidate is None or candidate.lowered is None or candidate in self._asked:
+                continue
+            if not any(one is kept for kept in best):
+                self._retire(candidate, best[0].step)
+
+    def _is_level(self, step: SearchStep, best: SearchStep) -> bool:
+        """Whether a few rounds cannot say that one is better than the other."""
+        return merit(step, self._goal)[0] <= LEVEL * merit(best, self._goal)[0]
+
+    def _build_again(self, target: Target, one: _Tried) -> Candidate:
+        arm = Arm(
+            target, msgspec.structs.replace(one.plan, rules=one.plan.rules[: len(one.plan.rules) - one.step.kept_high])
+        )
+        if one.step.rules:
+            arm.high = one.step.rules[0].precision
+        candidate = self._build(target, one.plan, arm, one.step.rules)
+        if candidate in self._bench.candidates:
+            place = self._bench.search.index(one.step)
+            one.step = msgspec.structs.replace(one.step, run=self._bench.candidates.index(candidate))
+            self._bench.search[place] = one.step
+        return candidate
+
+    def _retire(self, candidate: Candidate, best: SearchStep) -> None:
+        shutil.rmtree(self._bench.folder_of(candidate), ignore_errors=True)
+        candidate.lowered = None
+        kept = f", {best.kept_high} ops high," if best.kept_high else ""
+        reason = f"a step of the search: {best.target} {best.low}{kept} is better"
+        warnings = (*candidate.run.warnings, Warning(code="dropped", what=reason))
+        candidate.note(status=RunStatus.DROPPED, warnings=warnings)
+        self._bench.tell(candidate)
+
+    # --- small questions ---
+
+    @property
+    def _wanted_db(self) -> float | None:
+        return self._goal.min_sqnr_db if self._goal.max_drop is None else None
+
+    def _of(self, target: Target) -> list[_Tried]:
+        return [one for one in self._tried.values() if one.step.target == target.name]
+
+    def _is_accurate(self, step: SearchStep) -> bool:
+        return is_accurate(step, self._bench.baseline, self._goal)
+
+    def _meets(self, step: SearchStep) -> bool:
+        return step.meets
+
+    def _note(self, text: str) -> None:
+        if text not in self._bench.search_notes:
+            self._bench.search_notes.append(text)
+
+
+def sense_once(bench: Bench, precisions: Sequence[Precision]) -> Sensing:
+    """The sensitivity at these precisions; what is known already is not scanned again."""
+    if bench.sensing is None:
+        bench.sensing = Sensing()
+    missing = [one for one in precisions if one in SIMULATED and one not in bench.sensing.noise]
+    if not missing or bench.recipe.sensitivity.scan is ScanChoice.OFF:
+        return bench.sensing
+    found = sense(
+        bench.captured,
+        bench.recipe,
+        bench.calibration,
+        precisions=missing,
+        reporter=bench.reporter,
+        folder=scan_folder(bench.output),
+    )
+    bench.sensing.noise.update(found.noise)
+    bench.sensing.forwards += found.forwards
+    bench.sensing.notes = tuple(dict.fromkeys((*bench.sensing.notes, *found.notes)))
+    for note in found.notes:
+        bench.reporter.warn("sensitivity", note)
+    return bench.sensing
+
+
+def with_sensitivity(bench: Bench, candidate: Candidate, reports: Sequence[OpReport]) -> tuple[OpReport, ...]:
+    """The reports with what is known of the sensitivity of each op, and why the search kept some high."""
+    known = sensitivity_of_ops(bench.sensing or Sensing(), candidate.plan.precision, bench.captured.table)
+    told = []
+    for one in reports:
+        parts = (candidate.kept.get(one.id, ""), one.reason)
+        reason = "; ".join(part for part in parts if part)
+        told.append(msgspec.structs.replace(one, sensitivity_db=known.get(one.id), reason=reason))
+    return tuple(told)
+
+
+def _time_quickly(bench: Bench, candidate: Candidate) -> None:
+    """A few rounds against the baseline: enough to choose what to build next, not to report."""
+    bench.reporter.phase(Phase.MEASURE, f"{candidate.label}, quickly")
+    example = bench.captured.examples[0]
+    samples = measure.measure_interleaved(
+        {"baseline": bound_call(example, bench.reference), "candidate": bound_call(example, candidate.lowered)},
+        rounds=QUICK_ROUNDS,
+        reporter=bench.reporter,
+        timer=measure.timer_for(bench.captured.device),
+    )
+    ratio = measure.ratio_of(samples["baseline"], samples["candidate"])
+    candidate.note(
+        latency_ms=samples["candidate"].latency(),
+        speedup=ratio.median,
+        speedup_low=ratio.low,
+        speedup_high=ratio.high,
+    )
+
+
+def _weigh(bench: Bench, candidate: Candidate) -> None:
+    assert candidate.lowered is not None
+    path = candidate.lowered.save(bench.folder_of(candidate))
+    candidate.note(size_bytes=export.artifact_bytes(path))
+
+
+def _goal_words(goal: Goal) -> str:
+    parts = []
+    if goal.max_drop is not None:
+        parts.append(f"allows the metric to drop by {goal.max_drop:.2%}")
+    if goal.min_sqnr_db is not None:
+        parts.append(f"needs {goal.min_sqnr_db:.1f} dB")
+    return " and ".join(parts) or "has room for it"
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

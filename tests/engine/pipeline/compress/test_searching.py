@@ -1,0 +1,180 @@
+"""The search for a goal, with candidates that are really built: few of them, the reasons told, nothing built twice."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import torch
+from torch import nn
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.pipeline.compress import searching
+from ace_studio.engine.pipeline.compress.bench import Bench
+from ace_studio.engine.pipeline.compress.choosing import conclude
+from ace_studio.engine.pipeline.compress.searching import GoalSearch, with_sensitivity
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets import TARGETS
+from ace_studio.records.plan import Plan, Precision, WeightSteps
+from ace_studio.records.recipe import Goal, Objective, Recipe
+from ace_studio.records.results import OpReport, RunStatus
+
+TARGET = TARGETS["openvino"]
+pytestmark = pytest.mark.skipif(not TARGET.available().ok, reason="OpenVINO is not installed")
+PER_TENSOR = Plan(default=Precision.INT8_STATIC, weights=WeightSteps.PER_TENSOR)
+
+
+class Chain(nn.Module):
+    """Linear layers; two of them have a channel that is far larger than the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(6))
+        with torch.no_grad():
+            self.layers[1].weight[3] *= 60
+            self.layers[4].weight[5] *= 25
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + torch.tanh(layer(x))
+        return x
+
+
+def _random(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = Chain().eval()
+    folder = tmp_path_factory.mktemp("model")
+    loaded = LoadedModel(
+        module=module,
+        source=folder,
+        sha256="",
+        calibration=lambda: [(_random(16, 64, seed=seed),) for seed in range(4)],
+    )
+    with torch.no_grad():
+        captured, report = capture_model(
+            loaded,
+            [Example((_random(2, 64),)), Example((_random(32, 64, seed=9),))],
+            Recipe(),
+            device=torch.device("cpu"),
+            reporter=Reporter(),
+        )
+    return loaded, captured, report
+
+
+def _bench(model, output, recipe):
+    loaded, captured, report = model
+    return Bench(loaded=loaded, captured=captured, capture=report, recipe=recipe, output=output, reporter=Reporter())
+
+
+def _searched(model, output, recipe):
+    bench = _bench(model, output, recipe)
+    with torch.no_grad():
+        GoalSearch(bench).run([TARGET])
+    return bench
+
+
+def _recipe(plan=PER_TENSOR, **goal):
+    return Recipe(plan=plan, goal=Goal(**goal))
+
+
+def test_the_ops_that_ruin_the_model_are_found_and_kept_high_with_the_reason(model, tmp_path):
+    bench = _searched(model, tmp_path, _recipe(min_sqnr_db=30.0, optimize=Objective.SIZE))
+    assert bench.search[0].kept_high == 0
+    assert not bench.search[0].meets
+    mixed = [step for step in bench.search if step.kept_high]
+    assert mixed
+    assert len(bench.search) <= 6
+    best = min((step for step in mixed if step.meets), key=lambda step: step.kept_high)
+    assert best.sqnr_db >= 30.0
+    table = model[1].table
+    modules = [table.module[table.op_id.index(rule.match.removeprefix("id:"))] for rule in best.rules]
+    assert modules[0] == "layers.1"
+    candidate = bench.candidates[best.run]
+    first = best.rules[0].match.removeprefix("id:")
+    assert candidate.kept[first].startswith(f"kept at {best.high}: 1st most sensitive of 6, alone ")
+    assert candidate.kept[first].endswith("the goal needs 30.0 dB")
+
+
+def test_what_the_search_knows_stands_at_every_op_that_was_scanned(model, tmp_path):
+    bench = _searched(model, tmp_path, _recipe(min_sqnr_db=30.0, optimize=Objective.SIZE))
+    candidate = next(one for one in bench.candidates if one.kept)
+    op_id = next(iter(candidate.kept))
+    bare = OpReport(id=op_id, op="", module="", shape="", device="cpu", planned="", actual="", reason="it ran")
+    (told,) = with_sensitivity(bench, candidate, [bare])
+    assert told.reason == f"{candidate.kept[op_id]}; it ran"
+    assert told.sensitivity_db < 30.0
+
+
+def test_a_fidelity_that_not_even_fp32_has_is_out_of_reach_and_that_is_proven(model, tmp_path):
+    bench = _searched(model, tmp_path, _recipe(min_sqnr_db=195.0))
+    assert len(bench.search) <= 4
+    assert bench.search[-1].low == "fp32"
+    assert any("even all ops at fp32 miss it: the fidelity is" in note for note in bench.search_notes)
+    assert [one for one in bench.candidates if one.lowered is not None]
+
+
+def test_a_size_below_that_of_all_low_is_out_of_reach(model, tmp_path):
+    bench = _searched(model, tmp_path, Recipe(goal=Goal(max_size_mb=0.0001, min_sqnr_db=20.0)))
+    assert not any(step.meets for step in bench.search)
+    assert not any(step.kept_high for step in bench.search)
+
+
+def test_a_latency_that_nothing_has_is_out_of_reach_without_climbing_a_ladder(model, tmp_path):
+    bench = _searched(model, tmp_path, Recipe(goal=Goal(max_latency_ratio=1e-6)))
+    assert not any(step.meets for step in bench.search)
+    assert not any(step.kept_high for step in bench.search)
+    assert {step.low for step in bench.search} >= {"int8-static", "fp32"}
+
+
+def test_the_most_accurate_within_a_size_has_as_many_ops_high_as_fit(model, tmp_path):
+    sizes = _searched(model, tmp_path / "sizes", _recipe(min_sqnr_db=195.0)).search
+    low, full = sizes[0].size_bytes, sizes[-1].size_bytes
+    limit = (low + 0.6 * (full - low)) / 1e6
+    recipe = _recipe(max_size_mb=limit, optimize=Objective.ACCURACY)
+    bench = _searched(model, tmp_path / "search", recipe)
+    best = max((step for step in bench.search if step.meets), key=lambda step: step.sqnr_db)
+    assert best.kept_high > 0
+    assert best.size_bytes <= limit * 1e6
+    assert best.sqnr_db > sizes[0].sqnr_db + 10.0
+
+
+def test_a_search_that_runs_again_builds_only_what_it_chose(model, tmp_path, monkeypatch):
+    recipe = _recipe(min_sqnr_db=30.0, optimize=Objective.SIZE)
+    first = _searched(model, tmp_path, recipe)
+    built = []
+    real = searching.try_plan
+    monkeypatch.setattr(searching, "try_plan", lambda *given: built.append(given[2]) or real(*given))
+    second = _searched(model, tmp_path, recipe)
+    assert all(step.reused for step in second.search)
+    assert [step.kept_high for step in second.search] == [step.kept_high for step in first.search]
+    assert len(built) == 1
+    alive = [one for one in second.candidates if one.lowered is not None]
+    assert len(alive) == 1
+    assert alive[0].run.sqnr_db >= 30.0
+
+
+def test_another_goal_does_not_take_the_steps_of_this_one(model, tmp_path):
+    _searched(model, tmp_path, _recipe(min_sqnr_db=30.0))
+    other = _searched(model, tmp_path, _recipe(min_sqnr_db=31.0))
+    assert not any(step.reused for step in other.search)
+
+
+def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(model, tmp_path):
+    recipe = _recipe(min_sqnr_db=30.0, optimize=Objective.SIZE)
+    bench = _searched(model, tmp_path, recipe)
+    result = conclude(bench).result
+    assert result.search == tuple(bench.search)
+    assert {one.precision for one in result.sensitivity} == {"int8-static"}
+    assert all(
+        run.status is RunStatus.DROPPED
+        for run, one in zip(result.runs, bench.candidates, strict=True)
+        if not one.lowered
+    )
+    assert {point.run for point in result.pareto} == set(range(len(result.runs)))
+    assert msgspec.json.decode(msgspec.json.encode(result))["search"][0]["target"] == "openvino"
