@@ -295,28 +295,6 @@ def _show_decoding(result: Result, console: Console) -> None:
     console.print(table)
 
 
-def show_advice(result: Result, console: Console) -> None:
-    """What came of the card that the run was made from, and the cards for the next one."""
-    if result.advice_from is not None:
-        console.print(rich.markup.escape(f"Advice that was followed: {result.advice_from.title}"))
-        console.print(rich.markup.escape(f"  {result.advice_from.verdict}"))
-    for number, card in enumerate(result.advice, start=1):
-        lines = [f"Advice {number}: {card.title}", f"  why: {card.why}", f"  gain: {card.estimate}"]
-        lines += [f"  first: {card.do_first}"] if card.do_first else []
-        lines += [f"  changes: {_changes(card.change)}"] if card.change else []
-        for line in lines:
-            console.print(rich.markup.escape(line))
-    if not result.advice:
-        console.print("No advice: nothing is known that should do better.")
-
-
-def _changes(change: dict[str, dict[str, object]]) -> str:
-    """``[plan] default = "bf16"``, as a recipe says it."""
-    return "; ".join(
-        f"[{table}] {key} = {json.dumps(value)}" for table, values in change.items() for key, value in values.items()
-    )
-
-
 def _add_run(table: rich.table.Table, run: TargetRun, *, is_chosen: bool) -> None:
     name = f"[bold]{run.target} *[/bold]" if is_chosen else run.target
     if run.status is RunStatus.DROPPED and run.latency_ms is not None:
