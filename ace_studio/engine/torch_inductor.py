@@ -10,9 +10,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from ace_studio.engine.torch_compat import register_quantized_ops
 
@@ -70,23 +72,88 @@ def _compile_frozen(
     graph_module: torch.fx.GraphModule, before_folding: Callable[[torch.fx.GraphModule], object]
 ) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
     from torch._guards import TracingContext, tracing  # noqa: PLC0415 - this whole family takes seconds to import
-    from torch._inductor import config  # noqa: PLC0415
     from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415
 
-    register_quantized_ops()
-    seen: list[CompiledNode] = []
+    examples, mode = _fake_examples(graph_module)
+    with tracing(TracingContext(mode)), _frozen_settings(before_folding) as seen:
+        function: Any = compile_fx(copy.deepcopy(graph_module), examples)
+    return function, seen
+
+
+def _fake_examples(graph_module: torch.fx.GraphModule) -> tuple[list[Any], Any]:
+    """The example values of the inputs, and the mode that they live in."""
     examples = [node.meta["val"] for node in graph_module.graph.find_nodes(op="placeholder")]
     mode = next((example.fake_mode for example in examples if hasattr(example, "fake_mode")), None)
     _keep_symbols_only(getattr(mode, "shape_env", None))
+    return examples, mode
+
+
+@contextmanager
+def _frozen_settings(before_folding: Callable[[torch.fx.GraphModule], object]) -> Iterator[list[CompiledNode]]:
+    """Weights frozen in, our change of the packing, and a list that fills with the nodes that code is made for."""
+    from torch._inductor import config  # noqa: PLC0415 - takes seconds
+
+    register_quantized_ops()
+    seen: list[CompiledNode] = []
     # Inductor's graph cache is off: a hit would skip the passes that we listen to. Compiled C++ is cached all the same.
     settings = {
         "freezing": True,
         "fx_graph_cache": False,
         "post_grad_custom_post_pass": lambda graph: seen.extend(_compiled_nodes(graph)),
     }
-    with tracing(TracingContext(mode)), config.patch(settings), _after_freezing_passes(before_folding):
-        function: Any = compile_fx(copy.deepcopy(graph_module), examples)
-    return function, seen
+    with config.patch(settings), _after_freezing_passes(before_folding):
+        yield seen
+
+
+def package_frozen(
+    graph_module: torch.fx.GraphModule,
+    path: Path,
+    *,
+    before_folding: Callable[[torch.fx.GraphModule], object],
+    notes: Mapping[str, str],
+) -> list[CompiledNode]:
+    """Compile a graph ahead of time, as `compile_frozen` does it, into a package (``.pt2``) that needs no compiler.
+
+    The package takes flat tensors and gives a tuple of them. Torch's thread count is written into its code.
+
+    Args:
+        graph_module: A graph over flat tensors.
+        path: The package; must end in ``.pt2``.
+        before_folding: As in `compile_frozen`.
+        notes: Words that go with it; `open_package` gives them back.
+
+    Returns: The nodes that code was generated for.
+    """
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch._inductor.compile_fx import compile_fx_aot  # noqa: PLC0415 - takes seconds
+        from torch._inductor.package.package import package_aoti  # noqa: PLC0415
+
+        examples, _ = _fake_examples(graph_module)
+        results = tuple(range(len(graph_module.graph.output_node().args[0])))  # type: ignore[arg-type]
+        options = {
+            "aot_inductor.package": True,
+            "aot_inductor.serialized_in_spec": pytree.treespec_dumps(pytree.tree_structure((tuple(examples), {}))),
+            "aot_inductor.serialized_out_spec": pytree.treespec_dumps(pytree.tree_structure(results)),
+            "aot_inductor.metadata": dict(notes),
+        }
+        with _frozen_settings(before_folding) as seen:
+            files: Any = compile_fx_aot(copy.deepcopy(graph_module), examples, config_patches=options)
+        package_aoti(str(path), files)
+    return seen
+
+
+def open_package(path: Path) -> tuple[Callable[..., Sequence[Any]], dict[str, str]]:
+    """Load a package of `package_frozen`: the function over flat tensors, and the notes that came with it.
+
+    It is machine code: open only what you trust. Raises: RuntimeError if it is not there or no package.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch._inductor import aoti_load_package  # noqa: PLC0415 - takes seconds
+
+        package: Any = aoti_load_package(str(path))
+    return package, dict(package.get_metadata())
 
 
 def _keep_symbols_only(environment: Any) -> None:

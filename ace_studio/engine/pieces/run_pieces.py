@@ -589,9 +589,17 @@ def _open_compiled(path: Path, threads: int) -> Flat:
     return run
 
 
+def _open_package(path: Path, _: int) -> Flat:
+    from torch._inductor import aoti_load_package  # noqa: PLC0415 - as above
+
+    package = aoti_load_package(str(path))
+    return lambda *tensors: pytree.tree_leaves(package(*tensors))
+
+
 OPENERS: dict[str, Callable[[Path, int], Flat]] = {
     "eager": _open_program,
     "inductor": _open_compiled,
+    "aoti": _open_package,
     "onnxruntime": _open_onnxruntime,
     "openvino": _open_openvino,
 }

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from ace_studio.engine.flow import CapturedModel, PartialModel
 from ace_studio.engine.targets.absent import AbsentTarget
+from ace_studio.engine.targets.aoti import AotiTarget
 from ace_studio.engine.targets.base import Target
 from ace_studio.engine.targets.eager import EagerTarget
 from ace_studio.engine.targets.inductor import InductorTarget
@@ -23,7 +24,7 @@ from ace_studio.records.results import TargetSupport
 _ROWS: tuple[Target, ...] = (
     EagerTarget(),
     InductorTarget(),
-    AbsentTarget("aoti", "AOTInductor"),
+    AotiTarget(),
     OnnxRuntimeTarget(),
     OpenVinoTarget(),
     AbsentTarget("executorch", "ExecuTorch"),

@@ -85,6 +85,8 @@ class Target(ABC):
     label: ClassVar[str]
     is_timed_by_events: ClassVar[bool] = False
     """Whether latency must be taken with CUDA events instead of the wall clock."""
+    is_in_auto: ClassVar[bool] = True
+    """Whether ``auto`` means this row too; not where another row runs the same code and is sooner built."""
 
     @abstractmethod
     def available(self) -> Availability:

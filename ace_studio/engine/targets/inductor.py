@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -139,12 +140,19 @@ def compile_graph(
     """
     reporter.phase(Phase.LOWER, "Inductor is generating and compiling C++; the first build takes 20-90 s")
     torch.set_num_threads(threads)
-    try:
+    with compiler_errors("Inductor"):
         return compile_frozen(graph_module, before_folding=pack_for_traced_sizes)
+
+
+@contextmanager
+def compiler_errors(label: str) -> Iterator[None]:
+    """Turn what the compiler raises into AceError(UNSUPPORTED) with its own words."""
+    try:
+        yield
     except (RuntimeError, AssertionError, TypeError, ValueError, KeyError) as error:
         raise AceError.of(
             ErrorCode.UNSUPPORTED,
-            "Inductor could not compile this graph",
+            f"{label} could not compile this graph",
             why=(str(error).strip() or type(error).__name__).splitlines()[0],
             remedy="Keep the op it names at fp32 with a rule, make its sizes static, or use another target.",
             details="".join(traceback.format_exception(error))[-20_000:],

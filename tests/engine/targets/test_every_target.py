@@ -31,8 +31,14 @@ MIN_SQNR_DB = {
 }
 INT8 = {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT}
 WORDS = {str(precision) for precision in Precision} | {"fused", "folded", "unknown"}
-COMPILING_TARGETS = {"inductor", "aoti"}
 WEIGHT_ONLY = {Precision.INT8_WEIGHT, Precision.INT4_WEIGHT}
+
+COMPILED_CASES = {
+    "inductor": {precision: MODELS for precision in Precision if precision not in WEIGHT_ONLY}
+    | {Precision.INT8_WEIGHT: ("mlp",)},
+    "aoti": {Precision.INT8_STATIC: ("mlp",), Precision.INT4_WEIGHT: ("mlp",)},
+}
+"""A build takes seconds: what the graph carries into both compilers alike is tried with one of them."""
 
 AVAILABLE = [name for name, target in TARGETS.items() if target.available().ok]
 ABSENT = [name for name in TARGETS if name not in AVAILABLE]
@@ -45,7 +51,7 @@ def _rows(names, precisions, models=("",)):
             precision,
             model,
             id="-".join(part for part in (name, str(precision), model) if part),
-            marks=[pytest.mark.slow] if name in COMPILING_TARGETS else [],
+            marks=[pytest.mark.slow] if name in COMPILED_CASES else [],
         )
         for name in names
         for precision in precisions
@@ -65,9 +71,8 @@ def _can(row):
 
 
 def _is_worth_its_seconds(row):
-    """Compilers take seconds a model: one model tells enough of what the graph carries into all of them alike."""
     target, precision, model = row.values
-    return target not in COMPILING_TARGETS or model == "mlp" or (target == "inductor" and precision not in WEIGHT_ONLY)
+    return target not in COMPILED_CASES or model in COMPILED_CASES[target].get(precision, ())
 
 
 CASES = [row for row in _rows(AVAILABLE, Precision, MODELS) if _can(row) and _is_worth_its_seconds(row)]
