@@ -89,7 +89,7 @@ class LastRow(nn.Module):
 
 
 MODELS: list[Callable[[], nn.Module]] = [SamePadding, Resized, Patches, Pyramid, LastRow]
-SMALL_MODELS: list[Callable[[], nn.Module]] = [lambda: SamePadding(2), Resized, Patches, Pyramid]
+SMALL_MODELS: list[Callable[[], nn.Module]] = [lambda: SamePadding(2), Resized, Patches, Pyramid, LastRow]
 """Those that plain export takes a second for."""
 
 
