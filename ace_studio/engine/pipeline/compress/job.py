@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import torch
 
+from ace_studio.engine.pipeline.compress.batches import measure_batches
 from ace_studio.engine.pipeline.compress.bench import Bench, state_bytes
 from ace_studio.engine.pipeline.compress.candidates import first_plans, select_targets
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude
@@ -15,6 +16,7 @@ from ace_studio.engine.pipeline.compress.profiling import profile_all
 from ace_studio.engine.pipeline.compress.saving import export_all
 from ace_studio.engine.pipeline.compress.searching import sense_once
 from ace_studio.engine.pipeline.compress.timing import measure_latency
+from ace_studio.engine.pipeline.compress.worst import find_worst
 from ace_studio.engine.pipeline.sensing import scanned_precisions
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import AceError, ErrorCode
@@ -34,9 +36,11 @@ def run_job(bench: Bench) -> Outcome:
             sense_once(bench, scanned_precisions(bench.recipe))
         try_plans(bench, targets)
         measure_latency(bench)
+        measure_batches(bench)
         measure_decoding(bench)
         export_all(bench)
         profile_all(bench)
+        find_worst(bench)
         return conclude(bench)
     finally:
         torch.set_num_threads(threads_before)
