@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import torch
@@ -21,8 +21,6 @@ from ace_studio.records.results import Baseline, CaptureReport, ParetoPoint, Run
 
 SEARCH_ORDER = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.BF16, Precision.FP32)
 """What a goal without a plan tries, the smallest first."""
-FALLBACK_ORDER = (Precision.BF16, Precision.FP32)
-"""What a plan that misses an accuracy goal falls back to, on every target."""
 
 
 @dataclass
@@ -33,6 +31,8 @@ class Candidate:
     plan: BoundPlan
     run: TargetRun
     lowered: Lowered | None = None
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """Op id -> why the search kept it high."""
     score: Score | None = None
     """Its metric with what is known of single samples."""
 
@@ -84,12 +84,9 @@ def first_plans(recipe: Recipe) -> list[Plan]:
     return [Plan(default=precision) for precision in order]
 
 
-def fallback_plans(recipe: Recipe) -> list[Plan]:
-    """The plans to try when the recipe's own misses an accuracy goal on every target."""
-    bounded_accuracy = recipe.goal.max_drop is not None or recipe.goal.min_sqnr_db is not None
-    if recipe.plan.from_goal or not bounded_accuracy:
-        return []
-    return [Plan(default=precision) for precision in FALLBACK_ORDER if precision is not recipe.plan.default]
+def is_accuracy_bounded(goal: Goal) -> bool:
+    """Whether the goal says anything of accuracy."""
+    return goal.max_drop is not None or goal.min_sqnr_db is not None
 
 
 def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: torch.device) -> Candidate:
@@ -195,15 +192,23 @@ def _cost(run: TargetRun, objective: Objective) -> tuple[float, ...]:
 
 def _accuracy_cost(run: TargetRun) -> tuple[float, float]:
     drop = run.metric_drop if run.metric_drop is not None else float("inf")
+    if drop < 0.0 and (run.drop_high is None or run.drop_high >= 0.0):
+        drop = 0.0  # a gain that is not beyond doubt is none
     return (drop, -(run.sqnr_db or 0.0))
 
 
 def pareto_points(runs: Sequence[TargetRun]) -> tuple[ParetoPoint, ...]:
-    """Every measured run as a point; on the front if none is at least as good in all of latency, size and accuracy."""
-    measured = [
-        (i, run) for i, run in enumerate(runs) if run.status is RunStatus.OK and run.latency_ms and run.size_bytes
-    ]
-    costs = {i: (*_cost(run, Objective.LATENCY), _accuracy_cost(run)[0]) for i, run in measured}
+    """Every measured run as a point; on the front if none is at least as good in all of latency, size and accuracy.
+
+    What a search built and dropped is a point too, by its few rounds; accuracy is the metric where there is one.
+    """
+    seen = (RunStatus.OK, RunStatus.DROPPED)
+    measured = [(i, run) for i, run in enumerate(runs) if run.status in seen and run.latency_ms and run.size_bytes]
+    has_metric = any(run.metric_drop is not None for _, run in measured)
+    costs = {
+        i: (*_cost(run, Objective.LATENCY), _accuracy_cost(run)[0] if has_metric else _accuracy_cost(run)[1])
+        for i, run in measured
+    }
     points = []
     for i, run in measured:
         assert run.latency_ms is not None
