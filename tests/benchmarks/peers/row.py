@@ -1,0 +1,192 @@
+"""One model of the comparison: how it is made, what it is calibrated and judged with."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.load.torchvision_ops import make_importable
+
+Inputs = tuple[Tensor, ...]
+Predict = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class PeerRow:
+    """A model with everything that a comparison needs. All inputs have the shapes of the first."""
+
+    name: str
+    module: nn.Module
+    calibration: Sequence[Inputs]
+    held_out: Sequence[Inputs]
+    """What fidelity is measured on; the first one is what is timed."""
+    is_transformer: bool = False
+    score: Callable[[Predict], float] | None = None
+    """The model's own metric on real labels, higher is better."""
+    tracing: Sequence[Inputs] = ()
+    """Examples for a model whose metric calls it at other sizes; the held-out inputs otherwise."""
+
+
+def _pictures(count: int, seed: int) -> list[Inputs]:
+    generator = torch.Generator().manual_seed(seed)
+    smooth = nn.Upsample(224, mode="bilinear")
+    return [(smooth(torch.randn(1, 3, 28, 28, generator=generator)),) for _ in range(count)]
+
+
+def _tokens(count: int, batch: int, length: int, words: int, seed: int) -> list[Inputs]:
+    generator = torch.Generator().manual_seed(seed)
+    return [(torch.randint(0, words, (batch, length), generator=generator),) for _ in range(count)]
+
+
+def settled(module: nn.Module, calls: Sequence[Inputs]) -> nn.Module:
+    """The module with batch norms that have seen data: random weights else give values that no real network has."""
+    torch.manual_seed(0)
+    module.train()
+    with torch.no_grad():
+        for call in calls:
+            module(*(torch.cat([value] * 2) for value in call))
+    return module.eval()
+
+
+def _torchvision(name: str) -> PeerRow:
+    make_importable()
+    from torchvision import models
+
+    torch.manual_seed(0)
+    module = settled(getattr(models, name)(weights=None), _pictures(20, seed=1))
+    return PeerRow(name, module, _pictures(16, seed=2), _pictures(6, seed=3))
+
+
+class _FirstOutput(nn.Module):
+    """A model of Hugging Face as a plain function of its tokens."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        return self.model(input_ids=input_ids).last_hidden_state
+
+
+def _bert_base() -> PeerRow:
+    make_importable()
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    module = _FirstOutput(BertModel(BertConfig(), add_pooling_layer=False)).eval()
+    make = lambda count, seed: _tokens(count, 1, 64, 30000, seed)  # noqa: E731 - said twice below
+    return PeerRow("bert_base", module, make(8, 2), make(4, 3), is_transformer=True)
+
+
+class DecoderStep(nn.Module):
+    """One token of a decoder with 12 layers of width 768, and what it remembers: about 116 million weights.
+
+    Shapes: token [B, 1], past [layers, 2, B, heads, T, width / heads] -> logits [B, words], past with T + 1.
+    """
+
+    def __init__(self, words: int = 32000, width: int = 768, heads: int = 12, layers: int = 10) -> None:
+        super().__init__()
+        self.heads = heads
+        self.embed = nn.Embedding(words, width)
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict(
+                {
+                    "norm": nn.LayerNorm(width),
+                    "mix": nn.Linear(width, 3 * width),
+                    "out": nn.Linear(width, width),
+                    "norm2": nn.LayerNorm(width),
+                    "up": nn.Linear(width, 4 * width),
+                    "down": nn.Linear(4 * width, width),
+                }
+            )
+            for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, words, bias=False)
+
+    def forward(self, token: Tensor, past: Tensor) -> tuple[Tensor, Tensor]:
+        x, kept = self.embed(token), []
+        for number, block in enumerate(self.blocks):
+            query, key, value = (
+                part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                for part in block["mix"](block["norm"](x)).chunk(3, -1)
+            )
+            key, value = torch.cat([past[number, 0], key], 2), torch.cat([past[number, 1], value], 2)
+            kept.append(torch.stack([key, value]))
+            mixed = nn.functional.scaled_dot_product_attention(query, key, value)
+            x = x + block["out"](mixed.transpose(1, 2).flatten(2))
+            x = x + block["down"](nn.functional.gelu(block["up"](block["norm2"](x))))
+        return self.head(self.norm(x))[:, -1], torch.stack(kept)
+
+
+def _decoder() -> PeerRow:
+    torch.manual_seed(0)
+    module = DecoderStep().eval()
+
+    def calls(count: int, seed: int) -> list[Inputs]:
+        generator = torch.Generator().manual_seed(seed)
+        made: list[Inputs] = []
+        with torch.no_grad():
+            for (tokens,) in _tokens(count, 1, 17, 32000, seed):
+                past = torch.zeros(10, 2, 1, 12, 0, 64)
+                for at in range(16):
+                    _, past = module(tokens[:, at : at + 1], past)
+                made.append((tokens[:, 16:], past + 0 * torch.randn(1, generator=generator)))
+        return made
+
+    return PeerRow("decoder_step", module, calls(6, 2), calls(3, 3), is_transformer=True)
+
+
+def _given(name: str, folder: Path) -> PeerRow:
+    """A trained model of a folder: ``NAME.py`` with ``load``, ``calibration`` and ``score``."""
+    make_importable()
+    given = _import(folder / f"{name}.py")
+    module, tracing = given.load()
+    calibration = [tuple(call) for call in given.calibration()]
+    return PeerRow(
+        name,
+        module.eval(),
+        calibration,
+        [tuple(call) for call in tracing],
+        is_transformer=name == "wordsim",
+        score=given.score,
+        tracing=[tuple(call) for call in tracing],
+    )
+
+
+def _import(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+MADE: dict[str, Callable[[], PeerRow]] = {
+    "mobilenet_v2": lambda: _torchvision("mobilenet_v2"),
+    "resnet50": lambda: _torchvision("resnet50"),
+    "bert_base": _bert_base,
+    "decoder_step": _decoder,
+}
+"""Rows with random weights."""
+GIVEN = ("vad", "pitch", "wordsim")
+"""Rows with trained weights and real labels, from a folder that the caller names."""
+
+
+def make_row(name: str, models: Path | None) -> PeerRow:
+    """The row of a name. Raises: ValueError if it needs a folder of models and there is none."""
+    if name in MADE:
+        return MADE[name]()
+    if models is None:
+        raise ValueError(f"{name} needs --models FOLDER with {name}.py")
+    return _given(name, models)
