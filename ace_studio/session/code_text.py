@@ -39,7 +39,34 @@ def python_code(document: Document) -> str:
     arguments = [model, *_keywords(recipe, program)]
     call = "".join(f"    {argument},\n" for argument in arguments)
     lines = [*program.head(), "", *program.body, f"result = ace_studio.compile(\n{call})", "print(result.report)"]
+    left = unsaid_choices(recipe)
+    if left:
+        command = command_line(document).splitlines()[-1]
+        lines.append(f"# compile() has no keyword for {', '.join(left)}: with them, run the saved recipe:\n# {command}")
     return "\n".join(lines) + "\n"
+
+
+def unsaid_choices(recipe: Recipe) -> list[str]:
+    """Choices that differ from the defaults and that no keyword of ``compile`` stands for, as ``table.key``."""
+    usual, found = Recipe(), []
+    for table in recipe.__struct_fields__:
+        chosen, default = getattr(recipe, table), getattr(usual, table)
+        if table in _SAID or not hasattr(chosen, "__struct_fields__"):
+            continue
+        keys = (key for key in chosen.__struct_fields__ if f"{table}.{key}" not in _SAID)
+        found += [f"{table}.{key}" for key in keys if getattr(chosen, key) != getattr(default, key)]
+    if any((rule.weights, rule.activations, rule.group_size) != (None, None, None) for rule in recipe.plan.rules):
+        found.append("the grids of single rules")
+    return found
+
+
+_SAID = frozenset(
+    {
+        "model", "inputs", "goal", "targets", "evaluate", "measure", "capture", "advice_from",
+        "calibration.inputs", "calibration.samples", "plan.default", "plan.rules", "plan.from_goal",
+    }
+)  # fmt: skip
+"""Tables and keys that the call above says, or that do not change what is computed."""
 
 
 class _Program:

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from ace_studio.records.messages import FileReport
-from ace_studio.records.plan import Plan, PlanRule, Precision
+from ace_studio.records.plan import Plan, PlanRule, Precision, WeightSteps
 from ace_studio.records.recipe import (
     CalibrationChoice,
     CaptureChoice,
     EvaluateChoice,
     Goal,
+    ImproveChoice,
+    ImproveMethod,
     InputsChoice,
     MeasureChoice,
     ModelChoice,
@@ -26,7 +28,7 @@ from ace_studio.records.recipe import (
     TargetsChoice,
 )
 from ace_studio.records.tensors import DimChoice, TensorSpec
-from ace_studio.session.code_text import command_line, python_code
+from ace_studio.session.code_text import command_line, python_code, unsaid_choices
 from ace_studio.session.document import Document
 
 MODEL = """
@@ -159,6 +161,20 @@ def test_other_files_are_opened_by_what_opens_them(source: str, entry: str, expe
     code = python_code(Document(recipe=recipe, folder="/m"))
     ast.parse(code)
     assert expected in code
+
+
+def test_a_choice_that_the_function_has_no_keyword_for_is_named_with_the_line_that_does_it() -> None:
+    recipe = Recipe(
+        model=ModelChoice(source="m.py", entry="make"),
+        improve=ImproveChoice(methods=(ImproveMethod.EQUALIZE,)),
+        plan=Plan(weights=WeightSteps.PER_TENSOR),
+    )
+    assert unsaid_choices(recipe) == ["improve.methods", "plan.weights"]
+    code = python_code(Document(recipe=recipe, folder="/x"))
+    compile(code, "shown", "exec")
+    assert "no keyword for improve.methods, plan.weights" in code
+    assert code.splitlines()[-1].startswith("# ace-studio run")
+    assert unsaid_choices(Recipe()) == []
 
 
 def test_nothing_open_is_a_comment() -> None:
