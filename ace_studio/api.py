@@ -125,12 +125,23 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     rungs: Sequence[str] | None = None,
     controls: Sequence[tuple[str, str]] = (),
     samples: int = 64,
+    subset: str = "first",
+    observer: str = "min-max",
+    percentile: float = 99.99,
+    weights: str = "per-channel",
+    activations: str = "affine",
+    group_size: int = 32,
+    improve: Sequence[str] = (),
     threads: int | str = 1,
     rounds: int = 30,
     device: str = "auto",
     profile: bool = True,
     batches: Sequence[int] = (),
     decode: Mapping[str, Any] | None = None,
+    prune: Mapping[str, Any] | None = None,
+    finetune: Mapping[str, Any] | None = None,
+    finetune_data: Iterable[object] | Callable[[], Iterable[object]] | None = None,
+    finetune_loss: Callable[[Any, Any], Any] | None = None,
     out: str | Path | None = None,
     on_event: Callable[[Event], None] = lambda _event: None,
 ) -> CompileResult:
@@ -160,6 +171,14 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         rungs: Rungs of the capture ladder, in order.
         controls: ``(function, treatment)`` pairs, such as ``("model:get_number", "nonstrict_trace")``.
         samples: Calibration examples to use at most.
+        subset: Which, if there are more: ``first``, ``spread`` or ``random``.
+        observer: How ranges follow from them: ``min-max``, ``percentile``, ``mse`` or ``entropy``.
+        percentile: How much the percentile observer keeps, in percent.
+        weights: Steps of 8-bit weights: ``per-channel`` or ``per-tensor``.
+        activations: Grids of 8-bit activations: ``affine`` or ``symmetric``.
+        group_size: Weights that share a step where only weights are rounded; 0: a whole channel.
+        improve: What to try beyond plain quantization, in order: ``equalize``, ``smoothquant``, ``bias-correction``,
+            ``gptq``, ``awq``; each is kept only if it helps.
         threads: Threads for every target and the baseline, or ``"all"``.
         rounds: Interleaved measuring rounds.
         device: ``auto``, ``cpu`` or ``cuda``.
@@ -167,6 +186,10 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         batches: Batch sizes to measure the throughput at.
         decode: That the model is one step of a decoder: ``{"token": "token", "feed": {"cache": "1"}, "tokens": 32}``;
             see the keys of ``[measure] decode``.
+        prune: The keys of ``[prune]``: ``{"method": "structured", "amount": 0.3}``.
+        finetune: The keys of ``[finetune]``: ``{"method": "distill", "epochs": 5}``; without ``data`` and ``loss``.
+        finetune_data: Batches to train on, or a function that gives them: inputs, or (input, label) pairs with a loss.
+        finetune_loss: ``loss(output, label)`` -> a scalar tensor.
         out: Folder for the artifacts and the report; a temporary one if missing.
         on_event: Hears progress and findings as they come.
 
@@ -177,7 +200,13 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         {
             "inputs": {"dims": dims or {}},
             "capture": _capture_table(rungs, controls),
-            "calibration": {"samples": samples},
+            "calibration": {
+                "samples": samples,
+                "subset": subset,
+                "observer": observer,
+                "percentile": float(percentile),
+            },
+            "improve": {"methods": list(improve) or None},
             "evaluate": {
                 "function": "evaluate" if evaluate is not None and metric else None,  # refused: one of them is enough
                 "higher_is_better": higher_is_better,
@@ -201,9 +230,16 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
                 "decode": None if decode is None else dict(decode),
             },
             "targets": {"names": [target] if isinstance(target, str) else list(target)},
+            "prune": dict(prune or {}),
+            "finetune": dict(finetune or {})
+            | {
+                "data": None if finetune_data is None else "finetune_data",
+                "loss": None if finetune_loss is None else "finetune_loss",
+            },
         },
         default=default,
         rules=rules,
+        grids={"weights": weights, "activations": activations, "group_size": group_size},
     )
     calibration = _as_function(calibration_inputs)
     module, reference = without_script(model)
@@ -214,16 +250,20 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         reference=reference,
         calibration=calibration,
         tracing=_as_function(tracing_inputs) or calibration,
+        finetune_data=_as_function(finetune_data),
+        finetune_loss=finetune_loss,
         evaluate=evaluate,
         labelled=None if isinstance(evaluation_data, str | Path) else _as_function(evaluation_data),
     )
     folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ace-studio-"))
     make_output_folder(folder)
     reporter = Reporter(on_event, job="compile")
-    captured, report = pipeline.capture(loaded, recipe, Path.cwd(), reporter=reporter)
-    outcome = pipeline.compress(loaded, captured, report, recipe=recipe, output=folder, reporter=reporter)
-    write_report(outcome.result, captured.table, folder)
-    return CompileResult(outcome.result, folder, outcome.chosen)
+    prepared = pipeline.prepare(loaded, recipe, Path.cwd(), reporter=reporter)
+    captured, report = pipeline.capture(prepared.loaded, recipe, Path.cwd(), reporter=reporter)
+    outcome = pipeline.compress(prepared.loaded, captured, report, recipe=recipe, output=folder, reporter=reporter)
+    result = pipeline.with_advice(pipeline.with_changes_told(outcome.result, prepared), recipe, captured.table)
+    write_report(result, captured.table, folder)
+    return CompileResult(result, folder, outcome.chosen)
 
 
 def try_fixes(
@@ -270,7 +310,13 @@ def _capture_table(rungs: Sequence[str] | None, controls: Sequence[tuple[str, st
     return {"rungs": None if rungs is None else list(rungs), "controls": named}
 
 
-def _recipe_of(tables: dict[str, dict[str, Any]], *, default: str | None, rules: Sequence[tuple[str, str]]) -> Recipe:
+def _recipe_of(
+    tables: dict[str, dict[str, Any]],
+    *,
+    default: str | None,
+    rules: Sequence[tuple[str, str]],
+    grids: Mapping[str, Any] | None = None,
+) -> Recipe:
     """The recipe that the keywords amount to, checked like one from a file.
 
     Raises: AceError(USAGE) with every keyword that is wrong.
@@ -280,7 +326,7 @@ def _recipe_of(tables: dict[str, dict[str, Any]], *, default: str | None, rules:
     }
     if default is not None or rules:
         named = [{"match": match, "precision": precision} for match, precision in rules]
-        document["plan"] = {"default": default or str(Precision.FP32), "rules": named}
+        document["plan"] = {"default": default or str(Precision.FP32), "rules": named, **(grids or {})}
     faults = recipe_faults(document | {"model": {"source": "a module"}})
     if faults:
         raise AceError(

@@ -143,7 +143,8 @@ def _output_size(editor: WeightEditor, site: Site) -> Tensor:
         return size
     gain, variance = editor.tensor(editor.stored(site.norm.args[1])), editor.tensor(str(site.norm.args[4].target))  # type: ignore[union-attr]
     deviation = (variance + float(site.norm.args[7])).sqrt()  # type: ignore[arg-type]
-    return size * gain.abs() / deviation
+    folded: Tensor = size * gain.abs() / deviation
+    return folded
 
 
 def _input_size(editor: WeightEditor, site: Site) -> Tensor:

@@ -1,4 +1,4 @@
-"""Calibration data that a recipe names as a file: found, read once an example says what fits, given like a function's."""
+"""Calibration data that a recipe names as a file: found, read once an example fits, and given like a function's."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialM
 from ace_studio.engine.metrics import Score
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.improving import Improving
 from ace_studio.engine.pipeline.sensing import Sensing
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.library_error import library_reason
@@ -52,6 +53,8 @@ class Bench:
     """What the search for the goal evaluated, in order."""
     search_notes: list[str] = field(default_factory=list)
     """Why the search stopped where it did, in words."""
+    improving: Improving = field(default_factory=Improving)
+    """Better weights, by plan."""
     leader: Candidate | None = None
     """The candidate that is not clearly slower than any other so far and keeps the accuracy."""
 

@@ -50,6 +50,7 @@ def conclude(bench: Bench) -> Outcome:
         chosen=chosen,
         goal_met=goal_met,
         sensitivity=sensing.in_db(),
+        improvements=bench.improving.reports,
         search=tuple(bench.search),
         pareto=pareto_points(runs),
         ceilings=bench.ceilings,

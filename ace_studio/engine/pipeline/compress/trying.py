@@ -8,10 +8,10 @@ from ace_studio.engine import evaluate
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, unsupported_op
+from ace_studio.engine.pipeline.compress.improving import improved_capture, ranges_of
 from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.race import drop_if_lost, enter
 from ace_studio.engine.quantize.fidelity import sqnr_db
-from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets.base import LoweringJob, Target
 from ace_studio.engine.targets.pieces import PiecesLowered, lower_pieces
 from ace_studio.records.errors import AceError, ErrorCode
@@ -50,6 +50,7 @@ def build(bench: Bench, candidate: Candidate) -> None:
     folder = bench.folder_of(candidate)
     folder.mkdir(parents=True, exist_ok=True)
     captured = bench.captured if isinstance(bench.captured, CapturedModel) else bench.captured.pieces[0].captured
+    captured, shared = improved_capture(bench, captured, candidate.plan)
     job = LoweringJob(
         captured=captured,
         plan=candidate.plan,
@@ -58,8 +59,8 @@ def build(bench: Bench, candidate: Candidate) -> None:
         device=bench.captured.device,
         folder=folder,
         reporter=bench.reporter,
-        ranges=RangeChoice(bench.recipe.calibration.observer, percentile=bench.recipe.calibration.percentile),
-        shared=bench.shared,
+        ranges=ranges_of(bench),
+        shared=shared,
     )
     if isinstance(bench.captured, CapturedModel):
         candidate.lowered = candidate.target.lower(job)

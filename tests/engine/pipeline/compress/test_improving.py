@@ -1,0 +1,58 @@
+"""Improvements in a job: built into what is lowered, told in the result, compared with the original."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import torch
+from torch import nn
+
+import ace_studio
+from ace_studio.engine.targets import TARGETS
+
+pytestmark = pytest.mark.skipif(not TARGETS["onnxruntime"].available().ok, reason="needs ONNX Runtime")
+
+
+class Block(nn.Module):
+    """A norm with an outlier channel in front of two linear layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(32), nn.Linear(32, 64), nn.Linear(64, 8)
+        with torch.no_grad():
+            self.norm.weight[3] = 80.0
+            self.up.weight[:, 3] /= 80.0
+
+    def forward(self, x):
+        return self.down(torch.relu(self.up(self.norm(x))))
+
+
+def _batches():
+    return [(torch.randn(8, 32, generator=torch.Generator().manual_seed(index)),) for index in range(8)]
+
+
+def test_a_kept_method_is_built_into_the_artifact_and_told(tmp_path):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = Block().eval()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    found = ace_studio.compile(
+        module,
+        tracing_inputs=[(torch.randn(n, 32, generator=torch.Generator().manual_seed(n)),) for n in (16, 24)],
+        calibration_inputs=_batches(),
+        default="int8-static",
+        improve=("smoothquant", "gptq"),
+        target="onnxruntime",
+        rounds=2,
+        profile=False,
+        out=tmp_path,
+    )
+    kept, left = found.report.improvements
+    assert (kept.method, kept.kept, kept.precision) == ("smoothquant", True, "int8-static")
+    assert kept.after_db > kept.before_db + 5.0
+    assert not left.kept
+    assert "int4-weight" in left.reason
+    assert found.report.runs[0].sqnr_db > kept.before_db + 3.0
+    assert found.report.runs[0].verified
+    assert msgspec.json.decode((tmp_path / "result.json").read_bytes())["improvements"][0]["kept"] is True
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
