@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.export import ModelSource, VerifyOrder
 from ace_studio.engine.flow import LoadedModel, tensor_leaves
 from ace_studio.engine.load import load_model
+from ace_studio.engine.peak_memory import PeakMemory
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS
@@ -30,7 +31,8 @@ def main(folder_name: str) -> int:
     order = msgspec.json.decode((folder / "order.json").read_bytes(), type=VerifyOrder)
     torch.set_num_threads(order.threads)
     try:
-        answer: dict[str, object] = {"sqnr_db": _compare(folder, order)}
+        memory = PeakMemory()
+        answer: dict[str, object] = {"sqnr_db": _compare(folder, order, memory), "peak_bytes": memory.grown_bytes()}
     except Exception as error:  # noqa: BLE001 - border: a runtime's own errors become the verdict
         import traceback  # noqa: PLC0415 - only needed when something failed
 
@@ -40,15 +42,17 @@ def main(folder_name: str) -> int:
     return 0
 
 
-def _compare(folder: Path, order: VerifyOrder) -> float:
+def _compare(folder: Path, order: VerifyOrder, memory: PeakMemory) -> float:
     if order.model is not None:
         return _compare_pieces(folder, order, order.model)
     if order.registers is not None:
         _load_users_module(order.registers)
+    memory.start()
     run = TARGETS[order.target].load(Path(order.path), threads=order.threads)
     inputs = _read_flat(folder / "inputs.safetensors", order.examples)
     outputs = _read_flat(folder / "outputs.safetensors", order.examples)
     worst = 200.0
+    memory.reset_peak()
     with torch.no_grad():
         for flat, expected in zip(inputs, outputs, strict=True):
             given = run(*(leaf.to(order.device) for leaf in flat))

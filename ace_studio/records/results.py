@@ -304,7 +304,7 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     error: Problem | None = None
     build_seconds: float | None = None
     peak_memory_bytes: int | None = None
-    """What the memory of a fresh process grew by at most while it opened the artifact and ran it."""
+    """What a fresh process grew by to hold the artifact (runtime included) and run it, at most; None: nobody says."""
     warnings: tuple[Warning, ...] = ()
     profile: OpsProfile | None = None
     throughput: tuple[BatchThroughput, ...] = ()

@@ -81,7 +81,7 @@ def verify_artifact(  # noqa: PLR0913 - all that a process must be told which ha
     device: torch.device,
     reporter: Reporter,
     registers: ModelSource | None = None,
-) -> None:
+) -> int | None:
     """Open an artifact in a new process, run it on every example and compare with ``expected``.
 
     Args:
@@ -95,6 +95,7 @@ def verify_artifact(  # noqa: PLR0913 - all that a process must be told which ha
         reporter: May cancel; the process is then killed.
         registers: The user's model, if the artifact calls operators that its code registers.
 
+    Returns: Bytes that the process grew by at most to hold and run it; None where the system does not say.
     Raises: AceError(WRONG_CAPTURE) if it cannot be opened, does not run, or disagrees; details hold what it printed.
     """
     with tempfile.TemporaryDirectory(prefix="ace-verify-") as name:
@@ -111,7 +112,7 @@ def verify_artifact(  # noqa: PLR0913 - all that a process must be told which ha
             registers=registers,
         )
         (folder / "order.json").write_bytes(msgspec.json.encode(order))
-        run_child(folder, path, reporter)
+        return run_child(folder, path, reporter)
 
 
 def write_flat(path: Path, examples: Sequence[Sequence[Tensor]]) -> None:
@@ -124,8 +125,8 @@ def write_flat(path: Path, examples: Sequence[Sequence[Tensor]]) -> None:
     save_file(tensors, path)
 
 
-def run_child(folder: Path, artifact: Path, reporter: Reporter) -> None:
-    """Have a new process carry out the order in ``folder``. Raises AceError as `verify_artifact` does."""
+def run_child(folder: Path, artifact: Path, reporter: Reporter) -> int | None:
+    """Have a new process carry out the order in ``folder``. Returns and raises as `verify_artifact` does."""
     package_parent = Path(__file__).resolve().parents[3]
     code = (
         f"import sys; sys.path.insert(0, {str(package_parent)!r}); "
@@ -156,6 +157,8 @@ def run_child(folder: Path, artifact: Path, reporter: Reporter) -> None:
             where=str(artifact),
             details=log_path.read_text(encoding="utf-8", errors="replace")[-20_000:],
         )
+    peak_bytes = answer.get("peak_bytes")
+    return int(peak_bytes) if peak_bytes is not None else None
 
 
 def _wait(child: subprocess.Popen[bytes], reporter: Reporter) -> None:

@@ -31,7 +31,7 @@ def _save_and_verify(bench: Bench, candidate: Candidate) -> None:
     chosen = [*bench.captured.examples[:3], *bench.captured.unseen[:2]]
     expected = [evaluate.flat_outputs(candidate.lowered, example) for example in chosen]
     if isinstance(bench.captured, CapturedModel):
-        export.verify_artifact(
+        peak_bytes = export.verify_artifact(
             candidate.target.name,
             path,
             chosen,
@@ -42,6 +42,7 @@ def _save_and_verify(bench: Bench, candidate: Candidate) -> None:
             reporter=bench.reporter,
             registers=_registering_source(bench, bench.captured),
         )
+        candidate.note(peak_memory_bytes=peak_bytes)
     else:
         export.verify_pieces(
             candidate.target.name,
