@@ -249,6 +249,7 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
         if run.error is not None:
             why = rich.markup.escape(f"{run.error.what} ({run.error.why})")
             console.print(f"{run.target} {run.precision}: {why}")
+    show_improvements(result, console)
     for warning in result.warnings:
         console.say(f"warning: {warning.what}")
     if result.chosen is not None:
@@ -257,6 +258,14 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
         console.print(f"Chosen: {run.target} {run.precision}{goal}")
     show_advice(result, console)
     console.print(rich.markup.escape(f"Written to {folder}: result.json, report.html, comparison.svg, artifacts/"))
+
+
+def show_improvements(result: Result, console: Console) -> None:
+    """A line for every method of improvement: what it gave and whether it was kept."""
+    for one in result.improvements:
+        gain = "" if one.after_db is None else f"{one.before_db:.1f} to {one.after_db:.1f} dB, "
+        word = "kept" if one.kept else "left"
+        console.print(rich.markup.escape(f"{one.method} at {one.precision}: {gain}{word}: {one.reason}"))
 
 
 def show_advice(result: Result, console: Console) -> None:

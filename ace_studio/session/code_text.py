@@ -63,7 +63,8 @@ def unsaid_choices(recipe: Recipe) -> list[str]:
 _SAID = frozenset(
     {
         "model", "inputs", "goal", "targets", "evaluate", "measure", "capture", "advice_from",
-        "calibration.inputs", "calibration.samples", "plan.default", "plan.rules", "plan.from_goal",
+        "calibration.inputs", "calibration.samples", "calibration.subset", "calibration.observer",
+        "calibration.percentile", "improve", "plan",
     }
 )  # fmt: skip
 """Tables and keys that the call above says, or that do not change what is computed."""
@@ -251,7 +252,15 @@ def _plain_keywords(recipe: Recipe) -> list[str]:
         *((key, getattr(recipe.goal, key), getattr(default.goal, key)) for key in recipe.goal.__struct_fields__),
         ("target", names[0] if len(names) == 1 else list(names), "auto"),
         ("rungs", list(recipe.capture.rungs), list(ALL_RUNGS)),
-        ("samples", recipe.calibration.samples, default.calibration.samples),
+        *(
+            (key, getattr(recipe.calibration, key), getattr(default.calibration, key))
+            for key in ("samples", "subset", "observer", "percentile")
+        ),
+        *(
+            (key, getattr(recipe.plan, key), getattr(default.plan, key))
+            for key in ("weights", "activations", "group_size")
+        ),
+        ("improve", list(recipe.improve.methods), []),
         *(
             (key, getattr(recipe.measure, key), getattr(default.measure, key))
             for key in ("threads", "rounds", "device", "profile", "batches", "decode")

@@ -1,14 +1,18 @@
 """The report is self-contained, escapes names, and result.json comes back as it was."""
 
+import io
 from xml.etree import ElementTree
 
+import rich.console
 from msgspec.structs import replace
 
+from ace_studio.cli.show import show_improvements
 from ace_studio.engine.report import write_report
 from ace_studio.engine.report.picture import comparison_svg
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.results import (
     Baseline,
+    Improvement,
     Latency,
     OpReport,
     Result,
@@ -50,6 +54,23 @@ def test_no_name_becomes_markup_and_nothing_is_loaded_from_outside(tmp_path):
     assert "&lt;script&gt;" in text
     assert "src=" not in text
     assert "href=" not in text
+
+
+def test_the_report_and_the_command_line_say_what_improvements_gave(tmp_path):
+    kept = Improvement(
+        method="equalize", precision="int8-static", before_db=20.0, after_db=23.5, kept=True, reason="closer <b>"
+    )
+    left = Improvement(method="gptq", precision="int8-static", reason="no linear layer is planned at int4-weight")
+    found = replace(RESULT, improvements=(kept, left))
+    write_report(found, None, tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for words in ("equalize", "23.5", "kept", "closer &lt;b&gt;", "no linear layer"):
+        assert words in text
+    console = rich.console.Console(record=True, width=200, file=io.StringIO())
+    show_improvements(found, console)
+    shown = console.export_text()
+    assert "equalize at int8-static: 20.0 to 23.5 dB, kept: closer <b>" in shown
+    assert "gptq at int8-static: left: no linear layer" in shown
 
 
 def test_the_picture_is_well_formed_and_its_bars_are_to_scale():

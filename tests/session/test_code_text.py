@@ -166,13 +166,16 @@ def test_other_files_are_opened_by_what_opens_them(source: str, entry: str, expe
 def test_a_choice_that_the_function_has_no_keyword_for_is_named_with_the_line_that_does_it() -> None:
     recipe = Recipe(
         model=ModelChoice(source="m.py", entry="make"),
+        calibration=CalibrationChoice(mean=(0.5,)),
         improve=ImproveChoice(methods=(ImproveMethod.EQUALIZE,)),
         plan=Plan(weights=WeightSteps.PER_TENSOR),
     )
-    assert unsaid_choices(recipe) == ["improve.methods", "plan.weights"]
+    assert unsaid_choices(recipe) == ["calibration.mean"]
     code = python_code(Document(recipe=recipe, folder="/x"))
     compile(code, "shown", "exec")
-    assert "no keyword for improve.methods, plan.weights" in code
+    assert "no keyword for calibration.mean" in code
+    assert "weights='per-tensor'" in code
+    assert "improve=['equalize']" in code
     assert code.splitlines()[-1].startswith("# ace-studio run")
     assert unsaid_choices(Recipe()) == []
 
