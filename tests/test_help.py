@@ -11,7 +11,7 @@ import typer.main
 
 from ace_studio.cli.commands import app
 from ace_studio.engine.load.kinds import LOADERS
-from ace_studio.records import fixes, recipe, results, tensors
+from ace_studio.records import advice, finetuning, fixes, pruning, recipe, results, tensors
 from ace_studio.records.errors import ErrorCode, ExitCode
 from ace_studio.records.plan import MATCH_KINDS, PlanRule, Precision
 from ace_studio.records.recipe_file import parse_recipe
@@ -103,6 +103,10 @@ def test_a_table_has_no_row_for_something_that_does_not_exist(pages, page, words
         ("capture", results.CaptureReport),
         ("baseline", results.Baseline),
         ("runs", results.TargetRun),
+        ("pruning", pruning.PruningReport),
+        ("finetune", finetuning.FinetuneReport),
+        ("advice", advice.Advice),
+        ("advice_from", advice.AdviceOutcome),
     ],
 )
 def test_every_part_of_the_result_lists_exactly_its_keys(pages, title, record):
