@@ -111,7 +111,7 @@ def train_after_pruning(facts: Facts) -> Advice | None:
         estimate="some dB, more with more data; the best state is kept, so nothing gets worse",
         quantity=AdviceQuantity.FIDELITY,
         estimated_gain=3.0,
-        change={"finetune": {"method": str(FinetuneMethod.DISTILL), "epochs": 5}},
+        change={"finetune": {"method": str(FinetuneMethod.DISTILL), "epochs": 10, "learning_rate": 0.001}},
         do_first="" if has_data else "Name some hundred real inputs in [finetune] data or [calibration] inputs.",
     )
 

@@ -134,7 +134,7 @@ def take_channels_away(facts: Facts) -> Advice | None:
         return None
     left = (1 - PRUNED_CHANNELS) ** 2
     gain = 1 / (1 - share * (1 - left) * ARITHMETIC_TO_TIME)
-    training = {"method": str(FinetuneMethod.DISTILL), "epochs": 5}
+    training = {"method": str(FinetuneMethod.DISTILL), "epochs": 10, "learning_rate": 0.001}
     needs = [] if facts.has_pruning_library else ["Install it: pip install 'ace-studio[prune]'"]
     needs += [] if has_data else ["Name some hundred real inputs in [calibration] inputs, to train with afterwards"]
     return Advice(

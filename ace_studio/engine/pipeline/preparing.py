@@ -16,6 +16,7 @@ from ace_studio.engine.example_reader import read_examples
 from ace_studio.engine.finetune import FinetuneJob, finetune_module
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
 from ace_studio.engine.metrics import labelled_metric
+from ace_studio.engine.pipeline.calibration_data import read_calibration_data
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.prune import Pruned, PruneJob, prune_module
 from ace_studio.engine.prune.importance import TaylorData
@@ -55,6 +56,7 @@ def prepare_model(
 
     Raises: AceError, as `prune_module` and `finetune_module` say; AceError(UNSUPPORTED) for an ONNX file.
     """
+    read_calibration_data(loaded, examples, recipe)
     workshop = _Workshop(loaded, tuple(examples), recipe, device, reporter)
     module, pruning, masks = loaded.module, None, {}
     if recipe.prune.method is not PruneMethod.NONE:
@@ -66,6 +68,8 @@ def prepare_model(
     if recipe.finetune.method is not FinetuneMethod.NONE:
         tuned = finetune_module(workshop.finetune_job(module, masks))
         module, finetune = tuned.module, tuned.report
+        if pruning is None and not finetune.kept:
+            return Prepared(loaded, finetune=finetune)
     sha256 = loaded.sha256 and _other_hash(loaded.sha256, recipe)
     changed = replace(loaded, module=module, original=loaded.module, reference=None, sha256=sha256)
     return Prepared(changed, pruning, finetune)
@@ -86,6 +90,7 @@ def preview_pruning(
             remedy='Write [prune] and below it method = "structured", "n:m" or "unstructured".',
             where="[prune] method",
         )
+    read_calibration_data(loaded, examples, recipe)
     workshop = _Workshop(loaded, tuple(examples), recipe, device, reporter)
     pruned = workshop.prune()
     return msgspec.structs.replace(

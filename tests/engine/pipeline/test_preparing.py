@@ -181,6 +181,24 @@ def test_rounding_in_training_follows_the_rules_of_the_plan():
     assert prepared('[finetune]\nmethod = "qat"\nepochs = 1\n')[1].finetune.layers == 2  # the goal chooses: int8
 
 
+def test_a_model_that_training_did_not_help_is_the_users_own():
+    tiny, found = prepared('[finetune]\nmethod = "distill"\nepochs = 1\n')  # its own teacher: nothing to learn
+    assert not found.finetune.kept
+    assert found.loaded.module is tiny.module and found.loaded.original is None and found.loaded.sha256 == "abc"
+
+
+def test_data_out_of_a_file_is_what_is_trained_on(folder):
+    import numpy
+
+    numpy.savez(folder / "data.npz", input=numpy.random.default_rng(0).normal(size=(48, 8)).astype("float32"))
+    recipe = write(folder, PRUNE + '[finetune]\nmethod = "distill"\nepochs = 1\n')
+    text = (folder / "recipe.toml").read_text().replace('inputs = "calibration_inputs"', 'inputs = "data.npz"')
+    recipe = parse_recipe(text, name="r")
+    request = RunRequest(job="r", recipe=recipe, folder=str(folder), trust_all=True, output=str(folder / "out"))
+    found = pipeline.prepare(pipeline.load(request, Reporter()), recipe, folder, reporter=Reporter())
+    assert found.finetune.examples + found.finetune.held_out > 2
+
+
 def test_an_onnx_file_cannot_be_pruned():
     with pytest.raises(AceError) as caught:
         prepared(PRUNE, way="onnx")
