@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -145,6 +146,24 @@ def goal_misses(run: TargetRun, baseline: Baseline, goal: Goal) -> list[str]:
     return misses
 
 
+_UNKNOWN_DISTANCE = 100.0
+
+
+def goal_distance(run: TargetRun, baseline: Baseline, goal: Goal) -> float:
+    """How far a run is from the bounds that it misses, added up; 0 if it meets all. 1 is a factor of e, or 10 dB."""
+    distance = 0.0
+    if goal.max_drop is not None:
+        drop = 1.0 if run.metric_drop is None else run.metric_drop
+        distance += max(0.0, drop - goal.max_drop) / max(goal.max_drop, 0.01)
+    if goal.min_sqnr_db is not None:
+        distance += max(0.0, goal.min_sqnr_db - (run.sqnr_db or 0.0)) / 10.0
+    megabytes = run.size_bytes / 1e6 if run.size_bytes else None
+    for value, bound in ((megabytes, goal.max_size_mb), (latency_ratio(run, baseline), goal.max_latency_ratio)):
+        if bound is not None:
+            distance += max(0.0, math.log(value / bound)) if value else _UNKNOWN_DISTANCE
+    return distance
+
+
 def keeps_accuracy(candidate: Candidate, baseline: Baseline, goal: Goal) -> bool:
     """Whether a built candidate meets the part of the goal that speaks of accuracy."""
     accuracy_only = Goal(max_drop=goal.max_drop, min_sqnr_db=goal.min_sqnr_db)
@@ -164,8 +183,8 @@ def latency_ratio(run: TargetRun, baseline: Baseline) -> float | None:
 def choose(runs: Sequence[TargetRun], baseline: Baseline, goal: Goal) -> tuple[int | None, bool | None]:
     """Index of the best run, and whether it meets the goal (None if there is no goal).
 
-    Only runs whose artifact was verified count. If none meets the goal, the best found is the one with the fewest
-    misses, then the one that keeps the most accuracy.
+    Only runs whose artifact was verified count. If none meets the goal, the best found is the one that comes nearest
+    to the bounds that it misses, then the one that keeps the most accuracy.
     """
     finished = [i for i, run in enumerate(runs) if run.status is RunStatus.OK and run.verified and run.latency_ms]
     if not finished:
@@ -175,7 +194,7 @@ def choose(runs: Sequence[TargetRun], baseline: Baseline, goal: Goal) -> tuple[i
     meeting = [i for i in finished if not goal_misses(runs[i], baseline, goal)]
     if meeting:
         return min(meeting, key=lambda i: _cost(runs[i], goal.optimize)), True
-    return min(finished, key=lambda i: (len(goal_misses(runs[i], baseline, goal)), *_accuracy_cost(runs[i]))), False
+    return min(finished, key=lambda i: (goal_distance(runs[i], baseline, goal), *_accuracy_cost(runs[i]))), False
 
 
 def _cost(run: TargetRun, objective: Objective) -> tuple[float, ...]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from ace_studio.engine.pipeline.compress.candidates import Candidate, goal_misses, latency_ratio
+from ace_studio.engine.pipeline.compress.candidates import Candidate, goal_distance, goal_misses, latency_ratio
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.plan import Plan
-from ace_studio.records.recipe import Goal
+from ace_studio.records.recipe import Goal, Objective
 from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun
 from ace_studio.records.safe_file import write_atomically
 
@@ -113,10 +113,8 @@ def merit(step: SearchStep, goal: Goal) -> tuple[float, ...]:
     return {"latency": (latency, size), "size": (size, latency), "accuracy": (*accuracy, latency)}[str(goal.optimize)]
 
 
-def nearest(steps: Sequence[SearchStep]) -> SearchStep | None:
-    """The best found where none meets the goal: fewest misses, then the most accurate."""
+def nearest(steps: Sequence[SearchStep], baseline: Baseline, goal: Goal) -> SearchStep | None:
+    """The best found where none meets the goal: nearest to the bounds that it misses, then the most accurate."""
     built = [step for step in steps if step.sqnr_db is not None]
-    return min(built, key=lambda one: (len(one.misses), *merit(one, _ACCURATE)), default=None)
-
-
-_ACCURATE = msgspec.convert({"optimize": "accuracy"}, Goal)
+    accurate = Goal(optimize=Objective.ACCURACY)
+    return min(built, key=lambda one: (goal_distance(run_of(one), baseline, goal), *merit(one, accurate)), default=None)

@@ -88,12 +88,20 @@ class GoalSearch:
     def run(self, targets: Sequence[Target]) -> None:
         """Search on each target in turn."""
         for target in targets:
-            arms = [Arm(target, plan) for plan in self._bases()]
+            arms = self._arms(target)
             if self._goal.optimize is Objective.ACCURACY:
                 self._most_accurate(target, arms)
             else:
                 self._cheapest(target, arms)
+            self._say_what_is_too_much(target)
             self._leave_only_the_best(target)
+
+    def _arms(self, target: Target) -> list[Arm]:
+        """Those that the target can do; what the recipe itself plans is tried in any case."""
+        arms = [Arm(target, plan) for plan in self._bases()]
+        if not self._bench.recipe.plan.from_goal or not target.available().ok:
+            return arms
+        return [arm for arm in arms if not target.precision_problem(arm.plan.default)]
 
     def _bases(self) -> list[Plan]:
         recipe = self._bench.recipe
@@ -116,9 +124,11 @@ class GoalSearch:
                 continue
             if not self._choose_high(arm):
                 break  # not even all high is accurate enough on this target
-            accurate = fewest_high(self._ladder(arm), partial(self._point, arm), wanted_db=self._wanted_db)
-            if accurate is None:
+            found_at = fewest_high(self._ladder(arm), partial(self._point, arm), wanted_db=self._wanted_db)
+            if found_at is None:
                 self._note(f"{arm.name}: no step of its ladder is accurate enough")
+                if self._is_float_inaccurate(target):
+                    break
         if not any(self._meets(one.step) for one in self._of(target)):
             self._try_floats(target)
 
@@ -140,6 +150,8 @@ class GoalSearch:
         """All ops at 16 bits, then at fp32; the second only if the first misses the goal."""
         found: list[SearchStep] = []
         for precision in FLOATS:
+            if target.available().ok and target.precision_problem(precision):
+                continue
             step = self._evaluate_plan(target, self._whole(precision), low=precision)
             if step is not None:
                 found.append(step)
@@ -148,6 +160,24 @@ class GoalSearch:
         if found and not any(self._is_accurate(step) for step in found):
             self._note(f"{target.name}: even all ops at fp32 miss it: " + "; ".join(found[-1].misses))
         return found
+
+    def _is_float_inaccurate(self, target: Target) -> bool:
+        """Whether fp32 throughout was built there and is not accurate enough."""
+        tried = self._tried.get(step_key(target, self._whole(Precision.FP32)))
+        return tried is not None and not self._is_accurate(tried.step)
+
+    def _say_what_is_too_much(self, target: Target) -> None:
+        """The smallest and the fastest that the target has, if these are not small and fast enough."""
+        built = [one.step for one in self._of(target) if one.step.sqnr_db is not None]
+        sizes = [(step.size_bytes / 1e6, step.low) for step in built if step.size_bytes]
+        ratios = [(step.latency_ratio, step.low) for step in built if step.latency_ratio]
+        for bound, found, words in (
+            (self._goal.max_size_mb, sizes, "the smallest of {} plans, {}, has {:.3g} MB"),
+            (self._goal.max_latency_ratio, ratios, "the fastest of {} plans, {}, takes {:.3g} of the baseline's time"),
+        ):
+            if bound is not None and found and min(found)[0] > bound:
+                value, low = min(found)
+                self._note(f"{target.name}: " + words.format(len(built), low, value))
 
     def _choose_high(self, arm: Arm, *, is_accuracy_asked: bool = True) -> bool:
         """Find what kept ops run at; False if nothing is accurate enough."""
@@ -297,7 +327,8 @@ class GoalSearch:
         tried = self._of(target)
         meeting = sorted((one for one in tried if self._meets(one.step)), key=lambda one: merit(one.step, self._goal))
         best = [one for one in meeting if self._is_level(one.step, meeting[0].step)][:MOST_KEPT]
-        if not best and (step := nearest([one.step for one in tried])) is not None:
+        step = nearest([one.step for one in tried], self._bench.baseline, self._goal)
+        if not best and step is not None:
             best = [one for one in tried if one.step is step]
         for one in best[:1]:
             if one.candidate is None:  # found by an earlier run of this job, and not built in this one

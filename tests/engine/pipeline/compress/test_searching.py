@@ -12,12 +12,13 @@ from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.pipeline.compress import searching
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.choosing import conclude
+from ace_studio.engine.pipeline.compress.search_steps import StepStore
 from ace_studio.engine.pipeline.compress.searching import GoalSearch, with_sensitivity
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.plan import Plan, Precision, WeightSteps
 from ace_studio.records.recipe import Goal, Objective, Recipe
-from ace_studio.records.results import OpReport, RunStatus
+from ace_studio.records.results import OpReport, RunStatus, SearchStep
 
 TARGET = TARGETS["openvino"]
 pytestmark = pytest.mark.skipif(not TARGET.available().ok, reason="OpenVINO is not installed")
@@ -83,8 +84,16 @@ def _recipe(plan=PER_TENSOR, **goal):
     return Recipe(plan=plan, goal=Goal(**goal))
 
 
-def test_the_ops_that_ruin_the_model_are_found_and_kept_high_with_the_reason(model, tmp_path):
-    bench = _searched(model, tmp_path, _recipe(min_sqnr_db=30.0, optimize=Objective.SIZE))
+FOR_30_DB = _recipe(min_sqnr_db=30.0, optimize=Objective.SIZE)
+
+
+@pytest.fixture(scope="module")
+def searched(model, tmp_path_factory):
+    return _searched(model, tmp_path_factory.mktemp("out"), FOR_30_DB)
+
+
+def test_the_ops_that_ruin_the_model_are_found_and_kept_high_with_the_reason(model, searched):
+    bench = searched
     assert bench.search[0].kept_high == 0
     assert not bench.search[0].meets
     mixed = [step for step in bench.search if step.kept_high]
@@ -101,8 +110,8 @@ def test_the_ops_that_ruin_the_model_are_found_and_kept_high_with_the_reason(mod
     assert candidate.kept[first].endswith("the goal needs 30.0 dB")
 
 
-def test_what_the_search_knows_stands_at_every_op_that_was_scanned(model, tmp_path):
-    bench = _searched(model, tmp_path, _recipe(min_sqnr_db=30.0, optimize=Objective.SIZE))
+def test_what_the_search_knows_stands_at_every_op_that_was_scanned(searched):
+    bench = searched
     candidate = next(one for one in bench.candidates if one.kept)
     op_id = next(iter(candidate.kept))
     bare = OpReport(id=op_id, op="", module="", shape="", device="cpu", planned="", actual="", reason="it ran")
@@ -123,6 +132,7 @@ def test_a_size_below_that_of_all_low_is_out_of_reach(model, tmp_path):
     bench = _searched(model, tmp_path, Recipe(goal=Goal(max_size_mb=0.0001, min_sqnr_db=20.0)))
     assert not any(step.meets for step in bench.search)
     assert not any(step.kept_high for step in bench.search)
+    assert any("the smallest of" in note for note in bench.search_notes)
 
 
 def test_a_latency_that_nothing_has_is_out_of_reach_without_climbing_a_ladder(model, tmp_path):
@@ -144,13 +154,12 @@ def test_the_most_accurate_within_a_size_has_as_many_ops_high_as_fit(model, tmp_
     assert best.sqnr_db > sizes[0].sqnr_db + 10.0
 
 
-def test_a_search_that_runs_again_builds_only_what_it_chose(model, tmp_path, monkeypatch):
-    recipe = _recipe(min_sqnr_db=30.0, optimize=Objective.SIZE)
-    first = _searched(model, tmp_path, recipe)
+def test_a_search_that_runs_again_builds_only_what_it_chose(model, searched, monkeypatch):
+    first = searched
     built = []
     real = searching.try_plan
     monkeypatch.setattr(searching, "try_plan", lambda *given: built.append(given[2]) or real(*given))
-    second = _searched(model, tmp_path, recipe)
+    second = _searched(model, first.output, FOR_30_DB)
     assert all(step.reused for step in second.search)
     assert [step.kept_high for step in second.search] == [step.kept_high for step in first.search]
     assert len(built) == 1
@@ -159,15 +168,17 @@ def test_a_search_that_runs_again_builds_only_what_it_chose(model, tmp_path, mon
     assert alive[0].run.sqnr_db >= 30.0
 
 
-def test_another_goal_does_not_take_the_steps_of_this_one(model, tmp_path):
-    _searched(model, tmp_path, _recipe(min_sqnr_db=30.0))
-    other = _searched(model, tmp_path, _recipe(min_sqnr_db=31.0))
-    assert not any(step.reused for step in other.search)
+def test_another_job_does_not_take_the_steps_of_this_one(tmp_path):
+    step = SearchStep(target="openvino", low="int8-static", meets=True)
+    StepStore(tmp_path, "one job").keep("a plan", step)
+    kept = StepStore(tmp_path, "one job").find("a plan")
+    assert kept is not None
+    assert kept.reused
+    assert StepStore(tmp_path, "another job").find("a plan") is None
 
 
-def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(model, tmp_path):
-    recipe = _recipe(min_sqnr_db=30.0, optimize=Objective.SIZE)
-    bench = _searched(model, tmp_path, recipe)
+def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(searched):
+    bench = searched
     result = conclude(bench).result
     assert result.search == tuple(bench.search)
     assert {one.precision for one in result.sensitivity} == {"int8-static"}
