@@ -41,6 +41,7 @@ class CompareView(QWidget):
         self.summary = ElidedLabel()
         self.view = GraphView(colours=graph_colours(colours))
         self.view.setAccessibleName("Graph as it really runs")
+        self.view.shows_map = False
         self.view.selection_changed.connect(session.select)
         line = row(self.summary)
         line.setContentsMargins(GAP, 5, GAP, 5)
@@ -75,7 +76,7 @@ class CompareView(QWidget):
 
     def _colour(self, facts: OpFacts) -> None:
         self.summary.setText(summary_of(facts))
-        self.view.set_notes({op_id: one.words for op_id, one in facts.fates.items()})
+        self.view.set_notes({op_id: (_short(op_id, facts), one.words) for op_id, one in facts.fates.items()})
         colouring = running_colouring(facts, self._colours)
         self.view.set_colouring(colouring)
         ghosts = {at for at, name in enumerate(colouring.categories) if name in GHOSTS} if colouring else set()
@@ -129,6 +130,15 @@ class _Held:
 
     def __exit__(self, *_: object) -> None:
         self._view._is_following = self._before
+
+
+def _short(op_id: str, facts: OpFacts) -> str:
+    """A fate in as few letters as a box has room for."""
+    one = facts.fates[op_id]
+    if one.into:
+        return f"→ {one.into}"
+    report = facts.reports.get(op_id)
+    return report.actual if report is not None else str(one.fate)
 
 
 def running_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:

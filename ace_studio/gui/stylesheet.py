@@ -61,6 +61,12 @@ QToolButton[role="fold"] {{ border: 1px solid transparent; border-radius: 4px; p
 QToolButton[role="fold"]:hover {{ background: {raised}; }}
 QToolButton[role="fold"]:focus {{ border-color: {accent}; }}
 QToolButton[role="fold"]:checked {{ background: transparent; }}
+QToolButton[role="plain"] {{ background: {raised}; color: {text}; border: 1px solid {border}; border-radius: 5px;
+  padding: 4px 10px; }}
+QToolButton[role="plain"]:hover {{ border-color: {text_dim}; }}
+QToolButton[role="plain"]:focus {{ border-color: {accent}; }}
+QToolButton[role="plain"]:checked {{ background: {accent_fill}; border-color: {accent}; }}
+QToolButton[role="plain"]:disabled {{ color: {faded}; background: transparent; }}
 QLabel[role="good"] {{ color: {good}; }}
 QLabel[role="warn"] {{ color: {warn}; }}
 QLabel[role="bad"] {{ color: {bad}; }}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
+from ace_studio.gui.graph_view.tooltips import tooltip_of
 from ace_studio.records.results import CaptureReport
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import show_result
@@ -36,7 +37,8 @@ def test_the_second_view_counts_what_became_of_the_ops(desk, graph):
 def test_what_does_not_run_is_dimmed_and_says_where_it_went(desk, graph):
     picture = graph.compare.view.picture
     row = TABLE.op_id.index("act_0")
-    assert picture.titles(row)[1] == "fused into linear_0"
+    assert picture.titles(row)[1] == "→ linear_0"
+    assert "fused into linear_0" in tooltip_of(picture, row)
     hidden = {picture.colouring.categories[at] for at in picture.hidden_categories}
     assert hidden == {"fused", "folded"}
     assert graph.view.picture.hidden_categories == frozenset()

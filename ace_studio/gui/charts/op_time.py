@@ -13,6 +13,7 @@ from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.charts.points import run_names
 from ace_studio.gui.formatting import ms_text, plural
 from ace_studio.gui.graph_layout.sizes import short_op
+from ace_studio.gui.graph_view.colours import text_on
 from ace_studio.gui.theme import Colours
 from ace_studio.gui.widgets import GAP, ElidedLabel, column, label, row
 from ace_studio.records.results import OpReport, OpsProfile
@@ -175,14 +176,14 @@ class OpTime(ChartView):
             )
             bar.setToolTip(self._tip(part))
             plot.addItem(bar)
-            self._write(plot, part, scale[part.row])
+            self._write(plot, part, scale[part.row], text_on(colour))
 
-    def _write(self, plot: pg.PlotItem, part: Part, scale: float) -> None:
+    def _write(self, plot: pg.PlotItem, part: Part, scale: float, colour: str) -> None:
         """The name of a part inside it, where it is wide enough."""
         whole = max((self._y_end(at) * one for at, one in enumerate(self._all_scales())), default=1.0)
         room = (part.width_ms * scale) / (whole or 1.0) * max(80.0, self.chart.plot.getViewBox().width())
         if room > self.fontMetrics().horizontalAdvance(part.group) + 10:
-            text = pg.TextItem(part.group, color=self.colours.text, anchor=(0.5, 0.5))
+            text = pg.TextItem(part.group, color=colour, anchor=(0.5, 0.5))
             text.setPos((part.start_ms + part.width_ms / 2) * scale, self._y(part.row))
             plot.addItem(text)
 

@@ -26,6 +26,13 @@ def placed_ops(one: TimedRun) -> list[tuple[OpReport, float, float]]:
     ]
 
 
+def log_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Places and texts for a logarithmic axis from 10^low to 10^high: decades, with 2 and 5 between where few fit."""
+    steps = (1,) if high - low > 3 else (1, 2, 5)
+    values = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
+    return [(math.log10(value), f"{value:g}") for value in values if low <= math.log10(value) <= high]
+
+
 class Roofline(ChartView):
     """The selected run, or the baseline. A click selects the op."""
 
@@ -82,8 +89,9 @@ class Roofline(ChartView):
             start = min(left, ridge)
             xs = np.array([start, ridge, max(right, ridge * 2)])
             ys = np.minimum(xs * ceilings.gbytes_per_s, gflops)
-            plot.addItem(pg.PlotDataItem(np.log10(xs), np.log10(ys), pen=pg.mkPen(colour, width=2)))
-            text = pg.TextItem(f"{precision} {gflops:.0f} GFLOP/s", color=self.colours.text_dim, anchor=(1, 1))
+            # Lines take the plot's logarithm by themselves; points and texts are placed in it.
+            plot.addItem(pg.PlotDataItem(xs, ys, pen=pg.mkPen(colour, width=2)))
+            text = pg.TextItem(f"{precision} {gflops:.3g} GFLOP/s", color=self.colours.text_dim, anchor=(1, 0))
             text.setPos(math.log10(xs[-1]), math.log10(gflops))
             plot.addItem(text)
 
@@ -92,8 +100,10 @@ class Roofline(ChartView):
         if ceilings is not None and ceilings.gflops:
             ys += [max(ceilings.gflops.values())]
             xs += [2 * max(ceilings.gflops.values()) / ceilings.gbytes_per_s]
-        self.chart.plot.setXRange(math.log10(min(xs)) - 0.3, math.log10(max(xs)) + 0.3, padding=0)
-        self.chart.plot.setYRange(math.log10(min(ys)) - 0.3, math.log10(max(ys)) + 0.3, padding=0)
+        for side, values, show in (("bottom", xs, self.chart.plot.setXRange), ("left", ys, self.chart.plot.setYRange)):
+            low, high = math.log10(min(values)) - 0.3, math.log10(max(values)) + 0.3
+            show(low, high, padding=0)
+            self.chart.plot.getAxis(side).setTicks([log_ticks(low, high)])
 
     def _clicked(self, event: object) -> None:
         found = under_mouse(self.chart.plot, event)

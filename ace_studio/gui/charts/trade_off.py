@@ -106,8 +106,9 @@ class GoalLine(QWidget):
         """Another bound, or another value of it; ``start`` is where it begins if it is switched on."""
         self.bound, self._start = bound, start
         with quiet(self.check, self.number):
-            self.check.setText(bound.text)
-            self.check.setToolTip(bound.tip)
+            self.check.setText(bound.text.rpartition(" at ")[1].strip() + " " + bound.text.rpartition(" ")[2])
+            self.check.setAccessibleName(bound.text)
+            self.check.setToolTip(bound.text + (f". {bound.tip}" if bound.tip else ""))
             self.check.setChecked(value is not None)
             self.number.setAccessibleName(bound.text)
             self.number.setDecimals(bound.decimals)
@@ -149,8 +150,8 @@ class TradeOff(ChartView):
         self._has_chosen = False
         self.cost_line, self.loss_line = GoalLine(session), GoalLine(session)
         self._verdict = label("", "dim", wrap=False)
-        tools = row(self.cost, label("against", "dim", wrap=False), self.loss, self.cost_line, self.loss_line, None)
-        tools.addWidget(self._verdict)
+        against = label("against", "dim", wrap=False)
+        tools = row(self.cost, self.cost_line, against, self.loss, self.loss_line, None, self._verdict)
         tools.setContentsMargins(GAP, 6, GAP, 0)
         self.chart = Chart("Trade-off")
         self.chart.widget.scene().sigMouseClicked.connect(self._clicked)

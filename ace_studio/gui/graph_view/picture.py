@@ -42,7 +42,7 @@ class Picture:
         self.version = 0
         self._row_of = {op_id: row for row, op_id in enumerate(table.op_id)}
         self._titles: dict[int, tuple[str, str]] = {}
-        self._notes: dict[int, str] = {}
+        self._notes: dict[int, tuple[str, str]] = {}
         self.set_colouring(colouring)
 
     def set_colouring(self, colouring: Colouring) -> None:
@@ -67,15 +67,15 @@ class Picture:
             counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
         return counts
 
-    def set_notes(self, notes: Mapping[str, str]) -> None:
-        """What to write on ops (by id) instead of their shapes."""
+    def set_notes(self, notes: Mapping[str, tuple[str, str]]) -> None:
+        """What to write on ops (by id) instead of their shapes, and what the pointer says of it."""
         self._notes = {self._row_of[op_id]: words for op_id, words in notes.items() if op_id in self._row_of}
         self._titles = {}
         self.version += 1
 
     def note_of(self, row: int) -> str:
-        """What was noted at an op; empty if nothing was."""
-        return self._notes.get(row, "")
+        """What was noted at an op, in full; empty if nothing was."""
+        return self._notes.get(row, ("", ""))[1]
 
     def rows_of(self, op_ids: Iterable[str]) -> list[int]:
         """Rows of these ops; unknown ids are left out."""
@@ -137,7 +137,7 @@ class Picture:
             seam = self.partial.seams[node]
             return f"break {seam.number}" if seam.number else "break", seam.about.reason
         if node < self.tree.root:
-            return title_of(self.table, node), self._notes.get(node) or detail_of(self.table, node)
+            return title_of(self.table, node), self._notes.get(node, ("", ""))[0] or detail_of(self.table, node)
         at = node - self.tree.root
         kind = "stays eager" if node in self.partial.looks_eager else self.tree.types[at]
         return self.tree.names[at] or "model", kind

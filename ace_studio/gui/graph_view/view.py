@@ -49,6 +49,8 @@ class GraphView(QWidget):
         self._index: SearchIndex | None = None
         self._matches: list[int] = []
         self._match = -1
+        self.shows_map = True
+        """Whether a map is shown where there is room for one."""
         self.canvas: GraphCanvas = GraphCanvas(self)
         self.minimap = Minimap(self.canvas)
         self.legend = Legend(self.canvas)
@@ -148,8 +150,8 @@ class GraphView(QWidget):
         self.canvas.update()
         self.minimap.update()
 
-    def set_notes(self, notes: Mapping[str, str]) -> None:
-        """What to write on ops (by id) instead of their shapes; the pointer says it too."""
+    def set_notes(self, notes: Mapping[str, tuple[str, str]]) -> None:
+        """What to write on ops (by id) instead of their shapes, and what the pointer says of it."""
         if self.picture is not None:
             self.picture.set_notes(notes)
             self.canvas.update()
@@ -197,7 +199,7 @@ class GraphView(QWidget):
     def _show_map(self) -> None:
         """A map helps where there is room for it and not everything is in sight anyway."""
         canvas = self.canvas
-        room = canvas.width() >= MIN_MAP_WIDTH and canvas.height() > 2 * self.minimap.height()
+        room = self.shows_map and canvas.width() >= MIN_MAP_WIDTH and canvas.height() > 2 * self.minimap.height()
         self.minimap.setVisible(room and canvas.picture is not None and not canvas.shows_everything())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name

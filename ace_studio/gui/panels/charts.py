@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStackedWidget
 
 from ace_studio.gui.charts.chart import ChartView
@@ -33,6 +33,7 @@ class ChartsPanel(Panel):
             item = QListWidgetItem(chart.text)
             item.setData(_ID, chart.id)
             item.setToolTip(chart.tip)
+            item.setSizeHint(QSize(0, self.fontMetrics().height() + 10))
             self.list.addItem(item)
         widest = max(self.fontMetrics().horizontalAdvance(chart.text) for chart in CHARTS)
         self.list.setFixedWidth(widest + 34)

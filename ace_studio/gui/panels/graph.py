@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QSplitter, QStackedWidget, QToolButton, QWidget
 
 from ace_studio.gui.break_list.entries import Entry, chosen_entry, entries, ops_of_piece
@@ -59,7 +60,14 @@ class GraphPanel(Panel):
         self._split = QSplitter()
         self._split.setHandleWidth(1)
         self._split.setChildrenCollapsible(False)
-        self._split.addWidget(self.view)
+        self._captured = QWidget()
+        captured_line = row(label("As it was captured", "dim", wrap=False))
+        captured_line.setContentsMargins(GAP, 5, GAP, 5)
+        self._captured.setLayout(captured_line)
+        self._captured.hide()
+        first = QWidget()
+        first.setLayout(column(self._captured, self.view, gap=0))
+        self._split.addWidget(first)
         self.compare: CompareView | None = None
         graph.setLayout(column(bar, self._split, gap=0))
         self._empty = EmptyState("graph")
@@ -89,6 +97,7 @@ class GraphPanel(Panel):
         self.compare_button = QToolButton()
         self.compare_button.setText("Compare")
         self.compare_button.setCheckable(True)
+        self.compare_button.setProperty("role", "plain")
         self.compare_button.setToolTip("Beside it, the graph as the selected run really runs it (Ctrl+D)")
         self.compare_button.setAccessibleName("Compare with what really runs")
         self.compare_button.toggled.connect(self._show_compare)
@@ -171,10 +180,13 @@ class GraphPanel(Panel):
             self.compare = CompareView(self.session, self.view, self.colours)
             self._split.addWidget(self.compare)
         self.compare.setVisible(is_on)
+        self._captured.setVisible(is_on)
         if is_on:
             half = self._split.width() // 2
             self._split.setSizes([half, half])
             self.compare.update_from(self.session.document)
+        # Once both have their sizes.
+        QTimer.singleShot(0, self.view, self.view.fit)
 
     def save(self, path: Path) -> None:
         """Save what is open as .svg, .pdf or .png. Raises: AceError if that cannot be done."""

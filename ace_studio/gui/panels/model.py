@@ -39,8 +39,10 @@ from ace_studio.gui.widgets import (
 )
 from ace_studio.records.messages import EntryPoint, FileReport
 from ace_studio.session.document import Document, Part
+from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.session import Session
 
+DATA_FILES = "Data (*.npz *.safetensors *.pt *.pth);;All files (*)"
 _TENSORS_SHOWN = 2000
 _TRUST_WORDS = {
     "inspect": ("Only looked at: nothing of it is ever run", "good"),
@@ -105,7 +107,7 @@ class ModelPanel(Panel):
                 _field("Entry", self.entry, self._entry_about),
                 _field("Weights file", weights),
                 _field("Examples to trace with", self.tracing),
-                _field("Calibration inputs", self.calibration, row(self.samples, None)),
+                _field("Calibration inputs", self.calibration, row(self.samples, *self._data_buttons(), None)),
                 _field("Accuracy", self.evaluate, self.higher),
                 self._tensors_title,
                 self._tensors,
@@ -214,6 +216,25 @@ class ModelPanel(Panel):
         self._tensors.addTopLevelItems(
             [QTreeWidgetItem([one.name, one.dtype, shape_text(one.shape)]) for one in tensors[:_TENSORS_SHOWN]]
         )
+
+    def _data_buttons(self) -> tuple[QWidget, QWidget]:
+        file = button("File…", self._browse_data, tip="Tensors by the names of the inputs: .npz, .safetensors or .pt")
+        folder = button("Images…", self._browse_images, tip="A folder of pictures, resized to what the model takes")
+        file.setAccessibleName("Calibration inputs from a file")
+        folder.setAccessibleName("Calibration inputs from a folder of images")
+        return file, folder
+
+    def _browse_data(self) -> None:
+        folder = self.session.document.folder
+        path, _ = QFileDialog.getOpenFileName(self, "Calibration inputs", folder, DATA_FILES)
+        if path:
+            self.session.set_calibration(inputs=relative_to(Path(path), Path(folder)))
+
+    def _browse_images(self) -> None:
+        folder = self.session.document.folder
+        path = QFileDialog.getExistingDirectory(self, "A folder of images to calibrate with", folder)
+        if path:
+            self.session.set_calibration(inputs=f"{relative_to(Path(path), Path(folder)).rstrip('/')}/")
 
     def _browse_weights(self) -> None:
         path, _ = QFileDialog.getOpenFileName(

@@ -45,6 +45,8 @@ class FieldRow:
     unset: str = ""
     """Words for the lowest number if it stands for None, and for an empty text."""
     tip: str = ""
+    takes_file: bool = False
+    """A callable that may be a file instead."""
     why_grey: Callable[[Document], str] = lambda _: ""
     """Why it cannot be chosen now; empty if it can."""
 
@@ -184,7 +186,7 @@ EVALUATE_FIELDS: tuple[FieldRow, ...] = (
                       ("f1", "macro F1"), ("auc", "area under the ROC curve"), ("spearman", "rank correlation"),
                       ("mse", "mean squared error"), ("perplexity", "of language models"))),
     FieldRow(table="evaluate", key="data", text="Labelled data", kind=_KIND.CALLABLE, why_grey=_no_metric,
-             unset="none"),
+             unset="none", takes_file=True),
     FieldRow(table="evaluate", key="output", text="Output", kind=_KIND.TEXT, why_grey=_no_metric,
              unset="the first tensor", tip="Which output is judged, as a path such as 0 or logits"),
 )  # fmt: skip

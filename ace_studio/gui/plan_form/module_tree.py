@@ -58,6 +58,8 @@ class ModuleTree(QWidget):
         header.setSectionResizeMode(_PRECISION, QHeaderView.ResizeMode.Interactive)
         header.resizeSection(_PRECISION, self.fontMetrics().horizontalAdvance("int8-dynamic") + 26)
         self.tree.itemChanged.connect(self._ticked)
+        self.tree.itemExpanded.connect(lambda _: self._fit_height())
+        self.tree.itemCollapsed.connect(lambda _: self._fit_height())
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
         self.ticks = QComboBox()
@@ -110,9 +112,17 @@ class ModuleTree(QWidget):
         only = root.child(0) if root.childCount() == 1 else None
         if only is not None:
             only.setExpanded(True)
-        height = self.fontMetrics().height() + 9
-        shown = min(_ROWS_SHOWN, len(self._items)) + 1
-        self.tree.setFixedHeight(shown * height + self.tree.header().sizeHint().height())
+        self._fit_height()
+
+    def _fit_height(self) -> None:
+        """As high as what is unfolded, within limits."""
+        shown = 0
+        item = self.tree.topLevelItem(0)
+        while item is not None and shown < _ROWS_SHOWN:
+            shown += 1
+            item = self.tree.itemBelow(item)
+        row_height = max(self.fontMetrics().height() + 4, self.tree.sizeHintForRow(0))
+        self.tree.setFixedHeight(max(3, shown) * row_height + self.tree.header().sizeHint().height() + 6)
 
     def _item(self, path: str, name: str, kind: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem([f"{name}  {kind}".rstrip(), ""])

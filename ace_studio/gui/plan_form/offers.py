@@ -61,10 +61,13 @@ def grey_out(combo: QComboBox, offers: Mapping[str, Offer]) -> None:
         item.setToolTip(offer.words)
 
 
-def warning_for(offers: Mapping[str, Offer], precision: str) -> str:
-    """What to say below a choice that not every target can do; empty if all can."""
+def warning_for(offers: Mapping[str, Offer], precision: str, document: Document) -> str:
+    """What to say below a choice that not every target can do; empty if all can.
+
+    Of ``auto`` nobody expects that every target can do everything: it takes those that can.
+    """
     offer = offers.get(precision, Offer())
-    if not offer.words:
+    if not offer.words or (offer.is_possible and AUTO in document.recipe.targets.names):
         return ""
     head = "" if offer.is_possible else "None of the chosen targets can do this.\n"
     return head + offer.words

@@ -56,7 +56,7 @@ class PrecisionForm(QWidget):
         fill_combo(self.default, options, chosen)
         grey_out(self.default, offers)
         self._about.setText(_ABOUT.get(chosen, ""))
-        refused = warning_for(offers, chosen)
+        refused = warning_for(offers, chosen, document)
         self._refused.setText(refused)
         self._refused.setVisible(bool(refused))
         self.modules.update_from(document, offers)

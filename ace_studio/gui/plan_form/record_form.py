@@ -129,7 +129,7 @@ class RecordForm(QWidget):
 def _choice(form: RecordForm, field: FieldRow) -> Editor:
     combo = QComboBox()
     combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-    combo.setMinimumContentsLength(8)
+    combo.setMinimumContentsLength(4)
     combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     options = [(f"{value}: {words}" if value else words, value) for value, words in field.options]
     combo.activated.connect(lambda at: form.choose(field, combo.itemData(at)))
@@ -148,6 +148,7 @@ def _count(form: RecordForm, field: FieldRow) -> Editor:
 
 
 def _spin(form: RecordForm, field: FieldRow, box: Any) -> Editor:
+    box.setMinimumWidth(90)
     box.setRange(type(box.minimum())(field.low), type(box.maximum())(field.high))
     box.setSuffix(field.suffix)
     box.setSpecialValueText(field.unset)
@@ -231,7 +232,8 @@ def _callable(form: RecordForm, field: FieldRow) -> Editor:
     combo.setEditable(True)
     combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
     combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-    combo.setMinimumContentsLength(8)
+    combo.setMinimumContentsLength(4)
+    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     combo.setAccessibleName(f"{field.table}: {field.text}")
     combo.activated.connect(lambda at: form.choose(field, str(combo.itemData(at) or "")))
     line = combo.lineEdit()
@@ -239,9 +241,11 @@ def _callable(form: RecordForm, field: FieldRow) -> Editor:
         line.editingFinished.connect(lambda: _typed(form, field, combo))
     browse = QToolButton()
     browse.setText("…")
+    browse.setProperty("role", "plain")
     browse.setToolTip("Choose a file")
     browse.setAccessibleName(f"{field.text}: choose a file")
     browse.clicked.connect(lambda: form.browse(field))
+    browse.setVisible(field.takes_file)
     holder = QWidget()
     holder.setLayout(row(combo, browse, gap=4))
     holder.setFocusProxy(combo)
@@ -250,6 +254,8 @@ def _callable(form: RecordForm, field: FieldRow) -> Editor:
         entries = document.file.entries if document.file else ()
         functions = [(f"{one.name}()", one.name) for one in entries if one.kind == "function"]
         fill_combo(combo, [(field.unset, ""), *functions], value or "")
+        if line is not None and not line.hasFocus():
+            line.setCursorPosition(0)
 
     return Editor(widget=holder, show=show)
 

@@ -30,7 +30,8 @@ class Section(QWidget):
         self.head.setAutoRaise(True)
         self.head.setProperty("role", "fold")
         self.head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
-        self.head.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.head.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self._words = ""
         self._summary = ElidedLabel()
         self._summary.setProperty("role", "dim")
         line = row(self.head, self._summary, gap=6)
@@ -42,7 +43,8 @@ class Section(QWidget):
 
     def say(self, summary: str) -> None:
         """What is chosen inside, shown while it is folded."""
-        self._summary.setText(summary)
+        self._words = summary
+        self._summary.setText("" if self.head.isChecked() else summary)
 
     def _toggled(self, is_open: bool) -> None:
         self._show()
@@ -56,4 +58,4 @@ class Section(QWidget):
         self.head.setText(f"{'▾' if is_open else '▸'}  {self._name}")
         self.head.setAccessibleName(f"{self._name}, {'open' if is_open else 'folded'}")
         self.content.setVisible(is_open)
-        self._summary.setVisible(not is_open)
+        self._summary.setText("" if is_open else self._words)
