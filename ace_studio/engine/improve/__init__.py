@@ -16,7 +16,7 @@ from torch import Tensor
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.improve.awq import awq
 from ace_studio.engine.improve.bias_correction import correct_biases
-from ace_studio.engine.improve.edits import Layer, with_layers
+from ace_studio.engine.improve.edits import Layer, changed_ops, with_layers
 from ace_studio.engine.improve.equalize import equalize
 from ace_studio.engine.improve.gptq import gptq
 from ace_studio.engine.improve.smoothquant import smoothquant
@@ -141,7 +141,7 @@ def _try(
         after_db=round(after, 3),
         kept=kept,
         reason=f"{words} on {len(held)} calibration example{'s' if len(held) > 1 else ''} that it did not see",
-        ops=max(len(set(layer.owners.values())) or len(layer.tensors) for layer in new),
+        ops=changed_ops(shop.captured, new),
         seconds=round(time.monotonic() - started, 3),
     )
     return report, new

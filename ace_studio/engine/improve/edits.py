@@ -167,6 +167,13 @@ def _argument(node: fx.Node, place: int) -> object:
     return node.args[place] if len(node.args) > place else None
 
 
+def changed_ops(captured: CapturedModel, layers: Sequence[Layer]) -> int:
+    """How many ops read a tensor that the layers change."""
+    names = {name for layer in layers for name in layer.tensors}
+    nodes = flat_graph(captured.program).graph.find_nodes(op="get_attr")
+    return len({user for node in nodes if str(node.target) in names for user in node.users})
+
+
 def with_layers(
     captured: CapturedModel, layers: Sequence[Layer], *, is_low: Callable[[str], bool] = lambda _: True
 ) -> CapturedModel:

@@ -1,0 +1,68 @@
+"""Made-up numbers are told wherever a result is told: in its JSON, in the report, on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from ace_studio.cli.show import Console, show_result
+from ace_studio.engine import pipeline
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.messages import RunRequest
+from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.recipe import (
+    CalibrationChoice,
+    ImproveChoice,
+    ImproveMethod,
+    InputsChoice,
+    MeasureChoice,
+    ModelChoice,
+    Recipe,
+    TargetsChoice,
+)
+from ace_studio.records.results import decode_result
+from ace_studio.records.tensors import TensorSpec, ValueSource
+
+MODEL = """
+import torch
+def make():
+    return torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+def data():
+    return [torch.ones(1, 4)]
+"""
+
+
+def _result(folder, plan, *, methods=(), data=""):
+    (folder / "model.py").write_text(MODEL)
+    row = {"input": TensorSpec(shape=(2, 4), values=ValueSource.RANDOM)}
+    recipe = Recipe(
+        model=ModelChoice(source="model.py", entry="make"),
+        inputs=InputsChoice(rows=(row,)),
+        calibration=CalibrationChoice(inputs=data),
+        plan=plan,
+        improve=ImproveChoice(methods=methods),
+        measure=MeasureChoice(rounds=1, profile=False),
+        targets=TargetsChoice(names=("eager",)),
+    )
+    request = RunRequest(job="j", recipe=recipe, folder=str(folder), trust_all=True, output=str(folder / "out"))
+    pipeline.run(request, Reporter())
+    return decode_result((folder / "out" / "result.json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("plan", "methods"),
+    [(Plan(default=Precision.INT8_STATIC), ()), (Plan(), (ImproveMethod.EQUALIZE,))],
+    ids=["ranges", "improvements"],
+)
+def test_ranges_of_random_numbers_are_called_so_everywhere(tmp_path, capsys, plan, methods):
+    result = _result(tmp_path, plan, methods=methods)
+    (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
+    assert "made-up" in warning.what
+    assert "made-up numbers" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    show_result(result, tmp_path, Console(as_json=False))
+    said = capsys.readouterr()
+    assert "made-up" in " ".join((said.out + said.err).split())
+
+
+def test_real_data_and_plans_that_need_none_are_not_called_so(tmp_path):
+    for plan, data in ((Plan(default=Precision.INT8_STATIC), "data"), (Plan(default=Precision.BF16), "")):
+        assert "fake-calibration" not in {one.code for one in _result(tmp_path, plan, data=data).warnings}
