@@ -116,6 +116,43 @@ def train_after_pruning(facts: Facts) -> Advice | None:
     )
 
 
+def prune_less(facts: Facts) -> Advice | None:
+    """The pruned model misses the goal."""
+    report, run, prune = facts.result.pruning, facts.run, facts.recipe.prune
+    if report is None or not facts.misses_accuracy or prune.method is PruneMethod.N_M or prune.amount < 0.1:
+        return None
+    amount = round(prune.amount / 2, 3)
+    drop = run.metric_drop if run.metric_drop and run.metric_drop > 0 else None
+    lost = f"the metric drops by {drop:.2%}" if drop else f"the outputs have {run.sqnr_db or 0.0:.1f} dB"
+    return Advice(
+        kind="prune-less",
+        title=f"Prune {amount:.0%} instead of {prune.amount:.0%}",
+        why=f"Even before anything was quantized, pruning left {report.sqnr_db or 0.0:.1f} dB; in the end {lost}.",
+        estimate="more than half of what was lost comes back, and about half of the gain in arithmetic goes",
+        quantity=AdviceQuantity.METRIC if drop else AdviceQuantity.FIDELITY,
+        estimated_gain=round(0.6 * drop, 6) if drop else 6.0,
+        change={"prune": {"amount": amount}},
+    )
+
+
+def train_longer(facts: Facts) -> Advice | None:
+    """Training was still getting better when it ended, and the goal is missed."""
+    report, chosen = facts.result.finetune, facts.recipe.finetune
+    if report is None or not report.kept or not facts.misses_accuracy or report.best_epoch < 0.8 * chosen.epochs:
+        return None
+    before, after = f"{report.before:.4g}", f"{report.after:.4g}"
+    return Advice(
+        kind="train-longer",
+        title=f"Train for {3 * chosen.epochs} epochs",
+        why=f"The {report.score_name} went from {before} to {after} and was best in epoch {report.best_epoch} of "
+        f"{chosen.epochs}, so it was still getting better.",
+        estimate=f"uncertain; it takes about {3 * report.seconds:.0f} s, and the best state is kept",
+        quantity=AdviceQuantity.FIDELITY,
+        estimated_gain=1.0,
+        change={"finetune": {"epochs": 3 * chosen.epochs, "max_seconds": max(chosen.max_seconds, 4 * report.seconds)}},
+    )
+
+
 def train_with_rounding(facts: Facts) -> Advice | None:
     """Int8 misses the goal although everything else was tried."""
     run, recipe = facts.run, facts.recipe
@@ -140,5 +177,7 @@ ACCURACY_RULES: tuple[Callable[[Facts], Advice | None], ...] = (
     keep_the_worst_ops,
     improve_the_quantization,
     train_after_pruning,
+    prune_less,
+    train_longer,
     train_with_rounding,
 )

@@ -9,7 +9,9 @@ from ace_studio.engine.advice import Facts, advise
 from ace_studio.engine.advice.accuracy_rules import (
     improve_the_quantization,
     keep_the_worst_ops,
+    prune_less,
     train_after_pruning,
+    train_longer,
     train_with_rounding,
 )
 from ace_studio.engine.advice.noise import power, worst_ops
@@ -25,6 +27,7 @@ from ace_studio.engine.advice.speed_rules import (
 from ace_studio.engine.advice.trust_rules import free_the_batch, give_calibration_data
 from ace_studio.records.advice import AdviceQuantity
 from ace_studio.records.advice_applied import applied_recipe
+from ace_studio.records.finetuning import FinetuneReport
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.plan import Plan, PlanRule, Precision
@@ -32,10 +35,14 @@ from ace_studio.records.pruning import PruningReport
 from ace_studio.records.recipe import (
     AdviceOrigin,
     CalibrationChoice,
+    FinetuneChoice,
+    FinetuneMethod,
     Goal,
     MeasureChoice,
     ModelChoice,
     Objective,
+    PruneChoice,
+    PruneMethod,
     Recipe,
     TargetsChoice,
 )
@@ -202,6 +209,29 @@ def test_rounding_in_training_is_for_goals_that_int8_misses():
     assert applies(train_with_rounding(given), given).finetune.method == "qat"
     assert train_with_rounding(facts(replace(RUN, sqnr_db=25.0), recipe=recipe)) is None
     assert train_with_rounding(facts(recipe=replace(recipe, calibration=CalibrationChoice()))) is None
+
+
+def test_a_pruned_model_that_misses_the_goal_is_pruned_less():
+    recipe = replace(RECIPE, goal=Goal(max_drop=0.01), prune=PruneChoice(method=PruneMethod.STRUCTURED, amount=0.3))
+    pruning = PruningReport(method="structured", amount=0.3, sqnr_db=5.0)
+    given = facts(replace(RUN, metric_drop=0.1), recipe=recipe, pruning=pruning)
+    card = prune_less(given)
+    assert "10.00%" in card.why and (card.quantity, card.estimated_gain) == (AdviceQuantity.METRIC, 0.06)
+    assert applies(card, given).prune.amount == 0.15
+    assert prune_less(facts(replace(RUN, metric_drop=0.0), recipe=recipe, pruning=pruning)) is None
+
+
+def test_training_that_was_still_getting_better_goes_on():
+    recipe = replace(RECIPE, goal=Goal(min_sqnr_db=30.0), finetune=FinetuneChoice(method=FinetuneMethod.DISTILL))
+    report = FinetuneReport(
+        method="distill", score_name="held-out SQNR", higher_is_better=True, before=5.0, after=9.0, kept=True,
+        reason="", best_epoch=3, seconds=400.0,
+    )  # fmt: skip
+    given = facts(recipe=recipe, finetune=report)
+    finetune = applies(train_longer(given), given).finetune
+    assert (finetune.epochs, finetune.max_seconds) == (9, 1600.0)
+    assert train_longer(facts(recipe=recipe, finetune=replace(report, best_epoch=1))) is None
+    assert train_longer(facts(recipe=recipe)) is None
 
 
 # --- speed and size ---
