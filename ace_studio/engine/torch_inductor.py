@@ -170,11 +170,11 @@ def _compiled_nodes(graph: torch.fx.Graph) -> Iterator[CompiledNode]:
             continue
         value = node.meta.get("val")
         value = value[0] if isinstance(value, tuple | list) and value else value
-        origins = _origins(node)
+        origins = origins_of(node)
         yield CompiledNode(_target_name(node.target), origins, getattr(value, "dtype", None))
 
 
-def _origins(node: torch.fx.Node) -> tuple[str, ...]:
+def origins_of(node: torch.fx.Node) -> tuple[str, ...]:
     """Names of the nodes that ``node`` was made from; some of Inductor's patterns leave that to the node's inputs."""
     waiting = [node]
     while waiting:

@@ -19,11 +19,13 @@ from ace_studio.engine.quantize.pt2e import INSTALL_LINE, dynamic_problem, is_to
 from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, weight_only_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.eager import refuse_precisions
+from ace_studio.engine.targets.inductor_times import with_times
 from ace_studio.engine.targets.prepack import pack_for_traced_sizes
 from ace_studio.engine.targets.support import NATIVE, Verdict, judge_ops, judged_by_leaves
 from ace_studio.engine.targets.torch_program import TorchLowered, compiler_problem, load_flat_graph, pinned
 from ace_studio.engine.torch_compat import functional_form, half_precision_problem, is_operator
 from ace_studio.engine.torch_inductor import CompiledNode, compile_frozen, compiler_tables
+from ace_studio.engine.torch_kernels import WrittenCode, listening_to_code, time_calls
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import Precision
@@ -80,8 +82,9 @@ class InductorTarget(Target):
         rewritten = apply_plan(
             job.captured, job.plan, calibration=job.calibration, reporter=job.reporter, ranges=job.ranges
         )
-        run, nodes = compile_graph(rewritten.graph_module, threads=job.threads, reporter=job.reporter)
-        return InductorLowered(job, rewritten, run, nodes)
+        with listening_to_code() as written:
+            run, nodes = compile_graph(rewritten.graph_module, threads=job.threads, reporter=job.reporter)
+        return InductorLowered(job, rewritten, run, nodes, written)
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.pt2`` and compile it for this machine."""
@@ -98,13 +101,24 @@ class InductorLowered(TorchLowered):
         rewritten: RewrittenGraph,
         run: Callable[..., Sequence[Tensor]],
         nodes: Sequence[CompiledNode],
+        written: WrittenCode,
     ) -> None:
         super().__init__(job, rewritten, run)
         self._nodes = nodes
+        self._written = written
 
     def read_back(self) -> list[OpActual]:
-        """Map the nodes that Inductor generated code for back to ops."""
-        return self.actuals(self._nodes, runtime="Inductor")
+        """Map the nodes that Inductor generated code for back to ops, and time what it wrote."""
+        actuals = self.actuals(self._nodes, runtime="Inductor")
+        example = [leaf.clone() for leaf in self._job.captured.examples[0].tensors()]
+        calls = time_calls(self._written, lambda: self._run(*example))
+        return with_times(
+            actuals,
+            calls,
+            loops=self._written.loops,
+            nodes=self._nodes,
+            graph_module=self._rewritten.graph_module,
+        )
 
 
 _COMPILED_FAMILIES = frozenset({"aten", "prims", "quantized_decomposed"})
