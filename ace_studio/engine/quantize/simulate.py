@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
-from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
+from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem, is_layout_op
 from ace_studio.engine.quantize.fake_quantize import (
     cast_round_trip,
     round_activation,
@@ -40,6 +40,15 @@ from ace_studio.records.plan import Precision, Scheme
 
 WEIGHT_CACHE_BYTES = 1 << 30
 """Rounded weights are kept for the next example up to this size."""
+_ACTIVATIONS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "relu.default", "relu_.default", "relu6.default", "hardtanh.default", "hardtanh_.default", "clamp.default",
+        "leaky_relu.default", "leaky_relu_.default", "max_pool2d.default", "avg_pool2d.default", "batch_norm.default",
+        "adaptive_avg_pool2d.default",
+    )
+)  # fmt: skip
+"""Ops behind a product that targets do in 8 bits with it."""
 _WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
 
 Visit = Callable[[str, Precision, Tensor, Tensor], None]
@@ -106,6 +115,7 @@ class Simulator:
         self._ranges = dict(ranges or {})
         self._weights: dict[tuple[str, Precision, Scheme], Tensor] = {}
         self._weight_bytes = 0
+        self._additions: dict[fx.Node, bool] = {}
 
     def outputs(self, plan: BoundPlan, example: Sequence[Tensor]) -> list[Tensor]:
         """The flat outputs of the whole model under the plan, each of the shape and type that eager gives.
@@ -185,7 +195,7 @@ class Simulator:
         role = op_role(str(target))
         if role is not None:
             args = self._rounded_product_inputs(node, args, role, how)
-        elif precision is Precision.INT8_STATIC and str(target) in ADDING_OPS:
+        elif precision is Precision.INT8_STATIC and self._adds_rounded(node):
             args = tuple(
                 self._rounded_activation(node.args[index], one, how) if _is_float(one) else one
                 for index, one in enumerate(args)
@@ -193,6 +203,20 @@ class Simulator:
         else:
             args = fx.node.map_aggregate(args, _copied) if target._schema.is_mutable else args
         return target(*args, **kwargs)
+
+    def _adds_rounded(self, node: fx.Node) -> bool:
+        """Whether a node is an addition that targets do in 8 bits: of results of products, or of such additions.
+
+        A sum of two values that were computed in float would only lose by it, and no target does it.
+        """
+        if str(node.target) not in ADDING_OPS:
+            return False
+        if node not in self._additions:
+            sources = [_source(one) for one in node.all_input_nodes if one.op != "get_attr"]
+            self._additions[node] = all(
+                op_role(str(one.target)) is not None or self._adds_rounded(one) for one in sources
+            )
+        return self._additions[node]
 
     def _rounded_product_inputs(
         self, node: fx.Node, args: tuple[Any, ...], role: OpRole, how: tuple[Precision, Scheme]
@@ -231,6 +255,8 @@ class Simulator:
         if precision is Precision.INT8_STATIC:
             name = source.name if isinstance(source, fx.Node) else ""
             known = self._ranges.get(name)
+            if known is not None and known.low == known.high:
+                return value  # nobody knows its range; targets leave the op in float
             if known is None:
                 raise ValueError(
                     f"int8-static needs the range of {name or 'a constant'}, which calibration did not see"
@@ -350,6 +376,17 @@ def _add_energy(sums: list[float], wide: Tensor, rounded: Tensor) -> None:
     sums[0] += float(reference.square().sum())
     noise = float((reference - other).square().sum())
     sums[1] += noise if math.isfinite(noise) else math.inf
+
+
+def _source(node: fx.Node) -> fx.Node:
+    """The node that computed a value, seen through activations and what only moves values."""
+    while _hands_on(node) and node.all_input_nodes:
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _hands_on(node: fx.Node) -> bool:
+    return is_layout_op(str(node.target)) or str(node.target) in _ACTIVATIONS
 
 
 def _is_float(value: object) -> bool:

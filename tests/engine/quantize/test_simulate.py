@@ -181,3 +181,34 @@ def test_torch_computes_what_is_simulated(mlp, steps, grid, observer):
         built = converted(mlp.example)
     assert sqnr_db(simulator.outputs(plan, [mlp.example]), built) > 80.0
     assert simulator.sqnr_db(plan, examples) > 20.0
+
+
+class Sums(nn.Module):
+    """A sum of two products' results, and a sum of two squares."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = torch.relu(self.one(x)) + self.other(x)
+        return y * y + x.square()
+
+
+def test_only_sums_of_products_are_rounded():
+    torch.manual_seed(0)
+    x = torch.randn(9, 8)
+    exported = export_program(Sums().eval(), (x,), {}, dynamic_shapes=({0: DYNAMIC},), strict=False)
+    simulator, examples = _simulator(SimpleNamespace(exported=exported, example=x))
+    sums = [op_id for op_id, node in ops_of(simulator.graph_module) if "add" in str(node.target)]
+    noise = [simulator.errors(_plan(simulator, INT8, only={op_id}), examples)[op_id].noise for op_id in sums]
+    assert noise[0] > 0.0
+    assert noise[1] == 0.0
+
+
+def test_a_value_that_never_moved_is_left_alone(mlp):
+    graph = float_graph(SimpleNamespace(program=mlp.exported))
+    still = observe_ranges(graph.graph_module, [[torch.ones_like(mlp.example)]])
+    simulator = Simulator(graph, ranges=still)
+    first = next(op_id for op_id, _ in ops_of(simulator.graph_module))
+    assert simulator.errors(_plan(simulator, INT8, only={first}), [[mlp.example]])[first].sqnr_db > 30.0
