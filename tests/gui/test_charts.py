@@ -12,9 +12,10 @@ from ace_studio.gui.charts.kinds import CHARTS
 from ace_studio.gui.charts.op_time import GROUPINGS, REST, parts_of, timed_runs
 from ace_studio.gui.charts.points import front_of, missed
 from ace_studio.gui.charts.sensitivity import SensitivityChart
-from ace_studio.records.messages import SensitivityFound, SensitivityRequest
-from ace_studio.records.recipe import Goal
-from ace_studio.records.results import CaptureReport
+from ace_studio.records.messages import PrunePreviewRequest, PruningPreviewed, SensitivityFound, SensitivityRequest
+from ace_studio.records.pruning import PrunedLayer, PruningReport
+from ace_studio.records.recipe import Goal, PruneMethod
+from ace_studio.records.results import CaptureReport, Improvement, SearchStep
 from tests.gui.graph_tables import large_table, layered_table
 from tests.gui.run_results import ranked_sensitivity, result_of, show_result, three_runs
 
@@ -52,7 +53,7 @@ def test_every_chart_says_what_is_missing_or_draws_and_follows_the_theme(desk, c
     assert view.colours.name == "light"
 
 
-@pytest.mark.parametrize("chart", [row.id for row in CHARTS if row.id not in ("transitions", "sensitivity")])
+@pytest.mark.parametrize("chart", [row.id for row in CHARTS if row.id not in ("transitions", "sensitivity", "weights")])
 def test_without_a_run_a_chart_says_how_to_get_one(desk, chart):
     desk.captured(TABLE, REPORT)
     charts = desk.panel("charts")
@@ -140,6 +141,15 @@ def test_size_and_fidelity_can_be_compared_as_well(desk, charts):
     desk.settle()
     assert set(view.lines) == {"x", "y"}
     assert [point.name for _, point in view._spots] == ["onnxruntime", "openvino", "inductor"]
+
+
+def test_the_plans_that_a_search_tried_are_crosses_without_a_name(desk, charts):
+    step = SearchStep(target="onnxruntime", low="int8-static", kept_high=2, of=9, high="fp32", metric_drop=0.015,
+                      latency_ratio=0.25, misses=("drop 1.50 %",))  # fmt: skip
+    show_result(desk, TABLE, result_of(TABLE, search=(step, replace(step, run=1), replace(step, metric_drop=None))))
+    view = open_chart(desk, charts, "trade-off")
+    assert view.steps == [(pytest.approx(2.5), pytest.approx(1.5))]
+    assert len(view._spots) == 4
 
 
 # --- time ---
@@ -236,6 +246,42 @@ def test_a_scan_is_asked_for_shows_its_progress_and_what_comes_and_can_be_cancel
     assert "not complete" in view._note.text()
     desk.bot.mouseClick(view.cancel_button, Qt.MouseButton.LeftButton)
     assert desk.engine.cancelled == [request.job]
+
+
+# --- weights ---
+
+
+def test_pruning_is_previewed_and_its_layers_are_listed_and_selectable(desk, charts):
+    view = open_chart(desk, charts, "weights")
+    assert not view.preview_button.isEnabled()
+    assert "plan" in view.preview_button.toolTip()
+    desk.session.set_choice("prune", method=PruneMethod.STRUCTURED)
+    desk.settle()
+    desk.bot.mouseClick(view.preview_button, Qt.MouseButton.LeftButton)
+    request = desk.engine.requests[-1]
+    assert isinstance(request, PrunePreviewRequest)
+    layer = PrunedLayer(
+        module="layers.1.mlp", type="Linear", shape_before="64x32", shape_after="32x32", weights_before=2048,
+        weights_after=1024, macs_before=100, macs_after=50, bytes_before=8192, bytes_after=4096, sqnr_db=14.0,
+    )  # fmt: skip
+    report = PruningReport(method="structured", amount=0.5, layers=(layer,), parameters_before=10, parameters_after=5)
+    desk.session.apply(PruningPreviewed(job=request.job, report=report))
+    desk.settle()
+    assert view._note.text().startswith("Preview: structured")
+    place = view.table.visualRect(view.model.index(0, 0)).center()
+    desk.bot.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    desk.settle()
+    assert desk.document.selection.op_ids == ("linear_1", "act_1")
+
+
+def test_what_improved_the_rounding_is_listed_with_its_effect(desk, charts):
+    tried = Improvement(method="equalize", before_db=20.0, after_db=24.5, kept=True, reason="4.5 dB better")
+    show_result(desk, TABLE, result_of(TABLE, improvements=(tried,)))
+    view = open_chart(desk, charts, "weights")
+    view.which.setCurrentIndex(1)
+    view.which.activated.emit(1)
+    assert view._note.text() == "1 of 1 helped and were kept"
+    assert [column.title for column in view.model.columns][2:4] == ["before", "after"]
 
 
 # --- precision changes ---

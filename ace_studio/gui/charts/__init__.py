@@ -9,5 +9,6 @@ roofline    every op against what this machine can do at most
 error_line  how the error grows along the graph
 sensitivity which ops disturb the outputs most
 worst       the examples that a run does worst on
+weights     what pruning, better rounding and fine-tuning did to the weights
 transitions which precisions feed which
 """

@@ -43,6 +43,8 @@ CHARTS: tuple[ChartRow, ...] = (
              tip="Which ops disturb the outputs most when they are compressed"),
     ChartRow(id="transitions", text="Precision changes", module="transitions", view="Transitions",
              tip="Which precision feeds which, planned or actual"),
+    ChartRow(id="weights", text="Work on weights", module="weights", view="WeightWork",
+             tip="Pruning with a preview, better rounding, fine-tuning: what each did"),
     ChartRow(id="worst", text="Worst samples", module="worst", view="WorstSamples",
              tip="The examples that the selected run does worst on"),
 )  # fmt: skip

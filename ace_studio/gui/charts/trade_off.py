@@ -16,7 +16,7 @@ from ace_studio.gui.formatting import bytes_text, decibel_text, ms_text, percent
 from ace_studio.gui.plan_form.goal import BOUNDS, BoundRow
 from ace_studio.gui.theme import Colours
 from ace_studio.gui.widgets import GAP, column, inset, label, quiet, row
-from ace_studio.records.results import TargetRun
+from ace_studio.records.results import SearchStep, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
@@ -33,6 +33,8 @@ class AxisRow:
     """Less is better, and the goal is an upper bound."""
     of_run: Callable[[TargetRun, Document], float | None]
     of_baseline: Callable[[Document], float | None]
+    of_step: Callable[[SearchStep, Document], float | None]
+    """Of a plan that a search tried."""
     bound: str
     """Row of `BOUNDS` that its line sets."""
     words: Callable[[float], str]
@@ -46,9 +48,9 @@ def _baseline_ms(document: Document) -> float | None:
     return baseline.latency_ms.p50 if baseline is not None and baseline.latency_ms is not None else None
 
 
-def _times_baseline(ratio: float, document: Document) -> float | None:
+def _times_baseline(ratio: float | None, document: Document) -> float | None:
     whole = _baseline_ms(document)
-    return ratio * whole if whole else None
+    return ratio * whole if whole and ratio is not None else None
 
 
 def _over_baseline(latency_ms: float, document: Document) -> float | None:
@@ -59,12 +61,14 @@ def _over_baseline(latency_ms: float, document: Document) -> float | None:
 LATENCY = AxisRow(
     id="latency", text="latency", title="latency in ms", is_most=True, bound="max_latency_ratio", words=ms_text,
     of_run=lambda run, _: run.latency_ms.p50 if run.latency_ms else None, of_baseline=_baseline_ms,
+    of_step=lambda step, document: _times_baseline(step.latency_ratio, document),
     from_goal=_times_baseline, to_goal=_over_baseline,
 )  # fmt: skip
 SIZE = AxisRow(
     id="size", text="size", title="size in MB", is_most=True, bound="max_size_mb",
     words=lambda size: bytes_text(size * 1e6),
     of_run=lambda run, _: run.size_bytes / 1e6 if run.size_bytes else None,
+    of_step=lambda step, _: step.size_bytes / 1e6 if step.size_bytes else None,
     of_baseline=lambda document: document.baseline.size_bytes / 1e6
     if document.baseline and document.baseline.size_bytes else None,
     from_goal=lambda value, _: value, to_goal=lambda value, _: value,
@@ -73,12 +77,14 @@ DROP = AxisRow(
     id="drop", text="accuracy drop", title="accuracy drop in %", is_most=True, bound="max_drop",
     words=lambda drop: percent_text(drop / 100),
     of_run=lambda run, _: None if run.metric_drop is None else 100 * run.metric_drop,
+    of_step=lambda step, _: None if step.metric_drop is None else 100 * step.metric_drop,
     of_baseline=lambda document: 0.0 if document.baseline and document.baseline.metric is not None else None,
     from_goal=lambda value, _: 100 * value, to_goal=lambda value, _: value / 100,
 )  # fmt: skip
 SQNR = AxisRow(
     id="sqnr", text="fidelity (SQNR)", title="SQNR in dB", is_most=False, bound="min_sqnr_db", words=decibel_text,
     of_run=lambda run, _: None if run.sqnr_db is None else min(run.sqnr_db, 120.0), of_baseline=lambda _: None,
+    of_step=lambda step, _: None if step.sqnr_db is None else min(step.sqnr_db, 120.0),
     from_goal=lambda value, _: value, to_goal=lambda value, _: value,
 )  # fmt: skip
 COSTS = (LATENCY, SIZE)
@@ -156,6 +162,8 @@ class TradeOff(ChartView):
         self.chart = Chart("Trade-off")
         self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
         self.lines: dict[str, pg.InfiniteLine] = {}
+        self.steps: list[tuple[float, float]] = []
+        """Where the plans of the search are drawn."""
         self._spots: list[tuple[pg.ScatterPlotItem, Point]] = []
         self.setLayout(column(tools, self.chart, gap=0))
         self.layout().setStretch(1, 1)  # type: ignore[union-attr]
@@ -184,10 +192,12 @@ class TradeOff(ChartView):
         plot.setLabel("bottom", cost.title, color=self.colours.text_dim)
         plot.setLabel("left", loss.title, color=self.colours.text_dim)
         self._draw_front(plot, placed, loss)
+        self._draw_steps(plot, document, cost, loss)
         names = self._draw_points(plot, placed, document)
         lines = self._draw_lines(plot, document, cost, loss)
-        include = tuple([at for at in (lines.get(side),) if at is not None] for side in ("x", "y"))
-        self.chart.keep_names(names, include=(include[0], include[1]))
+        xs = [*(x for x, _ in self.steps), *(at for at in (lines.get("x"),) if at is not None)]
+        ys = [*(y for _, y in self.steps), *(at for at in (lines.get("y"),) if at is not None)]
+        self.chart.keep_names(names, include=(xs, ys))
         self._show_bounds(document, cost, loss)
         self._say(document, placed)
 
@@ -197,6 +207,19 @@ class TradeOff(ChartView):
         front = [runs[at] for at in front_of([(x, sign * y) for _, x, y in runs])]
         pen = pg.mkPen(self.colours.accent, width=1.5)
         plot.addItem(pg.PlotDataItem([x for _, x, _ in front], [y for _, _, y in front], pen=pen))
+
+    def _draw_steps(self, plot: pg.PlotItem, document: Document, cost: AxisRow, loss: AxisRow) -> None:
+        """The plans that a search tried on its way, as small crosses."""
+        self.steps = []
+        for at, step in enumerate(document.result.search if document.result else ()):
+            x, y = cost.of_step(step, document), loss.of_step(step, document)
+            if step.run is None and x is not None and y is not None:
+                cross = pg.ScatterPlotItem(
+                    [x], [y], size=8, symbol="x", pen=pg.mkPen(self.colours.text_dim), brush=None, data=[None]
+                )
+                cross.setToolTip(_step_words(at, step))
+                plot.addItem(cross)
+                self.steps.append((x, y))
 
     def _draw_points(
         self, plot: pg.PlotItem, placed: list[tuple[Point, float, float]], document: Document
@@ -299,6 +322,12 @@ def _placed(document: Document, cost: AxisRow, loss: AxisRow) -> list[tuple[Poin
         if x is not None and y is not None:
             found.append((point, x, y))
     return found if any(point.run is not None for point, _, _ in found) else []
+
+
+def _step_words(at: int, step: SearchStep) -> str:
+    kept = f"{step.kept_high} of {step.of} ops at {step.high}" if step.kept_high else f"all {step.of} ops at {step.low}"
+    verdict = "meets the goal" if step.meets else "; ".join(("misses the goal", *step.misses))
+    return f"step {at + 1} of the search, {step.target}: {kept}\n{verdict}"
 
 
 def _tip(point: Point, run: TargetRun | None, lost: list[str], document: Document) -> str:

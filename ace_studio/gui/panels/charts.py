@@ -68,7 +68,7 @@ class ChartsPanel(Panel):
         """Draw the chosen chart, if anything that it shows is another."""
         wanted = (
             self.chart_id, document.runs, document.baseline, document.selection, document.result, document.recipe,
-            document.graph, document.activity.verb, document.activity.fraction,
+            document.graph, document.activity.verb, document.activity.fraction, document.sensitivity, document.pruning,
         )  # fmt: skip
         if len(self._shown) == len(wanted) and all(old is new for old, new in zip(self._shown, wanted, strict=True)):
             return

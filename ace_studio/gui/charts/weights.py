@@ -1,0 +1,185 @@
+"""What was done to the weights before the targets saw them: pruning, improved rounding, fine-tuning, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtWidgets import QComboBox
+
+from ace_studio.gui.charts.chart import ChartView
+from ace_studio.gui.formatting import (
+    bytes_text,
+    count_text,
+    decibel_text,
+    metric_text,
+    plural,
+    seconds_text,
+    shape_text,
+)
+from ace_studio.gui.starting import why_not
+from ace_studio.gui.table_model import Column, ColumnsModel
+from ace_studio.gui.tables import plain_table, set_widths
+from ace_studio.gui.theme import Colours
+from ace_studio.gui.widgets import GAP, ElidedLabel, button, column, row
+from ace_studio.records.finetuning import FinetuneReport
+from ace_studio.records.pruning import PruningReport
+from ace_studio.records.recipe import PruneMethod
+from ace_studio.records.results import Improvement
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+
+def pruning_of(document: Document) -> PruningReport | None:
+    """The last preview, else what the last run pruned."""
+    if document.pruning is not None:
+        return document.pruning
+    return document.result.pruning if document.result is not None else None
+
+
+class WeightWork(ChartView):
+    """One table at a time. A row of a pruned layer selects its ops."""
+
+    def __init__(self, session: Session, colours: Colours) -> None:
+        """Build the empty table."""
+        super().__init__(session, colours)
+        self.which = QComboBox()
+        self.which.setAccessibleName("What was done to the weights")
+        for each, (words, _) in _TABLES.items():
+            self.which.addItem(words, each)
+        self.which.activated.connect(lambda _: self.update_from(session.document))
+        self.preview_button = button("Preview pruning", session.preview_pruning)
+        self._note = ElidedLabel()
+        self._note.setProperty("role", "dim")
+        tools = row(self.which, self.preview_button, self._note)
+        tools.setStretch(2, 1)
+        tools.setContentsMargins(GAP, 6, GAP, 6)
+        self.model = ColumnsModel(self)
+        self.table = plain_table(self.model, "What was done to the weights")
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._select())
+        self._titles: tuple[str, ...] = ()
+        self.setLayout(column(tools, self.table, gap=0))
+
+    def missing(self, document: Document) -> str:
+        """Nothing: it offers to find out."""
+        del document
+        return ""
+
+    def update_from(self, document: Document) -> None:
+        """Fill the table."""
+        columns, words = _TABLES[str(self.which.currentData())][1](document)
+        self.model.set_columns(columns)
+        titles = tuple(one.title for one in columns)
+        if titles != self._titles:
+            self._titles = titles
+            set_widths(self.table, self.model)
+        self._note.setText(words)
+        is_pruning = document.recipe.prune.method is not PruneMethod.NONE
+        why = why_not(document) or ("" if is_pruning else "Choose what to prune in the plan first")
+        self.preview_button.setEnabled(not why)
+        self.preview_button.setToolTip(why or "Prune a copy and say what goes and what that does; nothing is built")
+        self.preview_button.setVisible(self.which.currentData() == "pruning")
+
+    def _select(self) -> None:
+        graph, report = self.session.document.graph, pruning_of(self.session.document)
+        rows = self.table.selectionModel().selectedRows()
+        if graph is None or report is None or not rows or self.which.currentData() != "pruning":
+            return
+        path = report.layers[self.model.source_row(rows[0].row())].module
+        self.session.select([graph.op_id[at] for at in graph.op_rows() if graph.module[at] == path])
+
+
+def _pruning_columns(document: Document) -> tuple[list[Column], str]:
+    report = pruning_of(document)
+    layers = report.layers if report is not None else ()
+    columns = [
+        Column(title="layer", values=[one.module for one in layers], width=190),
+        Column(title="type", values=[one.type for one in layers], width=90),
+        Column(title="weight before", values=[one.shape_before for one in layers], text=shape_text, width=130),
+        Column(title="after", values=[one.shape_after for one in layers], text=shape_text, width=130),
+        Column(title="weights kept", values=[_share(one.weights_after, one.weights_before) for one in layers],
+               text=_percent, is_number=True, width=96),
+        Column(title="MACs kept", values=[_share(one.macs_after, one.macs_before) for one in layers], text=_percent,
+               is_number=True, width=88),
+        Column(title="SQNR", values=[one.sqnr_db for one in layers], text=decibel_text, is_number=True, width=78,
+               tip="Of the outputs if only this layer is pruned"),
+    ]  # fmt: skip
+    return columns, _pruning_words(report, is_preview=document.pruning is not None)
+
+
+def _pruning_words(report: PruningReport | None, *, is_preview: bool) -> str:
+    if report is None:
+        return "Nothing was pruned yet"
+    parts = [
+        f"{'Preview' if is_preview else 'The run'}: {report.method}",
+        f"parameters {count_text(report.parameters_before)} → {count_text(report.parameters_after)}",
+        f"MACs {count_text(report.macs_before)} → {count_text(report.macs_after)}",
+        f"{bytes_text(report.bytes_before)} → {bytes_text(report.bytes_after)}",
+        f"SQNR {decibel_text(report.sqnr_db)}" if report.sqnr_db is not None else "",
+        _metric_words(report),
+        f"{plural(len(report.kept), 'layer')} kept whole" if report.kept else "",
+        report.speed,
+    ]
+    return "  ·  ".join(part for part in parts if part)
+
+
+def _metric_words(report: PruningReport) -> str:
+    if report.metric_before is None or report.metric_after is None:
+        return ""
+    return f"metric {metric_text(report.metric_before)} → {metric_text(report.metric_after)}"
+
+
+def _improvement_columns(document: Document) -> tuple[list[Column], str]:
+    found: Sequence[Improvement] = document.result.improvements if document.result is not None else ()
+    columns = [
+        Column(title="method", values=[one.method for one in found], width=120),
+        Column(title="for", values=[one.precision for one in found], width=100),
+        Column(title="before", values=[one.before_db for one in found], text=decibel_text, is_number=True, width=80,
+               tip="Fidelity of the simulated plan, on examples that the method did not see"),
+        Column(title="after", values=[one.after_db for one in found], text=decibel_text, is_number=True, width=80),
+        Column(title="kept", values=["yes" if one.kept else "no" for one in found], width=60),
+        Column(title="ops", values=[one.ops for one in found], is_number=True, width=56),
+        Column(title="took", values=[one.seconds for one in found], text=seconds_text, is_number=True, width=70),
+        Column(title="why", values=[one.reason for one in found], width=420, tips=lambda at: found[at].reason),
+    ]  # fmt: skip
+    kept = sum(one.kept for one in found)
+    return columns, f"{kept} of {len(found)} helped and were kept" if found else "No method was tried: see the plan"
+
+
+def _finetune_columns(document: Document) -> tuple[list[Column], str]:
+    report = document.result.finetune if document.result is not None else None
+    history = report.history if report is not None else ()
+    columns = [
+        Column(title="epoch", values=[one.epoch for one in history], is_number=True, width=64, tip="0 is before"),
+        Column(title="loss", values=[one.loss for one in history], text=_number, is_number=True, width=100),
+        Column(title=report.score_name if report is not None else "score", values=[one.score for one in history],
+               text=_number, is_number=True, width=140, tip="On what was held out: it decides what is kept"),
+        Column(title="took", values=[one.seconds for one in history], text=seconds_text, is_number=True, width=80),
+    ]  # fmt: skip
+    return columns, _finetune_words(report)
+
+
+def _finetune_words(report: FinetuneReport | None) -> str:
+    if report is None:
+        return "Nothing was trained: see the plan"
+    change = f"{report.score_name} {report.before:.4g} → {report.after:.4g}"
+    return "  ·  ".join(part for part in (report.method, change, report.reason, report.stopped) if part)
+
+
+def _share(after: int, before: int) -> float | None:
+    return after / before if before else None
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+_TABLES: dict[str, tuple[str, Callable[[Document], tuple[list[Column], str]]]] = {
+    "pruning": ("pruning", _pruning_columns),
+    "improve": ("better rounding", _improvement_columns),
+    "finetune": ("fine-tuning", _finetune_columns),
+}
+"""Id -> words, and what makes the columns and the line above them."""
