@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ace_studio.engine.advice.facts import Facts
-from ace_studio.engine.advice.noise import worst_ops
+from ace_studio.engine.advice.noise import power, worst_ops
 from ace_studio.records.advice import Advice, AdviceQuantity
 from ace_studio.records.plan import Precision
 from ace_studio.records.recipe import FinetuneMethod, PruneMethod
@@ -50,7 +51,24 @@ def _noise(facts: Facts) -> tuple[list[tuple[str, float]], str]:
     ]
     if scanned:
         return scanned, "the sensitivity scan"
-    return [(op.id, op.sensitivity_db) for op in facts.run.ops if op.sensitivity_db is not None], "its sensitivity"
+    measured = [(op.id, op.sensitivity_db) for op in facts.run.ops if op.sensitivity_db is not None]
+    return (measured, "its sensitivity") if measured else (_own_errors(facts), "the error that it adds along the graph")
+
+
+def _own_errors(facts: Facts) -> list[tuple[str, float]]:
+    """Op id and the error that it adds to what comes in, dB.
+
+    A rough measure of what it does to the outputs: layers behind it pass a relative error on nearly as it is.
+    """
+    errors = {op.id: power(op.error_db) for op in facts.run.ops if op.error_db is not None}
+    incoming = dict.fromkeys(errors, 0.0)
+    for source, target in zip(facts.table.edge_source, facts.table.edge_target, strict=True):
+        reader = facts.table.op_id[target]
+        if reader in incoming:
+            incoming[reader] = max(incoming[reader], errors.get(facts.table.op_id[source], 0.0))
+    own = {op.id: errors[op.id] - incoming[op.id] for op in facts.run.ops if op.id in errors}
+    lowered = {op.id for op in facts.run.ops if op.actual == facts.run.precision}
+    return [(op_id, -10.0 * math.log10(value)) for op_id, value in own.items() if value > 0 and op_id in lowered]
 
 
 def _named(facts: Facts, op_id: str) -> str:
@@ -166,10 +184,10 @@ def train_with_rounding(facts: Facts) -> Advice | None:
         kind="train-with-rounding",
         title="Train with int8's rounding (QAT)",
         why=f"Int8 misses the goal with {run.sqnr_db or 0.0:.1f} dB, and the recipe names data to train on.",
-        estimate="uncertain: it helps where a few layers are hard, and is thrown away where it does not",
+        estimate="about 1 dB, more where a few layers are hard; it is thrown away where it does not help",
         quantity=AdviceQuantity.FIDELITY,
-        estimated_gain=1.5,
-        change={"finetune": {"method": str(FinetuneMethod.QAT)}},
+        estimated_gain=1.0,
+        change={"finetune": {"method": str(FinetuneMethod.QAT), "learning_rate": 0.00003, "epochs": 8}},
     )
 
 

@@ -175,6 +175,19 @@ def test_ops_are_not_kept_high_where_the_run_is_close_or_a_float_or_nothing_was_
     assert keep_the_worst_ops(facts()) is None
 
 
+def test_without_a_scan_the_error_that_an_op_adds_along_the_graph_tells():
+    errors = {"conv2d": 40.0, "conv2d_1": 39.0, "linear": 20.0}
+    ops = tuple(op_report(key, planned="int8-static", actual="int8-static", error_db=db) for key, db in errors.items())
+    card = keep_the_worst_ops(facts(replace(RUN, ops=ops)))
+    assert card.title == "Keep linear (head) at fp32" and "along the graph" in card.why
+    added = [power(40), power(39) - power(40), power(20) - power(39)]
+    assert 10 ** (card.estimated_gain / 10) == pytest.approx(sum(added) / sum(added[:2]), rel=1e-2)
+    fused = (*ops[:2], replace(ops[2], actual="fused"))
+    assert keep_the_worst_ops(facts(replace(RUN, ops=fused))) is None or (
+        "linear" not in keep_the_worst_ops(facts(replace(RUN, ops=fused))).title
+    )
+
+
 def test_only_ops_that_the_run_really_lowered_are_counted():
     ops = (op_report("conv2d", planned="fp32"), op_report("conv2d_1", planned="int8-static"))
     assert keep_the_worst_ops(facts(replace(RUN, ops=ops), sensitivity=scan(5.0, 20.0, 50.0))).title == (

@@ -63,6 +63,7 @@ class Bench:
         self.references: list[list[Tensor]] = evaluate.eager_outputs(self.reference, self.captured.examples)
         """What the reference gives for every example."""
         self._calibration: list[Example] | None = None
+        self._captured_outputs: list[list[Tensor]] | None = None
 
     @property
     def reference(self) -> nn.Module:
@@ -73,6 +74,12 @@ class Bench:
     def alive(self) -> list[Candidate]:
         """The candidates that were built and are right so far."""
         return [candidate for candidate in self.candidates if candidate.lowered is not None]
+
+    def captured_outputs(self) -> list[list[Tensor]]:
+        """What the eager module that was captured gives for every example: its own, where it was pruned or trained."""
+        if self._captured_outputs is None:
+            self._captured_outputs = evaluate.eager_outputs(self.captured.module, self.captured.examples)
+        return self._captured_outputs
 
     def calibration(self) -> Sequence[Example]:
         """The calibration examples, copies at every call; read once."""

@@ -77,17 +77,22 @@ def check(bench: Bench, candidate: Candidate) -> None:
         fidelity = evaluate.check_candidate(
             candidate.lowered, bench.captured.examples, bench.references, sqnr_db=sqnr_db, suspect=_suspect(bench)
         )
-        if _computes_as_eager(bench, candidate):
-            evaluate.check_same_arithmetic(fidelity)
+        if candidate.plan.precisions <= {Precision.FP32}:
+            evaluate.check_same_arithmetic(_fidelity_to_captured(bench, candidate) or fidelity)
     except AceError as error:
         _accept_decisions(bench, candidate, error)
         return
     candidate.note(sqnr_db=round(fidelity.sqnr_db, 3), max_abs_error=fidelity.max_abs_error)
 
 
-def _computes_as_eager(bench: Bench, candidate: Candidate) -> bool:
-    """Whether nothing but rounding may differ: all fp32, and the weights are the user's own."""
-    return candidate.plan.precisions <= {Precision.FP32} and bench.loaded.original is None
+def _fidelity_to_captured(bench: Bench, candidate: Candidate) -> evaluate.Fidelity | None:
+    """How close it is to the eager module that was captured, if that is a pruned or trained one; else None."""
+    assert candidate.lowered is not None
+    if bench.loaded.original is None:
+        return None
+    return evaluate.check_candidate(
+        candidate.lowered, bench.captured.examples, bench.captured_outputs(), sqnr_db=sqnr_db, suspect=_suspect(bench)
+    )
 
 
 def _accept_decisions(bench: Bench, candidate: Candidate, error: AceError) -> None:
