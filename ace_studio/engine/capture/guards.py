@@ -6,7 +6,7 @@ import ast
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -49,6 +49,27 @@ def excludes_only_one(guard: str) -> bool:
             for sizes in itertools.product(_ORDINARY_SIZES, repeat=len(names))
         )
     except (SyntaxError, NotImplementedError, ZeroDivisionError):
+        return False
+
+
+def excludes_an_inner_one(guard: str) -> bool:
+    """Whether a condition says that a size inside the model is not 1: ``((63 + x.size()[3]) // 64) != 1`` does."""
+    try:
+        tree = ast.parse(guard, mode="eval").body
+    except SyntaxError:
+        return False
+    if not (isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], ast.NotEq)):
+        return False
+    sides = [tree.left, tree.comparators[0]]
+    return any(isinstance(side, ast.Constant) and side.value == 1 for side in sides) and bool(_sizes(tree))
+
+
+def fails_at(guard: str, shapes: Mapping[str, Sequence[int]]) -> bool:
+    """Whether a condition fails at these shapes of plainly named inputs; False if it speaks of anything else."""
+    sizes = {f"L['{name}'].size()[{dim}]": size for name, shape in shapes.items() for dim, size in enumerate(shape)}
+    try:
+        return not holds(guard, sizes)
+    except (NotImplementedError, KeyError, ZeroDivisionError):
         return False
 
 

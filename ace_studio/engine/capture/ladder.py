@@ -25,7 +25,7 @@ from ace_studio.engine.capture.watched import watched_rung
 from ace_studio.engine.flow import Example
 from ace_studio.engine.inspect import build_graph_table, user_place
 from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.engine.shapes import compare_examples, named_leaves, tracing_example
+from ace_studio.engine.shapes import compare_examples, named_leaves, tracing_example, widest_example
 from ace_studio.engine.shapes.leaves import describe, forward_parameters
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
@@ -176,8 +176,32 @@ class Ladder:
         return found
 
     def try_rung(self, rung: Rung) -> Accepted | None:
-        """The rung's graph if there is one and it holds; what became of it is among `outcomes`."""
+        """The rung's graph if there is one and it holds; what became of it is among `outcomes`.
+
+        A graph that refuses an example may have taken a size inside the model for 1 (a feature map shrunk to a point)
+        that is 1 in the traced example only. Then one is traced that is as large as any in every free size at once.
+        """
         started = time.monotonic()
+        outcome, accepted = self._try_once(rung)
+        if outcome.status is RungStatus.WRONG and self._widen():
+            outcome, accepted = self._try_once(rung)
+        self._note(msgspec.structs.replace(outcome, seconds=time.monotonic() - started))
+        return accepted
+
+    def _widen(self) -> bool:
+        """Trace a wider example from now on; False if there is none, or forward raises on it."""
+        wider = widest_example(self.tracing, self.inputs)
+        if wider is None:
+            return False
+        try:
+            self.eager.output(wider)
+        except Exception:  # noqa: BLE001 - the user's code may raise anything at sizes that nobody gave
+            return False
+        self.tracing, self.is_grown = wider, True
+        return True
+
+    def _try_once(self, rung: Rung) -> tuple[RungOutcome, Accepted | None]:
+        """The rung with the example that is to be traced, and its graph if that holds."""
         status, error, accepted, ops = RungStatus.OK, None, None, 0
         program = self._capture(rung, self.tracing)
         if isinstance(program, Problem):
@@ -195,8 +219,7 @@ class Ladder:
                 status, error = RungStatus.WRONG, self._wrong(rung, proof)
             else:
                 accepted = self._accept(rung, program, table, proof)
-        self._note(RungOutcome(name=rung.name, status=status, seconds=time.monotonic() - started, ops=ops, error=error))
-        return accepted
+        return RungOutcome(name=rung.name, status=status, seconds=0.0, ops=ops, error=error), accepted
 
     def _accept(self, rung: Rung, program: ExportedProgram, table: GraphTable, proof: Proof) -> Accepted:
         names = [leaf.name for leaf in named_leaves(self.tracing, self.parameters)]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from torch.export import ExportedProgram
 
 from ace_studio.engine.capture.eager import EagerRun
 from ace_studio.engine.capture.findings import GraphInputs
-from ace_studio.engine.capture.guards import excludes_only_one
+from ace_studio.engine.capture.guards import excludes_an_inner_one, excludes_only_one, fails_at
 from ace_studio.engine.capture.verify import GraphRun, Mismatch, check_consecutive_calls, check_example, frozen_cause
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
@@ -45,15 +46,32 @@ class Prover:
     reporter: Reporter
 
     def prove(self, program: ExportedProgram) -> Proof | Mismatch:
-        """Run everything. A guard that excludes only the size 1 is taken back if the graph proves right there."""
-        if not any(excludes_only_one(guard) for guard in program_guards(program)):
+        """Run everything. A guard that excludes only the size 1 is taken back if the graph proves right there.
+
+        So is one by which a size inside the model is not 1, if it is 1 in an example: that example proves it.
+        """
+        if not any(self._is_needless(guard) for guard in program_guards(program)):
             return self._prove(program, must_try_one=False)
-        put_back = drop_guards(program, excludes_only_one)
+        put_back = drop_guards(program, self._is_needless)
         result = self._prove(program, must_try_one=True)
         if isinstance(result, Mismatch):
             put_back()
             return self._prove(program, must_try_one=False)
         return result
+
+    def _is_needless(self, guard: str) -> bool:
+        if excludes_only_one(guard):
+            return True
+        return excludes_an_inner_one(guard) and any(fails_at(guard, shapes) for shapes in self._shapes)
+
+    @cached_property
+    def _shapes(self) -> list[dict[str, tuple[int, ...]]]:
+        """Input name -> its shape, for every example."""
+        names = [one.name for one in self.inputs]
+        return [
+            {name: tuple(tensor.shape) for name, tensor in zip(names, example.tensors(), strict=True)}
+            for example in self.examples
+        ]
 
     def _prove(self, program: ExportedProgram, *, must_try_one: bool) -> Proof | Mismatch:
         graph = GraphRun(program)
@@ -70,7 +88,10 @@ class Prover:
         unseen = []
         for example, expected in self._unseen(view, must_try_one=must_try_one):
             label = f"a size that nobody gave ({describe(example, self._parameters)})"
-            if found := check_example(graph, example, expected=expected, label=label):
+            found = check_example(graph, example, expected=expected, label=label)
+            if found is not None and must_try_one and found.by_guard and _has_a_one(example, self.tracing):
+                continue  # another condition, which stays, refuses the size 1: nothing was taken back that matters
+            if found is not None:
                 return found
             unseen.append(example)
         if self.is_grown and (found := self._check_tracing(graph)):
@@ -139,3 +160,9 @@ class Prover:
     def _is_known(self, example: Example) -> bool:
         shapes = [tensor.shape for tensor in example.tensors()]
         return any(shapes == [tensor.shape for tensor in known.tensors()] for known in self.examples)
+
+
+def _has_a_one(example: Example, traced: Example) -> bool:
+    """Whether a size is 1 that is not in what was traced."""
+    pairs = zip(example.tensors(), traced.tensors(), strict=True)
+    return any(one == 1 != other for a, b in pairs for one, other in zip(a.shape, b.shape, strict=True))

@@ -38,6 +38,8 @@ class Mismatch:
     where: str = ""
     example: Example | None = None
     """The example that the graph refuses, if there is one."""
+    by_guard: bool = False
+    """Whether it refuses it by a condition of its own, before it computes anything."""
 
     def problem(self, *, where: str = "") -> Problem:
         """What a report says of it; ``where`` if somebody found a better place to look at."""
@@ -139,6 +141,7 @@ def _refused(error: Exception, example: Example, label: str) -> Mismatch:
         why=f"a graph holds one path; this one holds only where {rule}",
         remedy="Make the computation the same for every size (no if on a size), or leave that size out.",
         example=example,
+        by_guard=True,
     )
 
 

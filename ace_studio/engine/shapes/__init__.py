@@ -5,7 +5,7 @@ from __future__ import annotations
 from ace_studio.engine.shapes.compare import InputDims, compare_examples
 from ace_studio.engine.shapes.gather import gather_examples
 from ace_studio.engine.shapes.leaves import Leaf, named_leaves
-from ace_studio.engine.shapes.resize import example_at, tracing_example, unseen_sizes
+from ace_studio.engine.shapes.resize import example_at, tracing_example, unseen_sizes, widest_example
 
 __all__ = [
     "InputDims",
@@ -16,4 +16,5 @@ __all__ = [
     "named_leaves",
     "tracing_example",
     "unseen_sizes",
+    "widest_example",
 ]

@@ -47,6 +47,15 @@ def tracing_example(examples: Sequence[Example], inputs: Sequence[InputDims]) ->
     return example_at(largest, _grown_sizes(largest, inputs, places)), True
 
 
+def widest_example(example: Example, inputs: Sequence[InputDims]) -> Example | None:
+    """The example at the largest size of every free dimension at once; None if it is that already."""
+    tensors = example.tensors()
+    largest = {(leaf, dim): max(one.sizes[dim]) for leaf, one in enumerate(inputs) for dim in one.dynamic_dims()}
+    if all(tensors[leaf].shape[dim] >= size for (leaf, dim), size in largest.items()):
+        return None
+    return example_at(example, {(leaf, dim): max(size, 2) for (leaf, dim), size in largest.items()})
+
+
 def _grown_sizes(example: Example, inputs: Sequence[InputDims], places: Sequence[Place]) -> dict[Place, int]:
     """Sizes >= 2 for the dimensions below 2; dimensions that moved alike in all examples grow alike."""
     tensors = example.tensors()

@@ -459,3 +459,33 @@ def test_the_fingerprint_follows_weights_and_inputs_but_not_the_plan() -> None:
     with torch.no_grad():
         module.weight.add_(1)
     assert capture_fingerprint(loaded, Recipe(), CPU) != first
+
+
+class AsksForAPoint(nn.Module):
+    """Takes another path where its map has shrunk to one column; with a factor of 1 the result is the same."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.shrink = nn.Conv2d(3, 4, 3, stride=16, padding=1)
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.shrink(x)
+        return y[..., 0] * self.factor if y.shape[3] == 1 else y.mean(3)
+
+
+CROSSED = [(torch.ones(2, 3, 16, 32).cumsum(3),), (torch.ones(3, 3, 32, 16).cumsum(2),)]
+"""One has the larger height, the other the larger width: only an example that nobody gave has both."""
+
+
+def test_a_map_that_is_a_point_in_the_traced_example_only_is_captured_by_a_wider_one() -> None:
+    captured, report = capture(AsksForAPoint(1.0), CROSSED, WHOLE)
+    assert report.rung == "export"
+    assert captured.example.args[0].shape == (3, 3, 32, 32)
+    assert {16, 32} <= set(dims(captured)["x.3"].verified_sizes)
+
+
+def test_a_point_that_computes_something_else_is_still_refused() -> None:
+    with pytest.raises(AceError) as caught:
+        capture(AsksForAPoint(2.0), CROSSED, WHOLE)
+    assert caught.value.problem.code is ErrorCode.NOT_CAPTURED
