@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ace_studio.engine.advice.facts import Facts
-from ace_studio.engine.advice.noise import power, worst_ops
+from ace_studio.engine.advice.noise import worst_ops
 from ace_studio.records.advice import Advice, AdviceQuantity
 from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import FinetuneMethod, PruneMethod
+from ace_studio.records.recipe import FinetuneMethod, PruneMethod, ScanChoice
 
 ENOUGH_DB = 40.0
 """Outputs that are this close leave little to win."""
@@ -24,7 +23,7 @@ def keep_the_worst_ops(facts: Facts) -> Advice | None:
     if run.precision not in _INTEGERS or (run.sqnr_db or 0.0) > ENOUGH_DB:
         return None
     noise, source = _noise(facts)
-    ids, gain = worst_ops(noise)
+    ids, gain = worst_ops(noise, measured_db=run.sqnr_db)
     if not ids:
         return None
     listed = ", ".join(_named(facts, op_id) for op_id in ids)
@@ -32,8 +31,8 @@ def keep_the_worst_ops(facts: Facts) -> Advice | None:
     return Advice(
         kind="keep-ops-high",
         title=f"Keep {listed} at fp32",
-        why=f"{'This op holds' if one else 'These ops hold'} {1 - 10 ** (-gain / 10):.0%} of the error of {len(noise)} "
-        f"ops at {run.precision}, by {source}; the run has {run.sqnr_db or 0.0:.1f} dB.",
+        why=f"{'This op holds' if one else 'These ops hold'} {1 - 10 ** (-gain / 10):.0%} of the run's error. It "
+        f"has {run.sqnr_db or 0.0:.1f} dB at {run.precision}, by {source} over {len(noise)} ops.",
         estimate=f"about {gain:.0f} dB closer to the original, for {_cost(facts, ids)}",
         quantity=AdviceQuantity.FIDELITY,
         estimated_gain=round(gain, 2),
@@ -42,7 +41,7 @@ def keep_the_worst_ops(facts: Facts) -> Advice | None:
 
 
 def _noise(facts: Facts) -> tuple[list[tuple[str, float]], str]:
-    """Op id and the SQNR of the outputs if only it is disturbed; from the scan, else from the error along the graph."""
+    """Op id and the SQNR of the outputs if only it is disturbed; from the scan, else as the run tells it."""
     lowered = {op.id for op in facts.run.ops if op.planned == facts.run.precision}
     scanned = [
         (one.id, one.sqnr_db)
@@ -51,24 +50,25 @@ def _noise(facts: Facts) -> tuple[list[tuple[str, float]], str]:
     ]
     if scanned:
         return scanned, "the sensitivity scan"
-    measured = [(op.id, op.sensitivity_db) for op in facts.run.ops if op.sensitivity_db is not None]
-    return (measured, "its sensitivity") if measured else (_own_errors(facts), "the error that it adds along the graph")
+    return [(op.id, op.sensitivity_db) for op in facts.run.ops if op.sensitivity_db is not None], "its sensitivity"
 
 
-def _own_errors(facts: Facts) -> list[tuple[str, float]]:
-    """Op id and the error that it adds to what comes in, dB.
-
-    A rough measure of what it does to the outputs: layers behind it pass a relative error on nearly as it is.
-    """
-    errors = {op.id: power(op.error_db) for op in facts.run.ops if op.error_db is not None}
-    incoming = dict.fromkeys(errors, 0.0)
-    for source, target in zip(facts.table.edge_source, facts.table.edge_target, strict=True):
-        reader = facts.table.op_id[target]
-        if reader in incoming:
-            incoming[reader] = max(incoming[reader], errors.get(facts.table.op_id[source], 0.0))
-    own = {op.id: errors[op.id] - incoming[op.id] for op in facts.run.ops if op.id in errors}
-    lowered = {op.id for op in facts.run.ops if op.actual == facts.run.precision}
-    return [(op_id, -10.0 * math.log10(value)) for op_id, value in own.items() if value > 0 and op_id in lowered]
+def scan_the_ops(facts: Facts) -> Advice | None:
+    """Nobody knows yet which ops hold the error: the error along the graph does not tell, a scan does."""
+    run = facts.run
+    is_close = run.sqnr_db is None or run.sqnr_db > ENOUGH_DB
+    if run.precision not in _INTEGERS or is_close or _noise(facts)[0]:
+        return None
+    if facts.recipe.sensitivity.scan is ScanChoice.ON or facts.result.capture is None or facts.result.capture.pieces:
+        return None
+    return Advice(
+        kind="scan-ops",
+        title="Find the ops that hold the error",
+        why=f"The run has {run.sqnr_db:.1f} dB at {run.precision}, and no scan has told which ops it comes from.",
+        estimate="no number before the scan; afterwards a card says which ops to keep at fp32 and what that brings",
+        quantity=AdviceQuantity.FIDELITY,
+        change={"sensitivity": {"scan": str(ScanChoice.ON)}},
+    )
 
 
 def _named(facts: Facts, op_id: str) -> str:
@@ -193,6 +193,7 @@ def train_with_rounding(facts: Facts) -> Advice | None:
 
 ACCURACY_RULES: tuple[Callable[[Facts], Advice | None], ...] = (
     keep_the_worst_ops,
+    scan_the_ops,
     improve_the_quantization,
     train_after_pruning,
     prune_less,
