@@ -107,7 +107,7 @@ def by_decibels(title: str, values: Mapping[str, float], colours: Colours) -> Co
 
 def _sensitivity(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     del table
-    return by_decibels("sensitivity: outputs if only this op is compressed", facts.sensitivity, colours)
+    return by_decibels("sensitivity", facts.sensitivity, colours)
 
 
 def _error(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:

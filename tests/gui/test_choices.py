@@ -194,6 +194,7 @@ def test_everything_that_takes_the_keyboard_has_a_name(desk):
         "run",
         "results",
         "charts",
+        "advice",
         "problems",
         "code",
     ):

@@ -7,11 +7,13 @@ import time
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QComboBox, QLineEdit
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit
 
+from ace_studio.gui.plan_form.field_rows import FIELD_ROWS
 from ace_studio.gui.plan_form.offers import precision_offers
 from ace_studio.gui.plan_form.record_form import is_in_recipe
-from ace_studio.records.plan import Precision
+from ace_studio.records.plan import Precision, WeightSteps
+from ace_studio.records.recipe import ImproveMethod, PruneMethod
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Part
 from tests.gui.graph_tables import large_table, layered_table
@@ -248,12 +250,61 @@ def test_a_folded_section_says_what_is_chosen_in_it_and_stays_folded(desk, plan)
     assert plan.goal.isVisible()
 
 
-def test_every_editor_of_the_smaller_tables_has_a_name_and_is_a_key_of_the_recipe(desk, plan):
-    forms = [plan.precision.scheme, *plan.forms.values()]
-    for form in forms:
+def test_every_part_of_the_plan_opens_and_its_editors_have_names_and_are_keys_of_the_recipe(desk, plan):
+    assert plan.forms == {}
+    for section in plan.sections.values():
+        section.head.setChecked(True)
+    desk.settle()
+    assert len(plan.forms) == 6
+    for form in (plan.precision.scheme, *plan.forms.values()):
+        assert form.fields
         for field in form.fields:
             assert is_in_recipe(field)
             assert form.editors[field.name].accessibleName()
+    assert all(is_in_recipe(field) for field in FIELD_ROWS)
+
+
+def open_form(desk, plan, name):
+    plan.sections[name].head.setChecked(True)
+    desk.settle()
+    return plan.forms[name]
+
+
+def test_a_method_of_better_rounding_is_ticked_and_undo_takes_it_back(desk, plan):
+    form = open_form(desk, plan, "Better rounding")
+    box = next(one for one in form.findChildren(QCheckBox) if one.text() == "smoothquant")
+    desk.bot.mouseClick(box, Qt.MouseButton.LeftButton, pos=QPoint(8, box.height() // 2))
+    desk.settle()
+    assert desk.document.recipe.improve.methods == (ImproveMethod.SMOOTHQUANT,)
+    plan.sections["Better rounding"].head.setChecked(False)
+    assert plan.sections["Better rounding"]._summary.text() == "smoothquant"
+    desk.do("undo")
+    assert desk.document.recipe.improve.methods == ()
+
+
+def test_what_does_not_apply_is_grey_with_its_reason_until_it_does(desk, plan):
+    form = open_form(desk, plan, "Pruning")
+    amount, method = form.editors["prune.amount"], form.editors["prune.method"]
+    assert not amount.isEnabled()
+    assert amount.toolTip() == "Choose a method first"
+    method.setCurrentIndex(method.findData("structured"))
+    method.activated.emit(method.currentIndex())
+    desk.settle()
+    assert desk.document.recipe.prune.method is PruneMethod.STRUCTURED
+    amount.setValue(0.3)
+    desk.settle()
+    assert desk.document.recipe.prune.amount == 0.3
+    assert "Only for n:m" in form.editors["prune.pattern"].toolTip()
+
+
+def test_the_scheme_of_weights_is_a_choice_of_the_plan(desk, plan):
+    desk.session.set_default_precision(INT8)
+    desk.settle()
+    combo = plan.precision.scheme.editors["plan.weights"]
+    combo.setCurrentIndex(combo.findData("per-tensor"))
+    combo.activated.emit(combo.currentIndex())
+    assert desk.document.recipe.plan.weights is WeightSteps.PER_TENSOR
+    assert "weight-only" in plan.precision.scheme.editors["plan.group_size"].toolTip()
 
 
 def test_a_turn_of_the_plan_panel_takes_less_than_a_frame_drop_at_two_thousand_ops(desk):

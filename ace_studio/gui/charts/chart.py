@@ -96,6 +96,7 @@ class Chart(QWidget):
         across = max(xs) - min(xs) or max(xs) or 1.0
         along = max(ys) - min(ys) or abs(max(ys)) * 0.05 or 1.0
         low, high = min(xs) - 0.25 * across, max(xs) + 0.25 * across
+        low = max(0.0, low) if min(xs) >= 0 else low
         self.plot.setXRange(low, high, padding=0)
         self.plot.setYRange(min(ys) - 0.45 * along, max(ys) + 0.45 * along, padding=0)
         ends = [-math.inf] * len(_NAME_ANCHORS)

@@ -218,10 +218,10 @@ class OpTime(ChartView):
         if one is None or one.profile is None:
             return "Click a part to select its ops"
         found = one.profile
-        return (
-            f"{one.name}: the ops take {ms_text(found.ops_ms)} of {ms_text(found.latency_ms)}; "
-            f"{ms_text(found.uncovered_ms)} around them. {found.source}"
-        )
+        rest = f"{ms_text(found.uncovered_ms)} around them"
+        if found.uncovered_ms < 0:
+            rest = f"timing them one by one took {ms_text(-found.uncovered_ms)} more than the whole does"
+        return f"{one.name}: ops {ms_text(found.ops_ms)}, the whole {ms_text(found.latency_ms)}; {rest}. {found.source}"
 
     def _clicked(self, event: object) -> None:
         place = self.chart.plot.vb.mapSceneToView(event.scenePos())  # type: ignore[attr-defined]

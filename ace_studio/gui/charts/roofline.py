@@ -92,14 +92,18 @@ class Roofline(ChartView):
             # Lines take the plot's logarithm by themselves; points and texts are placed in it.
             plot.addItem(pg.PlotDataItem(xs, ys, pen=pg.mkPen(colour, width=2)))
             text = pg.TextItem(f"{precision} {gflops:.3g} GFLOP/s", color=self.colours.text_dim, anchor=(1, 0))
-            text.setPos(math.log10(xs[-1]), math.log10(gflops))
+            text.setPos(math.log10(self._right_end(ceilings)) + 0.28, math.log10(gflops))
             plot.addItem(text)
+
+    def _right_end(self, ceilings: Ceilings) -> float:
+        """The largest number of operations per byte that is in sight."""
+        return max(*(x for _, x, _ in self.placed), 2 * max(ceilings.gflops.values()) / ceilings.gbytes_per_s)
 
     def _fit(self, ceilings: Ceilings | None) -> None:
         xs, ys = [x for _, x, _ in self.placed], [y for _, _, y in self.placed]
         if ceilings is not None and ceilings.gflops:
             ys += [max(ceilings.gflops.values())]
-            xs += [2 * max(ceilings.gflops.values()) / ceilings.gbytes_per_s]
+            xs += [self._right_end(ceilings)]
         for side, values, show in (("bottom", xs, self.chart.plot.setXRange), ("left", ys, self.chart.plot.setYRange)):
             low, high = math.log10(min(values)) - 0.3, math.log10(max(values)) + 0.3
             show(low, high, padding=0)

@@ -122,8 +122,8 @@ class GoalLine(QWidget):
             self.number.setRange(bound.low, bound.high)
             self.number.setSingleStep(10 ** -min(1, bound.decimals))
             self.number.setEnabled(value is not None)
-            if value is not None:
-                self.number.setValue(value * bound.scale)
+            usual = bound.start if start is None else start * bound.scale
+            self.number.setValue(usual if value is None else value * bound.scale)
 
     def _toggle(self, is_on: bool) -> None:
         start = self.bound.start / self.bound.scale if self._start is None else self._start

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from ace_studio.gui.flow import Flow
 from ace_studio.gui.formatting import bytes_text, plural, shape_text
 from ace_studio.gui.panel import Panel
 from ace_studio.gui.theme import Theme
@@ -107,7 +108,7 @@ class ModelPanel(Panel):
                 _field("Entry", self.entry, self._entry_about),
                 _field("Weights file", weights),
                 _field("Examples to trace with", self.tracing),
-                _field("Calibration inputs", self.calibration, row(self.samples, *self._data_buttons(), None)),
+                _field("Calibration inputs", self.calibration, Flow(self.samples, *self._data_buttons())),
                 _field("Accuracy", self.evaluate, self.higher),
                 self._tensors_title,
                 self._tensors,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from PySide6.QtWidgets import QWidget
 
@@ -11,7 +12,7 @@ from ace_studio.gui.plan_form import field_rows
 from ace_studio.gui.plan_form.goal import GoalForm, goal_words
 from ace_studio.gui.plan_form.measure import MeasureForm
 from ace_studio.gui.plan_form.precision import PrecisionForm
-from ace_studio.gui.plan_form.record_form import RecordForm
+from ace_studio.gui.plan_form.record_form import RecordForm, summary_of
 from ace_studio.gui.plan_form.section import Section
 from ace_studio.gui.plan_form.targets import TargetsForm
 from ace_studio.gui.theme import Theme
@@ -19,15 +20,15 @@ from ace_studio.gui.widgets import MARGIN, column, rule, scrolling
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
-_FORMS = (
-    ("Calibration", field_rows.CALIBRATION_FIELDS),
-    ("Better rounding", field_rows.IMPROVE_FIELDS),
-    ("Sensitivity", field_rows.SENSITIVITY_FIELDS),
-    ("Accuracy", field_rows.EVALUATE_FIELDS),
-    ("Pruning", field_rows.PRUNE_FIELDS),
-    ("Fine-tuning", field_rows.FINETUNE_FIELDS),
-)
-"""Folded at first: what most runs leave as it is."""
+_FORMS = {
+    "Calibration": field_rows.CALIBRATION_FIELDS,
+    "Better rounding": field_rows.IMPROVE_FIELDS,
+    "Sensitivity": field_rows.SENSITIVITY_FIELDS,
+    "Accuracy": field_rows.EVALUATE_FIELDS,
+    "Pruning": field_rows.PRUNE_FIELDS,
+    "Fine-tuning": field_rows.FINETUNE_FIELDS,
+}
+"""Folded at first, and made when they are opened: what most runs leave as it is."""
 
 
 class PlanPanel(Panel):
@@ -43,27 +44,32 @@ class PlanPanel(Panel):
         self.goal = GoalForm(session)
         self.targets = TargetsForm(session)
         self.measure = MeasureForm(session)
-        self.forms = {name: RecordForm(session, fields) for name, fields in _FORMS}
-        self.sections = {name: Section(session, name, form, is_open=is_open) for name, form, is_open in self._parts()}
+        self.forms: dict[str, RecordForm] = {}
+        """Those of `_FORMS` that were opened."""
+        self.sections = {name: Section(session, name, make, is_open=is_open) for name, make, is_open in self._parts()}
         content = QWidget()
         layout = column(margin=MARGIN, gap=8)
         for at, section in enumerate(self.sections.values()):
             if at:
                 layout.addWidget(rule())
             layout.addWidget(section)
+            section.opened.connect(lambda: self.update_from(session.document))
         layout.addStretch(1)
         content.setLayout(layout)
         self.setLayout(column(scrolling(content)))
         self.setFocusProxy(self.precision.default)
 
-    def _parts(self) -> Iterator[tuple[str, QWidget, bool]]:
-        yield "Precision", self.precision, True
-        yield "Goal", self.goal, True
-        yield "Targets", self.targets, True
-        for name, form in self.forms.items():
-            if form.fields:
-                yield name, form, False
-        yield "Measuring", self.measure, True
+    def _parts(self) -> Iterator[tuple[str, Callable[[], QWidget], bool]]:
+        yield "Precision", lambda: self.precision, True
+        yield "Goal", lambda: self.goal, True
+        yield "Targets", lambda: self.targets, True
+        for name in _FORMS:
+            yield name, partial(self._form, name), False
+        yield "Measuring", lambda: self.measure, True
+
+    def _form(self, name: str) -> QWidget:
+        self.forms[name] = RecordForm(self.session, _FORMS[name])
+        return self.forms[name]
 
     def update_from(self, document: Document) -> None:
         """Show the choices."""
@@ -77,6 +83,6 @@ class PlanPanel(Panel):
             "Targets": ", ".join(document.recipe.targets.names),
             "Measuring": f"{measure.device}, threads {measure.threads}, {measure.rounds} rounds",
         }
-        words |= {name: form.summary(document) for name, form in self.forms.items()}
+        words |= {name: summary_of(fields, document) for name, fields in _FORMS.items()}
         for name, section in self.sections.items():
             section.say(words[name])

@@ -45,6 +45,16 @@ def typed_value(field: FieldRow, value: object) -> Any:
     return msgspec.convert(value, typing.get_type_hints(record)[field.key], strict=False)
 
 
+def summary_of(fields: Iterable[FieldRow], document: Document) -> str:
+    """What differs from the defaults, in words."""
+    usual, found = Recipe(), []
+    for field in filter(is_in_recipe, fields):
+        value = getattr(getattr(document.recipe, field.table), field.key)
+        if value != getattr(getattr(usual, field.table), field.key) and not field.why_grey(document):
+            found.append(", ".join(map(str, value)) if isinstance(value, tuple) else f"{value}{field.suffix}")
+    return ", ".join(found)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Editor:
     """One editor of a form."""
@@ -101,15 +111,6 @@ class RecordForm(QWidget):
                 reasons.append(why)
         self._reason.setText(reasons[0] if len(reasons) == 1 else "")
         self._reason.setVisible(len(reasons) == 1)
-
-    def summary(self, document: Document) -> str:
-        """What differs from the defaults, in words."""
-        usual, found = Recipe(), []
-        for field in self.fields:
-            value = getattr(getattr(document.recipe, field.table), field.key)
-            if value != getattr(getattr(usual, field.table), field.key) and not field.why_grey(document):
-                found.append(", ".join(map(str, value)) if isinstance(value, tuple) else f"{value}{field.suffix}")
-        return ", ".join(found)
 
     def choose(self, field: FieldRow, value: object) -> None:
         """A gesture chose a value."""

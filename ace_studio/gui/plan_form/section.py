@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from ace_studio.gui.widgets import ElidedLabel, column, row
@@ -13,17 +15,21 @@ from ace_studio.session.session import Session
 class Section(QWidget):
     """A part of a form. Whether it is open is remembered between starts."""
 
-    def __init__(self, session: Session, name: str, content: QWidget, *, is_open: bool = True) -> None:
-        """Put the content below a heading.
+    opened = Signal()
+    """It was opened; its content is there now."""
+
+    def __init__(self, session: Session, name: str, make: Callable[[], QWidget], *, is_open: bool = True) -> None:
+        """Put what will be the content below a heading.
 
         Args:
             session: Where to remember it.
             name: The heading, also the key under which it is remembered.
-            content: What folds.
+            make: Makes what folds, when it is first opened.
             is_open: At first.
         """
         super().__init__()
-        self._session, self._name, self.content = session, name, content
+        self._session, self._name, self._make = session, name, make
+        self.content: QWidget | None = None
         kept = session.settings.recall(f"section-{name}")
         self.head = QToolButton()
         self.head.setCheckable(True)
@@ -36,7 +42,8 @@ class Section(QWidget):
         self._summary.setProperty("role", "dim")
         line = row(self.head, self._summary, gap=6)
         line.setStretch(1, 1)
-        self.setLayout(column(line, content, gap=6))
+        self._column = column(line, gap=6)
+        self.setLayout(self._column)
         self.head.setChecked(kept if isinstance(kept, bool) else is_open)
         self.head.toggled.connect(self._toggled)
         self._show()
@@ -48,6 +55,8 @@ class Section(QWidget):
 
     def _toggled(self, is_open: bool) -> None:
         self._show()
+        if is_open:
+            self.opened.emit()
         try:
             self._session.settings.remember(f"section-{self._name}", is_open)
         except AceError:
@@ -57,5 +66,9 @@ class Section(QWidget):
         is_open = self.head.isChecked()
         self.head.setText(f"{'▾' if is_open else '▸'}  {self._name}")
         self.head.setAccessibleName(f"{self._name}, {'open' if is_open else 'folded'}")
-        self.content.setVisible(is_open)
+        if is_open and self.content is None:
+            self.content = self._make()
+            self._column.addWidget(self.content)
+        if self.content is not None:
+            self.content.setVisible(is_open)
         self._summary.setText("" if is_open else self._words)
