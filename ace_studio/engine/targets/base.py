@@ -15,7 +15,8 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets.support import NATIVE, judge_ops
 from ace_studio.records.plan import Precision
-from ace_studio.records.results import OpSupport
+from ace_studio.records.recipe import ImproveMethod
+from ace_studio.records.results import Improvement, OpSupport
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,10 @@ class LoweringJob:
     """How activation ranges follow from the calibration examples."""
     shared: dict[str, Any] = field(default_factory=dict)
     """Things that several targets need and one of them made (the fp32 ONNX model, ...), for one job."""
+    library_methods: frozenset[ImproveMethod] = frozenset()
+    """Improvements that were asked for and that did nothing to the graph: a target may have a way of its own."""
+    improvements: list[Improvement] = field(default_factory=list)
+    """What became of them in this target."""
 
 
 class Lowered(ABC):

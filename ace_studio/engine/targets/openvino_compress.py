@@ -15,6 +15,7 @@ from ace_studio.engine.targets.onnx_program import OnnxProgram
 from ace_studio.engine.targets.onnx_quantize import quantize_static, weights_of_one_step
 from ace_studio.engine.targets.onnx_static import MOVING_TYPES, StaticChoice, choose_static
 from ace_studio.engine.targets.openvino_import import import_nncf, import_openvino
+from ace_studio.engine.targets.openvino_smooth import is_asked, smoothed_if_better
 from ace_studio.engine.targets.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import Precision, WeightSteps
@@ -51,7 +52,7 @@ def compress(
             if chosen.nodes and _needs_our_grids(program, job, chosen) and not _grids_problem():
                 model = _with_our_grids(program, job, chosen)
             elif chosen.nodes:
-                model = _quantize(model, program, chosen, CalibrationFeed(program.input_names, examples, job.reporter))
+                model = _quantize_as_asked(model, program, job, chosen, examples)
                 notes |= _unheeded_grids(program, job, chosen)
         for precision in _WEIGHT_ONLY:
             for group_size, ops in _by_group(job, precision).items():
@@ -118,7 +119,23 @@ def _unheeded_weights(job: LoweringJob, precision: Precision) -> dict[str, str]:
     return notes
 
 
-def _quantize(model: Any, program: OnnxProgram, chosen: StaticChoice, calibration: CalibrationFeed) -> Any:
+def _quantize_as_asked(
+    model: Any, program: OnnxProgram, job: LoweringJob, chosen: StaticChoice, examples: Sequence[Example]
+) -> Any:
+    """The model quantized by NNCF, smoothed first if that was left to it and helps."""
+
+    def quantize(used: Sequence[Example], is_smoothed: bool) -> Any:
+        feed = CalibrationFeed(program.input_names, used, job.reporter)
+        return _quantize(model.clone(), program, chosen, feed, is_smoothed=is_smoothed)
+
+    if is_asked(job):
+        return smoothed_if_better(model, program, job, examples, quantize=quantize)
+    return quantize(examples, False)
+
+
+def _quantize(
+    model: Any, program: OnnxProgram, chosen: StaticChoice, calibration: CalibrationFeed, *, is_smoothed: bool
+) -> Any:
     nncf = import_nncf()
     from nncf.quantization.range_estimator import RangeEstimatorParametersSet  # noqa: PLC0415 - optional package
 
@@ -129,6 +146,7 @@ def _quantize(model: Any, program: OnnxProgram, chosen: StaticChoice, calibratio
             preset=nncf.QuantizationPreset.MIXED,
             subset_size=len(calibration),
             fast_bias_correction=True,
+            model_type=nncf.ModelType.TRANSFORMER if is_smoothed else None,
             advanced_parameters=nncf.AdvancedQuantizationParameters(
                 # NNCF's default, the mean of the samples' extremes, cuts off what the largest sample needs:
                 # with two samples it left 20 dB of an MLP instead of 43.

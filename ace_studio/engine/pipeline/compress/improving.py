@@ -13,6 +13,7 @@ from ace_studio.engine.improve.watch import HIGH
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
 
 if TYPE_CHECKING:
@@ -25,13 +26,16 @@ class Improving:
 
     found: dict[Plan, Improved] = field(default_factory=dict)
     """By plan, without the rules that keep ops high."""
+    by_targets: list[Improvement] = field(default_factory=list)
+    """What targets did in ways of their own."""
     built: tuple[object, CapturedModel, dict[str, Any]] | None = None
     """The capture with changed weights that was built last, what made it, and what targets share of it."""
 
     @property
     def reports(self) -> tuple[Improvement, ...]:
         """What became of every method, plan by plan."""
-        return tuple(report for improved in self.found.values() for report in improved.reports)
+        found = [report for improved in self.found.values() for report in improved.reports]
+        return (*found, *self.by_targets)
 
 
 def improved_capture(bench: Bench, captured: CapturedModel, plan: BoundPlan) -> tuple[CapturedModel, dict[str, Any]]:
@@ -55,6 +59,14 @@ def improved_capture(bench: Bench, captured: CapturedModel, plan: BoundPlan) -> 
         built = (key, with_layers(captured, improved.layers, is_low=is_low), {})
         bench.improving.built = built
     return built[1], built[2]
+
+
+def left_methods(bench: Bench, plan: BoundPlan) -> frozenset[ImproveMethod]:
+    """The methods that found nothing to do in the graph; a target may have its own way to do them."""
+    improved = bench.improving.found.get(_rounding_part(plan.plan))
+    if improved is None:
+        return frozenset()
+    return frozenset(ImproveMethod(one.method) for one in improved.reports if one.after_db is None)
 
 
 def ranges_of(bench: Bench) -> RangeChoice:

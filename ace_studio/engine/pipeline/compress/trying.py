@@ -8,7 +8,7 @@ from ace_studio.engine import evaluate
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, unsupported_op
-from ace_studio.engine.pipeline.compress.improving import improved_capture, ranges_of
+from ace_studio.engine.pipeline.compress.improving import improved_capture, left_methods, ranges_of
 from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.race import drop_if_lost, enter
 from ace_studio.engine.quantize.fidelity import sqnr_db
@@ -61,11 +61,13 @@ def build(bench: Bench, candidate: Candidate) -> None:
         reporter=bench.reporter,
         ranges=ranges_of(bench),
         shared=shared,
+        library_methods=left_methods(bench, candidate.plan),
     )
     if isinstance(bench.captured, CapturedModel):
         candidate.lowered = candidate.target.lower(job)
     else:
         candidate.lowered = lower_pieces(candidate.target, bench.captured, job)
+    bench.improving.by_targets += job.improvements
     candidate.note(build_seconds=round(time.monotonic() - started, 3))
 
 
