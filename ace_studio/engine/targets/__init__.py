@@ -13,6 +13,7 @@ from ace_studio.engine.targets.absent import AbsentTarget
 from ace_studio.engine.targets.aoti import AotiTarget
 from ace_studio.engine.targets.base import Target
 from ace_studio.engine.targets.eager import EagerTarget
+from ace_studio.engine.targets.executorch import ExecuTorchTarget
 from ace_studio.engine.targets.inductor import InductorTarget
 from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
 from ace_studio.engine.targets.openvino import OpenVinoTarget
@@ -27,7 +28,7 @@ _ROWS: tuple[Target, ...] = (
     AotiTarget(),
     OnnxRuntimeTarget(),
     OpenVinoTarget(),
-    AbsentTarget("executorch", "ExecuTorch"),
+    ExecuTorchTarget(),
     AbsentTarget("torchao-cuda", "torchao on CUDA"),
     AbsentTarget("tensorrt", "TensorRT"),
 )

@@ -46,7 +46,9 @@ class AotiTarget(InductorTarget):
         if not found.ok:
             raise AceError.of(ErrorCode.NOT_INSTALLED, f"AOTInductor has {found.reason}", remedy=found.install)
         refuse_precisions(self, job)
-        rewritten = apply_plan(job.captured, job.plan, calibration=job.calibration, reporter=job.reporter)
+        rewritten = apply_plan(
+            job.captured, job.plan, calibration=job.calibration, reporter=job.reporter, ranges=job.ranges
+        )
         folder = job.folder / _BUILD_FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / ARTIFACT_NAME

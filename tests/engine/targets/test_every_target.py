@@ -37,6 +37,11 @@ COMPILED_CASES = {
     "inductor": {precision: MODELS for precision in Precision if precision not in WEIGHT_ONLY}
     | {Precision.INT8_WEIGHT: ("mlp",)},
     "aoti": {Precision.INT8_STATIC: ("mlp",), Precision.INT4_WEIGHT: ("mlp",)},
+    "executorch": {
+        Precision.FP32: ("text_model",),
+        Precision.INT8_STATIC: ("conv_net", "mlp"),
+        Precision.INT8_DYNAMIC: ("mlp",),
+    },
 }
 """A build takes seconds: what the graph carries into both compilers alike is tried with one of them."""
 
