@@ -9,7 +9,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
 from ace_studio.engine.improve.watch import Workshop, watch_values
-from ace_studio.engine.quantize.op_roles import op_role
+from ace_studio.engine.quantize.op_roles import OpRole, op_role
 from ace_studio.records.recipe import ImproveMethod
 
 _HOMOGENEOUS = frozenset(
@@ -32,6 +32,7 @@ class Pair:
     """Two layers with nothing but homogeneous ops between them."""
 
     first: Site
+    """A product, or a batch norm that is behind none."""
     second: Site
 
 
@@ -39,12 +40,19 @@ def find_pairs(editor: WeightEditor) -> list[Pair]:
     """Every pair in the graph, in order."""
     by_node = {site.node: site for site in editor.sites}
     pairs = []
-    for first in editor.sites:
+    for first in [*editor.sites, *_lone_norms(editor)]:
         node = _follow(first.result)
         second = by_node.get(node) if node is not None else None
         if second is not None and editor.can_scale_outputs(first) and _widths_fit(editor, first, second):
             pairs.append(Pair(first, second))
     return pairs
+
+
+def _lone_norms(editor: WeightEditor) -> list[Site]:
+    """The batch norms that are folded into nothing, such as those behind a ReLU: sites without a weight."""
+    folded = {site.norm for site in editor.sites}
+    found = editor.graph_module.graph.find_nodes(op="call_function", target=torch.ops.aten.batch_norm.default)
+    return [Site(node, OpRole(0, 1, 0), "", "", norm=node) for node in found if node not in folded and not node.args[5]]
 
 
 def _follow(node: fx.Node) -> fx.Node | None:
@@ -54,10 +62,21 @@ def _follow(node: fx.Node) -> fx.Node | None:
         role = op_role(str(user.target))
         if role is not None:
             return user if len(user.args) > role.data and user.args[role.data] is node else None
-        if str(user.target) not in _HOMOGENEOUS:
+        if str(user.target) not in _HOMOGENEOUS and not _pads_with_zeros(user):
             return None
         node = user
     return None
+
+
+def _pads_with_zeros(node: fx.Node) -> bool:
+    """Whether a node widens the last two dimensions at most, and not by a constant of its own."""
+    if str(node.target) not in ("aten.pad.default", "aten.constant_pad_nd.default"):
+        return False
+    has_constant = any(isinstance(one, int | float) and one != 0 for one in node.args[2:])
+    value = node.meta.get("val")
+    widths = node.args[1]
+    is_inner = isinstance(widths, list | tuple) and isinstance(value, Tensor) and len(widths) // 2 <= value.dim() - 2
+    return is_inner and not has_constant
 
 
 def _widths_fit(editor: WeightEditor, first: Site, second: Site) -> bool:
@@ -65,6 +84,8 @@ def _widths_fit(editor: WeightEditor, first: Site, second: Site) -> bool:
 
 
 def _outputs(editor: WeightEditor, site: Site) -> int:
+    if not site.weight and site.norm is not None:
+        return len(editor.tensor(editor.stored(site.norm.args[1])))
     return int(editor.tensor(site.weight).shape[site.role.channel_axis])
 
 
@@ -136,7 +157,10 @@ def _scale(editor: WeightEditor, pair: Pair, factor: Tensor) -> None:
 
 
 def _output_size(editor: WeightEditor, site: Site) -> Tensor:
-    """Largest magnitude of the weight per output channel, the batch norm behind it included."""
+    """Largest magnitude of the weight per output channel, with the batch norm behind it; of a lone norm, a guess."""
+    if not site.weight and site.norm is not None:
+        gain, shift = (editor.tensor(editor.stored(argument)) for argument in site.norm.args[1:3])
+        return gain.abs() + shift.abs()
     weight = editor.tensor(site.weight).abs()
     size = weight.movedim(site.role.channel_axis, 0).flatten(1).amax(1)
     if site.norm is None:

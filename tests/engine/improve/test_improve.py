@@ -1,4 +1,4 @@
-"""Improvements: each helps where it should, leaves the float model alone if it says so, and is kept only if it helps."""
+"""Improvements: each helps where it should, leaves the float model alone if it says so, is kept only if it helps."""
 
 from __future__ import annotations
 
@@ -119,6 +119,33 @@ def test_equalisation_helps_uneven_channels_and_leaves_the_float_model_alone(con
     changed = with_layers(convs, found.layers)
     torch.testing.assert_close(_outputs(changed, examples[0]), _outputs(convs, examples[0]), rtol=1e-3, atol=1e-4)
     assert changed.module is convs.module
+
+
+class NormBehindReLU(nn.Module):
+    """A batch norm that no convolution can take in, padding, pooling, and a convolution."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.second = nn.Conv2d(2, 8, 3), nn.BatchNorm2d(8), nn.Conv2d(8, 4, 3)
+        with torch.no_grad():
+            sizes = torch.logspace(-1.5, 1.5, 8)
+            self.norm.weight.copy_(sizes)
+            self.norm.bias.copy_(sizes / 2)
+            self.second.weight.div_(sizes[None, :, None, None])
+
+    def forward(self, x):
+        x = nn.functional.pad(self.norm(torch.relu(self.first(x))), (1, 1, 1, 1))
+        return self.second(nn.functional.max_pool2d(x, 2)).mean((2, 3))
+
+
+def test_equalisation_works_from_a_norm_that_stands_alone():
+    captured = _captured(NormBehindReLU, 2, 12, 12)
+    examples = _examples(5, 2, 12, 12)
+    found = _improved(captured, Plan(default=Precision.INT8_STATIC), [ImproveMethod.EQUALIZE], examples)
+    assert found.reports[0].kept
+    assert found.reports[0].after_db > found.reports[0].before_db + 3.0
+    changed = with_layers(captured, found.layers)
+    torch.testing.assert_close(_outputs(changed, examples[0]), _outputs(captured, examples[0]), rtol=1e-3, atol=1e-4)
 
 
 def test_smoothquant_helps_outlier_channels_and_leaves_the_float_model_alone(block):
