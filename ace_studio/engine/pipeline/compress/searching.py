@@ -326,7 +326,7 @@ class GoalSearch:
         """Keep what meets the goal and is about the best, or else what comes nearest; drop the others."""
         tried = self._of(target)
         meeting = sorted((one for one in tried if self._meets(one.step)), key=lambda one: merit(one.step, self._goal))
-        best = [one for one in meeting if self._is_level(one.step, meeting[0].step)][:MOST_KEPT]
+        best = [one for one in meeting if self._is_level(one, meeting[0])][:MOST_KEPT]
         step = nearest([one.step for one in tried], self._bench.baseline, self._goal)
         if not best and step is not None:
             best = [one for one in tried if one.step is step]
@@ -340,9 +340,14 @@ class GoalSearch:
             if not any(one is kept for kept in best):
                 self._retire(candidate, best[0].step)
 
-    def _is_level(self, step: SearchStep, best: SearchStep) -> bool:
-        """Whether a few rounds cannot say that one is better than the other."""
-        return merit(step, self._goal)[0] <= LEVEL * merit(best, self._goal)[0]
+    def _is_level(self, one: _Tried, best: _Tried) -> bool:
+        """Whether a few rounds cannot say that the one is worse than the best."""
+        if merit(one.step, self._goal)[0] <= LEVEL * merit(best.step, self._goal)[0]:
+            return True
+        if self._goal.optimize is not Objective.LATENCY or one.candidate is None or best.candidate is None:
+            return False
+        fastest, slowest = one.candidate.run.speedup_high, best.candidate.run.speedup_low
+        return fastest is not None and slowest is not None and fastest >= slowest
 
     def _build_again(self, target: Target, one: _Tried) -> Candidate:
         arm = Arm(
@@ -430,10 +435,11 @@ def _time_quickly(bench: Bench, candidate: Candidate) -> None:
         reporter=bench.reporter,
         timer=measure.timer_for(bench.captured.device),
     )
-    ratio = measure.ratio_of(samples["baseline"], samples["candidate"])
+    base, own = samples["baseline"], samples["candidate"]
+    ratio = measure.ratio_of(base, own)
     candidate.note(
-        latency_ms=samples["candidate"].latency(),
-        speedup=ratio.median,
+        latency_ms=own.latency(),
+        speedup=base.latency().p10 / own.latency().p10,  # the quiet rounds: few of them say more than few medians
         speedup_low=ratio.low,
         speedup_high=ratio.high,
     )
