@@ -28,6 +28,7 @@ from torch import nn
 from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.huggingface_inputs import rows_for
+from ace_studio.engine.load.huggingface_step import STEP_ENTRY, as_step, can_step
 from ace_studio.engine.load.proposals import examples_of, specs_of
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.sniff import bad_file
@@ -152,7 +153,7 @@ def describe_huggingface(path: Path) -> Description:
     accepts = _parameters(next(iter(known.values()))) if known else None
     return Description(
         would_run=would_run,
-        entries=tuple(_entry(name, made) for name, made in known.items()),
+        entries=(*(_entry(name, made) for name, made in known.items()), *_step_entry(known)),
         tensors=tuple(tensor for file in files for tensor in _stored(file)),
         notes=tuple(notes),
         inputs=specs_of(rows_for(folder.config, accepts)),
@@ -177,7 +178,8 @@ def build_huggingface(job: BuildJob) -> Built:
     for file in files:
         check_holds_tensors_only(file)
     transformers = import_transformers()
-    chosen = _find_class(transformers, folder, job.entry_word)
+    is_step = job.entry_word == STEP_ENTRY
+    chosen = _find_class(transformers, folder, "" if is_step else job.entry_word)
     with job.library.user.guard(f"Loading {folder.path.name}"), _offline_and_quiet(transformers):
         try:
             module = _load(chosen, folder, job) if files else _without_weights(chosen, folder)
@@ -187,8 +189,27 @@ def build_huggingface(job: BuildJob) -> Built:
         config: Any = getattr(part, "config", None)
         if getattr(config, "use_cache", False):
             config.use_cache = False  # a cache is no tensor, and one call of the model needs none
+    if is_step:
+        return _step(module, folder)
     rows = rows_for(folder.config, _parameters(module))
     return Built(module.eval(), examples_of(rows, module), files=folder.files())
+
+
+def _step(module: nn.Module, folder: ModelFolder) -> Built:
+    """The model as one step of decoding. Raises: AceError(UNSUPPORTED) if it has no cache of keys and values."""
+    try:
+        if not can_step(type(module)):
+            raise TypeError(f"{type(module).__name__} is no causal language model with a cache")
+        step, examples = as_step(module.eval())
+    except (AttributeError, TypeError, ImportError) as error:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            f"{type(module).__name__} cannot be opened as one step of decoding",
+            why=str(error),
+            remedy="leave [model] entry out, or write a module of your own around it that takes and gives the cache",
+            where=str(folder.path),
+        ) from error
+    return Built(step, examples, files=folder.files())
 
 
 def import_transformers() -> ModuleType:
@@ -287,6 +308,14 @@ def _entry(name: str, made: type[nn.Module]) -> EntryPoint:
     """A class as an entry to choose."""
     summary = (inspect.getdoc(made) or "").strip().partition("\n")[0]
     return EntryPoint(name=name, line=0, kind="class", signature="(config)", summary=summary, is_module=True)
+
+
+def _step_entry(known: Mapping[str, type[nn.Module]]) -> list[EntryPoint]:
+    """The entry for one step of decoding, if one of the classes can."""
+    if not any(can_step(made) for made in known.values()):
+        return []
+    summary = "One step of decoding, with the cache as an input and an output."
+    return [EntryPoint(name=STEP_ENTRY, line=0, kind="class", signature="(config)", summary=summary)]
 
 
 def _parameters(owner: Any) -> frozenset[str]:
