@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from ace_studio.records.named_source import named_source
-from ace_studio.records.recipe import ALL_RUNGS, Recipe
+from ace_studio.records.recipe import ALL_RUNGS, FinetuneMethod, PruneMethod, Recipe
 from ace_studio.records.recipe_rules import DATA_SUFFIXES
 from ace_studio.records.tensors import TensorSpec, ValueSource
 from ace_studio.session.document import Document
@@ -55,6 +55,8 @@ def unsaid_choices(recipe: Recipe) -> list[str]:
             continue
         keys = (key for key in chosen.__struct_fields__ if f"{table}.{key}" not in _SAID)
         found += [f"{table}.{key}" for key in keys if getattr(chosen, key) != getattr(default, key)]
+    if _is_data_file(recipe.calibration.inputs):
+        found.append("calibration.inputs from a file")
     if any((rule.weights, rule.activations, rule.group_size) != (None, None, None) for rule in recipe.plan.rules):
         found.append("the grids of single rules")
     return found
@@ -64,7 +66,7 @@ _SAID = frozenset(
     {
         "model", "inputs", "goal", "targets", "evaluate", "measure", "capture", "advice_from",
         "calibration.inputs", "calibration.samples", "calibration.subset", "calibration.observer",
-        "calibration.percentile", "improve", "plan",
+        "calibration.percentile", "improve", "plan", "prune", "finetune",
     }
 )  # fmt: skip
 """Tables and keys that the call above says, or that do not change what is computed."""
@@ -197,7 +199,31 @@ def _sorted_imports(lines: Iterable[str]) -> list[str]:
 
 def _keywords(recipe: Recipe, program: _Program) -> list[str]:
     """The keyword arguments that differ from the defaults of ``ace_studio.compile``."""
-    return [*_data_keywords(recipe, program), *_plan_keywords(recipe), *_plain_keywords(recipe)]
+    data, plan = _data_keywords(recipe, program), _plan_keywords(recipe)
+    return [*data, *plan, *_plain_keywords(recipe), *_training_keywords(recipe, program)]
+
+
+def _training_keywords(recipe: Recipe, program: _Program) -> list[str]:
+    """What is done to the weights before the capture; nothing if no method is chosen."""
+    found = []
+    usual = Recipe()
+    if recipe.prune.method is not PruneMethod.NONE:
+        found.append(f"prune={_differing(recipe.prune, usual.prune)!r}")
+    if recipe.finetune.method is not FinetuneMethod.NONE:
+        found.append(f"finetune={_differing(recipe.finetune, usual.finetune, without=('data', 'loss'))!r}")
+        for key in ("data", "loss"):
+            name = getattr(recipe.finetune, key)
+            if name:
+                found.append(f"finetune_{key}={program.callable_name(name, recipe.model.source)}")
+    return found
+
+
+def _differing(chosen: msgspec.Struct, usual: msgspec.Struct, *, without: tuple[str, ...] = ()) -> dict[str, object]:
+    """The keys of a table that differ from the defaults, as plain values."""
+    keys = (key for key in chosen.__struct_fields__ if key not in without)
+    return {
+        key: msgspec.to_builtins(getattr(chosen, key)) for key in keys if getattr(chosen, key) != getattr(usual, key)
+    }
 
 
 def _data_keywords(recipe: Recipe, program: _Program) -> list[str]:
@@ -214,7 +240,7 @@ def _data_keywords(recipe: Recipe, program: _Program) -> list[str]:
         found.append("tracing_inputs=[" + "".join(f"\n        {row}," for row in rows) + "\n    ]")
     elif "model, examples" in "".join(program.body):
         found.append("tracing_inputs=[examples]")
-    if recipe.calibration.inputs:
+    if recipe.calibration.inputs and not _is_data_file(recipe.calibration.inputs):
         found.append(f"calibration_inputs={program.callable_name(recipe.calibration.inputs, source)}")
     if recipe.evaluate.function:
         found.append(f"evaluate={program.callable_name(recipe.evaluate.function, source)}")
@@ -228,6 +254,11 @@ def _data_keywords(recipe: Recipe, program: _Program) -> list[str]:
     if inputs.dims:
         found.append(f"dims={ {name: str(choice) for name, choice in inputs.dims.items()}!r}")
     return found
+
+
+def _is_data_file(text: str) -> bool:
+    """Whether a text names data on disk and not a function: a file of tensors, or a folder of images."""
+    return text.endswith((*DATA_SUFFIXES, "/"))
 
 
 def _evaluation_data(data: str, program: _Program, source: str) -> str:

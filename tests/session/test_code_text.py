@@ -18,12 +18,16 @@ from ace_studio.records.recipe import (
     CalibrationChoice,
     CaptureChoice,
     EvaluateChoice,
+    FinetuneChoice,
+    FinetuneMethod,
     Goal,
     ImproveChoice,
     ImproveMethod,
     InputsChoice,
     MeasureChoice,
     ModelChoice,
+    PruneChoice,
+    PruneMethod,
     Recipe,
     TargetsChoice,
 )
@@ -178,6 +182,26 @@ def test_a_choice_that_the_function_has_no_keyword_for_is_named_with_the_line_th
     assert "improve=['equalize']" in code
     assert code.splitlines()[-1].startswith("# ace-studio run")
     assert unsaid_choices(Recipe()) == []
+
+
+def test_pruning_and_fine_tuning_become_keywords(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = Recipe(
+        model=ModelChoice(source="shown_model.py", entry="make_model"),
+        inputs=InputsChoice(tracing="inputs"),
+        prune=PruneChoice(method=PruneMethod.STRUCTURED, amount=0.3),
+        finetune=FinetuneChoice(method=FinetuneMethod.TRAIN, data="inputs", loss="evaluate", epochs=2),
+    )
+    _, keywords = run(Document(recipe=recipe, folder=str(folder)), folder, monkeypatch)
+    assert keywords["prune"] == {"method": "structured", "amount": 0.3}
+    assert keywords["finetune"] == {"method": "train", "epochs": 2}
+    assert keywords["finetune_data"].__name__ == "inputs"
+    assert keywords["finetune_loss"].__name__ == "evaluate"
+
+
+def test_calibration_data_in_a_file_is_left_to_the_command_line() -> None:
+    recipe = Recipe(model=ModelChoice(source="m.py"), calibration=CalibrationChoice(inputs="data.npz"))
+    assert unsaid_choices(recipe) == ["calibration.inputs from a file"]
+    ast.parse(python_code(Document(recipe=recipe, folder="/x")))
 
 
 def test_nothing_open_is_a_comment() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtWidgets import QComboBox, QProgressBar
+from PySide6.QtWidgets import QComboBox, QProgressBar, QSpinBox, QWidget
 
 from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.formatting import decibel_text, plural
 from ace_studio.gui.op_facts import op_facts
 from ace_studio.gui.starting import why_not
 from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import GAP, ElidedLabel, button, column, fill_combo, row
+from ace_studio.gui.widgets import GAP, ElidedLabel, button, column, fill_combo, inset, label, row
+from ace_studio.records.plan import Precision
 from ace_studio.records.results import OpSensitivity
 from ace_studio.session.document import Document, Verb
 from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
@@ -19,7 +20,7 @@ from ace_studio.session.session import Session
 
 
 class SensitivityChart(ChartView):
-    """One bar per op. A click selects the op; the buttons make rules of the most sensitive ones."""
+    """One bar per op. A click selects the op; the most sensitive ones can be kept at fp32 by a rule each."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
         """Build the empty plot."""
@@ -34,9 +35,17 @@ class SensitivityChart(ChartView):
         self.progress.setTextVisible(False)
         self.progress.setFixedWidth(120)
         self.progress.setAccessibleName("Progress of the scan")
+        self.count = QSpinBox()
+        self.count.setRange(1, 9999)
+        self.count.setValue(3)
+        self.count.setAccessibleName("How many of the most sensitive ops")
+        inset(self.count)
+        self.keep_button = button("Keep at fp32", self._keep, tip="A rule for each of the most sensitive ops")
         self._note = ElidedLabel()
         self._note.setProperty("role", "dim")
-        tools = row(self.precision, self.scan_button, self.progress, self.cancel_button, self._note)
+        self._keeper = QWidget()
+        self._keeper.setLayout(row(label("The first", "dim", wrap=False), self.count, self.keep_button, gap=6))
+        tools = row(self.precision, self.scan_button, self.progress, self.cancel_button, self._note, self._keeper)
         tools.setStretch(4, 1)
         tools.setContentsMargins(GAP, 6, GAP, 0)
         self.chart = Chart("Sensitivity")
@@ -56,6 +65,8 @@ class SensitivityChart(ChartView):
         precision = str(self.precision.currentData() or "")
         values = sensitivity_by_op(found, precision)
         self.ranked = sorted(values.items(), key=lambda pair: pair[1])
+        self._keeper.setVisible(bool(self.ranked))
+        self.count.setMaximum(max(1, len(self.ranked)))
         plot = self.chart.start(
             "SQNR of the outputs if only this op is compressed, dB: the lower, the more sensitive",
             self.colours,
@@ -119,6 +130,10 @@ class SensitivityChart(ChartView):
         if activity.fraction is not None:
             self.progress.setValue(round(1000 * activity.fraction))
         self._note.setText(_note(document, found))
+
+    def _keep(self) -> None:
+        kept = [op_id for op_id, _ in self.ranked[: self.count.value()]]
+        self.session.set_precision_of_ops(kept, Precision.FP32)
 
     def _clicked(self, event: object) -> None:
         place = self.chart.plot.vb.mapSceneToView(event.scenePos())  # type: ignore[attr-defined]
