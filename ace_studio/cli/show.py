@@ -279,7 +279,7 @@ def show_advice(result: Result, console: Console) -> None:
         lines += [f"  changes: {_changes(card.change)}"] if card.change else []
         for line in lines:
             console.print(rich.markup.escape(line))
-    if not result.advice:
+    if not result.advice and result.chosen is not None:
         console.print("No advice: nothing is known that should do better.")
 
 

@@ -26,10 +26,10 @@ from ace_studio.engine.pipeline.compress.metric import find_metric
 from ace_studio.engine.pipeline.fixing import FixBench
 from ace_studio.engine.pipeline.preparing import (
     Prepared,
+    check_pieces,
     is_needed,
     prepare_model,
     preview_pruning,
-    warn_about_pieces,
 )
 from ace_studio.engine.pipeline.sensing import scan_folder, scanned_precisions, sense
 from ace_studio.engine.pipeline.ways import WAYS
@@ -277,7 +277,7 @@ def compress(
     recipe = way.fit_recipe(recipe)
     find_metric(loaded, captured, recipe, Path.cwd())
     _warn_about_made_up_data(loaded, recipe, reporter)
-    warn_about_pieces(loaded, captured, reporter)
+    check_pieces(loaded, captured)
     for match in idle_rules(recipe.plan, captured.table):
         reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")
     bench = Bench(

@@ -100,14 +100,21 @@ def preview_pruning(
     )
 
 
-def warn_about_pieces(loaded: LoadedModel, captured: object, reporter: Reporter) -> None:
-    """Say that a model in pieces takes what was changed in the pieces only."""
-    if loaded.original is not None and isinstance(captured, PartialModel):
-        reporter.warn(
-            "pieces-of-changed-model",
-            "The model was pruned or trained and captured in pieces: what stays between the pieces is loaded anew from "
-            "your files, without the changes",
-            where="[prune], [finetune]",
+def check_pieces(loaded: LoadedModel, captured: object) -> None:
+    """A model in pieces is loaded from the user's files again and given the weights of the artifact: they must fit.
+
+    Raises: AceError(UNSUPPORTED) if channels were taken away from a model that could not be captured whole.
+    """
+    if loaded.original is None or not isinstance(captured, PartialModel):
+        return
+    before, after = ([one.shape for one in module.parameters()] for module in (loaded.original, loaded.module))
+    if before != after:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "A model in pieces cannot be built with fewer channels",
+            why="Python runs between the pieces, so an artifact needs your module, and that has all its channels",
+            remedy='Mend the breaks (`ace-studio fix`), or take method = "unstructured" or "n:m".',
+            where="[prune] method",
         )
 
 
