@@ -9,7 +9,7 @@ from functools import lru_cache
 from ace_studio.gui.fates import OpFate, fates_of
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import Plan
-from ace_studio.records.results import OpReport, TargetRun
+from ace_studio.records.results import CaptureReport, OpReport, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.plan_rules import PlanIndex
 from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
@@ -29,6 +29,8 @@ class OpFacts:
     """Op id -> what became of it in the selected run."""
     sensitivity: Mapping[str, float] = field(default_factory=dict)
     """Op id -> dB of the outputs if only this op is compressed."""
+    support: Mapping[str, str] = field(default_factory=dict)
+    """Op id -> targets that do not have it as it is, and what they do instead."""
     run: TargetRun | None = None
 
 
@@ -54,6 +56,7 @@ def op_facts(document: Document) -> OpFacts:
             _Same(document.recipe.plan),
             _Same(selected_run(document)),
             _Same(known_sensitivity(document)),
+            _Same(document.capture),
         )
     )
 
@@ -72,7 +75,7 @@ class _Same:
 
 
 @lru_cache(maxsize=4)
-def _facts(graph: _Same, plan: _Same, run: _Same, sensitivity: _Same) -> OpFacts:
+def _facts(graph: _Same, plan: _Same, run: _Same, sensitivity: _Same, capture: _Same) -> OpFacts:
     table, choices, target = graph.record, plan.record, run.record
     measured = sensitivity.record if isinstance(sensitivity.record, tuple) else ()
     if not isinstance(table, GraphTable) or not isinstance(choices, Plan):
@@ -91,8 +94,18 @@ def _facts(graph: _Same, plan: _Same, run: _Same, sensitivity: _Same) -> OpFacts
         reports=reports,
         fates=fates_of(table, target) if isinstance(target, TargetRun) else {},
         sensitivity=sensitivity_by_op(measured),
+        support=_support(capture.record),
         run=target if isinstance(target, TargetRun) else None,
     )
+
+
+def _support(capture: object) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for report in capture.support if isinstance(capture, CaptureReport) else ():
+        for op in report.ops:
+            words = f"{report.target}: {op.instead or op.status.value}"
+            found[op.id] = f"{found[op.id]}; {words}" if op.id in found else words
+    return found
 
 
 @lru_cache(maxsize=2)

@@ -69,6 +69,16 @@ def test_the_list_is_walked_by_the_keyboard_and_the_chart_is_remembered(desk, ch
     assert desk.session.settings.recall("chart") == "trade-off"
 
 
+def test_the_results_say_intervals_memory_and_tokens_where_they_are_known(desk, charts):
+    first, *others = three_runs(TABLE)
+    first = replace(first, drop_low=-0.01, drop_high=0.05, tokens_per_s=12.5)
+    show_result(desk, TABLE, result_of(TABLE, runs=(first, *others)))
+    columns = {column.title: column for column in desk.panel("results").model.columns}
+    assert columns["drop"].tips(1) == "95 %: -1.00 % – 5.00 %; around 0: no difference was seen"
+    assert columns["tokens/s"].text(12.5) == "12.5"
+    assert "memory" not in columns
+
+
 # --- trade-off ---
 
 

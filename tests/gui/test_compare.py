@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.graph_view.tooltips import tooltip_of
-from ace_studio.records.results import CaptureReport
+from ace_studio.records.results import CaptureReport, OpSupport, SupportStatus, TargetSupport
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import show_result
 
@@ -106,3 +107,13 @@ def test_the_op_table_says_sensitivity_error_and_what_became_of_each_op(desk, gr
     assert columns["became"].values[row] == "fused into linear_1"
     assert columns["sensitivity"].values[TABLE.op_id.index("stem_norm")] == 17.0
     assert columns["error"].values[row] == 60.0 - row
+
+
+def test_the_op_table_names_the_targets_that_do_not_have_an_op_as_it_is(desk, graph):
+    op = OpSupport(id="act_1", op="aten.gelu.default", status=SupportStatus.DECOMPOSED, instead="written as five ops")
+    report = TargetSupport(target="executorch", counts={"decomposed": 1}, ops=(op,))
+    desk.session._change(capture=replace(desk.document.capture, support=(report,)))
+    ops = desk.panel("ops")
+    column = next(one for one in ops.model.columns if one.title == "not as it is in")
+    assert column.values[TABLE.op_id.index("act_1")] == "executorch: written as five ops"
+    assert column.values[TABLE.op_id.index("act_0")] == ""

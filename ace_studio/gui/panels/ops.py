@@ -34,6 +34,7 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
     devices = [read or traced for read, traced in zip(devices, table.device, strict=True)]
     measured = of_report(lambda report: report.sensitivity_db)
     sensitivities = [facts.sensitivity.get(op_id, one) for op_id, one in zip(table.op_id, measured, strict=True)]
+    support = [facts.support.get(op_id, "") for op_id in table.op_id]
     became = [facts.fates[op_id].words if op_id in facts.fates else "" for op_id in table.op_id]
     names = [path.replace("\\", "/").rpartition("/")[2] for path in table.files]
     places = [
@@ -71,6 +72,8 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
         Column(title="error", values=of_report(lambda report: report.error_db), text=decibel_text,
                is_number=True, width=78, tip="Fidelity of its value in the selected run, the ops before it included"),
         Column(title="source", values=places, width=110),
+        Column(title="not as it is in", values=support, width=200, tips=lambda at: support[at],
+               tip="Targets that do not have this op as it is, and what they do instead"),
         Column(title="reason", values=reasons, width=320, tips=lambda at: reasons[at]),
     ]  # fmt: skip
 

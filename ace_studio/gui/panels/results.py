@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PySide6.QtCore import Qt, QUrl
@@ -75,15 +76,36 @@ def result_columns(
         Column(title="speed-up (95 %)", values=[_speed(one) for one in speedups], width=132, colour=speed_colour,
                order=_numbers([run.speedup for run in rows]), tips=lambda at: speedups[at].interval,
                tip="Over eager fp32, measured in the same rounds, with the bootstrap interval of the median ratio"),
-        Column(title="metric", values=[run.metric for run in rows], text=metric_text, is_number=True, width=62),
+        Column(title="metric", values=[run.metric for run in rows], text=metric_text, is_number=True, width=62,
+               tips=lambda at: _interval(rows[at].metric_low, rows[at].metric_high, metric_text)),
         Column(title="drop", values=[run.metric_drop for run in rows], text=percent_text, is_number=True, width=66,
-               tip="Relative to eager fp32; negative is a gain"),
+               tips=lambda at: _interval(rows[at].drop_low, rows[at].drop_high, percent_text),
+               tip="Relative to eager fp32; negative is a gain. The pointer says the 95 % interval, where it is known"),
         Column(title="SQNR", values=[run.sqnr_db for run in rows], text=decibel_text, is_number=True, width=66,
                tip="Fidelity of the outputs to eager fp32"),
         Column(title="size", values=[run.size_bytes for run in rows], text=bytes_text, is_number=True, width=72),
+        *_where_known("memory", [run.peak_memory_bytes for run in rows], bytes_text,
+                      "What the memory of a fresh process grew by at most while it opened and ran the artifact"),
+        *_where_known("tokens/s", [run.tokens_per_s for run in rows], lambda rate: f"{rate:.1f}" if rate else NOTHING,
+                      "Really decoded, step by step"),
         Column(title="verified", values=[_verified(run) for run in rows], width=64,
                tip="Reloaded in a fresh process and compared, an unseen size included"),
     ]  # fmt: skip
+
+
+def _where_known(title: str, values: list[Any], text: Callable[[Any], str], tip: str) -> list[Column]:
+    """A column that is there only if some run has a value for it."""
+    if all(value is None for value in values):
+        return []
+    return [Column(title=title, values=values, text=text, is_number=True, width=76, tip=tip)]
+
+
+def _interval(low: float | None, high: float | None, text: Callable[[float], str]) -> str:
+    """The 95 % interval in words; empty if it is not known."""
+    if low is None or high is None:
+        return ""
+    seen = "; around 0: no difference was seen" if low <= 0 <= high and text is percent_text else ""
+    return f"95 %: {text(low)} – {text(high)}{seen}"
 
 
 def _of_baseline(baseline: Baseline) -> TargetRun:
@@ -93,6 +115,9 @@ def _of_baseline(baseline: Baseline) -> TargetRun:
         precision="fp32",
         latency_ms=baseline.latency_ms,
         metric=baseline.metric,
+        metric_low=baseline.metric_low,
+        metric_high=baseline.metric_high,
+        tokens_per_s=baseline.tokens_per_s,
         size_bytes=baseline.size_bytes or None,
     )
 

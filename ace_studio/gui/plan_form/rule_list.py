@@ -139,7 +139,7 @@ class RuleList(QWidget):
         for place, each in enumerate(plan.rules):
             matched, decided = counts[place] if counts else (0, 0)
             self._cell(place, _MATCH, each.match, tip=each.match, can_edit=True)
-            self._cell(place, _PRECISION, str(each.precision), can_edit=True)
+            self._cell(place, _PRECISION, str(each.precision), tip=_grid_words(each), can_edit=True)
             words = "" if not counts else str(decided) if decided == matched else f"{decided} / {matched}"
             self._cell(place, _COUNT, words, tip=_count_words(matched, decided) if counts else "")
         if 0 <= at < len(plan.rules):
@@ -203,6 +203,12 @@ class RuleList(QWidget):
 
     def _rules(self) -> tuple[PlanRule, ...]:
         return self._session.document.recipe.plan.rules
+
+
+def _grid_words(rule: PlanRule) -> str:
+    """What a rule says of grids besides the precision; the plan says the rest."""
+    group = "" if rule.group_size is None else f"groups of {rule.group_size or 'a whole channel'}"
+    return ", ".join(str(part) for part in (rule.weights, rule.activations, group) if part)
 
 
 def _count_words(matched: int, decided: int) -> str:
