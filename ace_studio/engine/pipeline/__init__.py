@@ -17,8 +17,8 @@ import torch
 from ace_studio.engine.environment import choose_device, environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.load import check_translation, files_sha256, inspect_file, load_model, read_tensor
-from ace_studio.engine.pipeline.calibration_data import read_calibration_data
 from ace_studio.engine.pipeline.advising import with_advice
+from ace_studio.engine.pipeline.calibration_data import read_calibration_data
 from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compress import Bench, Outcome, run_job
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
