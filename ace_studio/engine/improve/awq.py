@@ -37,7 +37,7 @@ def awq(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
         return [], "no norm is read by weight-only layers alone"
     samples: dict[str, list[Tensor]] = {}
     watch_values(
-        shop.simulator(layers).graph_module,
+        shop.float_module(layers),
         shop.work,
         {site.source.name for site in sites},
         lambda name, value: samples.setdefault(name, []).append(value.flatten(0, -2)),

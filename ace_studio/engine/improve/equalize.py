@@ -134,16 +134,11 @@ def _by_activations(shop: Workshop, layers: list[Layer], strength: float) -> Lay
         seen = value.abs().movedim(axis, 0).flatten(1).amax(1)
         largest[name] = torch.maximum(largest[name], seen) if name in largest else seen
 
-    watch_values(_present(shop, layers), shop.work, names, visit)
+    watch_values(shop.float_module(layers), shop.work, names, visit)
     for name, pair in names.items():
         weights = _input_size(editor, pair.second)
         _scale(editor, pair, largest[name] ** strength / weights ** (1.0 - strength))
     return editor.layer(ImproveMethod.EQUALIZE, is_exact=True)
-
-
-def _present(shop: Workshop, layers: list[Layer]) -> fx.GraphModule:
-    """The graph as it computes with the changes so far."""
-    return shop.simulator(layers).graph_module
 
 
 def _scale(editor: WeightEditor, pair: Pair, factor: Tensor) -> None:

@@ -38,10 +38,10 @@ def gptq(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
     ]
     if not sites:
         return [], "no linear layer is planned at int8-weight or int4-weight"
-    simulator = shop.simulator(layers)
+    graph_module = shop.float_module(layers)
     for index, site in enumerate(sites):
         shop.reporter.advance(index / len(sites), f"GPTQ of {site.op_id}")
-        products = _input_products(shop, simulator.graph_module, site)
+        products = _input_products(shop, graph_module, site)
         scheme = shop.plan.scheme_of(site.op_id)
         bits = _BITS[shop.plan.precision[site.op_id]]
         rows = _rows(editor, site)

@@ -34,7 +34,7 @@ def smoothquant(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
         seen = value.abs().flatten(0, -2).amax(0)
         largest[name] = torch.maximum(largest[name], seen) if name in largest else seen
 
-    watch_values(shop.simulator(layers).graph_module, shop.work, {site.source.name for site in sites}, visit)
+    watch_values(shop.float_module(layers), shop.work, {site.source.name for site in sites}, visit)
     references = shop.references(shop.work)
     scored = []
     for alpha in ALPHAS:

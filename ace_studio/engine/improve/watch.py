@@ -14,6 +14,7 @@ from ace_studio.engine.improve.edits import Layer, with_layers
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
+from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import OpError, Simulator, float_graph
 from ace_studio.records.plan import Precision
@@ -42,6 +43,10 @@ class Workshop:
         grid = self.plan.plan.activations
         ranges = observe_ranges(graph.graph_module, self.work, choice=self.ranges, grid_of=lambda _: grid)
         return Simulator(graph, ranges=ranges)
+
+    def float_module(self, layers: Sequence[Layer]) -> fx.GraphModule:
+        """The graph with these changes, in float, every op a node of its own."""
+        return flat_graph(with_layers(self.captured, layers, is_low=self.is_low).program)
 
     def is_low(self, op_id: str) -> bool:
         """Whether the plan rounds this op to a grid of integers."""

@@ -148,6 +148,14 @@ def test_equalisation_works_from_a_norm_that_stands_alone():
     torch.testing.assert_close(_outputs(changed, examples[0]), _outputs(captured, examples[0]), rtol=1e-3, atol=1e-4)
 
 
+def test_equalisation_works_where_nothing_stands_between_a_norm_and_the_next_layer():
+    make = lambda: nn.Sequential(nn.Conv2d(2, 8, 1), nn.BatchNorm2d(8), nn.Conv2d(8, 4, 1), nn.Flatten())  # noqa: E731
+    captured = _captured(make, 2, 5, 5)
+    plan = Plan(default=Precision.INT8_STATIC)
+    (report,) = _improved(captured, plan, [ImproveMethod.EQUALIZE], _examples(5, 2, 5, 5)).reports
+    assert report.after_db is not None
+
+
 def test_smoothquant_helps_outlier_channels_and_leaves_the_float_model_alone(block):
     assert [len(site.readers) for site in find_norm_sites(WeightEditor(block))] == [2]
     examples = _examples(6, 32)
