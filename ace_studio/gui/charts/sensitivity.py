@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtWidgets import QComboBox, QProgressBar, QSpinBox, QWidget
@@ -17,6 +19,9 @@ from ace_studio.records.results import OpSensitivity
 from ace_studio.session.document import Document, Verb
 from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 from ace_studio.session.session import Session
+
+BARS_SHOWN = 400
+"""More would be thinner than a pixel, and the least sensitive ones decide nothing."""
 
 
 class SensitivityChart(ChartView):
@@ -75,37 +80,44 @@ class SensitivityChart(ChartView):
         if not self.ranked:
             self.chart.describe("not scanned yet")
             return
-        planned = op_facts(document).planned
-        selected = set(document.selection.op_ids)
-        heights = np.array([value for _, value in self.ranked])
-        floor = min(0.0, float(heights.min()))
-        colours = [
-            self.colours.precision.get(planned.get(op_id, ""), self.colours.series[0]) for op_id, _ in self.ranked
-        ]
-        bars = pg.BarGraphItem(
-            x=np.arange(len(self.ranked)), y0=floor, height=heights - floor, width=0.85,
-            brushes=[pg.mkBrush(colour) for colour in colours],
-            pens=[pg.mkPen(self.colours.accent, width=3) if op_id in selected else pg.mkPen(self.colours.border)
-                  for op_id, _ in self.ranked],
-        )  # fmt: skip
-        plot.addItem(bars)
-        self._write_names(plot, floor)
-        plot.setXRange(-0.8, max(12, len(self.ranked)) - 0.2, padding=0)
-        plot.setYRange(floor, float(heights.max()) * 1.08 + 1, padding=0)
+        self._draw_bars(plot, document)
         worst = ", ".join(f"{op_id} {decibel_text(value)}" for op_id, value in self.ranked[:5])
         self.chart.describe(f"{plural(len(self.ranked), 'op')}, the most sensitive: {worst}")
 
-    def _write_names(self, plot: pg.PlotItem, floor: float) -> None:
-        """Names along the bars where these are wide enough, else under none."""
-        per_bar = max(80.0, self.chart.plot.getViewBox().width()) / max(12, len(self.ranked))
+    def _draw_bars(self, plot: pg.PlotItem, document: Document) -> None:
+        shown = self.ranked[:BARS_SHOWN]
+        planned, selected = op_facts(document).planned, set(document.selection.op_ids)
+        heights = np.array([value for _, value in shown])
+        floor = min(0.0, float(heights.min()))
+        colours = [self.colours.precision.get(planned.get(op_id, ""), self.colours.series[0]) for op_id, _ in shown]
+        brushes = {colour: pg.mkBrush(colour) for colour in set(colours)}
+        pens = (pg.mkPen(self.colours.border), pg.mkPen(self.colours.accent, width=3))
+        bars = pg.BarGraphItem(
+            x=np.arange(len(shown)),
+            y0=floor,
+            height=heights - floor,
+            width=0.85,
+            brushes=[brushes[colour] for colour in colours],
+            pens=[pens[op_id in selected] for op_id, _ in shown],
+        )
+        plot.addItem(bars)
+        self._write_names(plot, shown, floor)
+        plot.setXRange(-0.8, max(12, len(shown)) - 0.2, padding=0)
+        plot.setYRange(floor, float(heights.max()) * 1.08 + 1, padding=0)
+
+    def _write_names(self, plot: pg.PlotItem, shown: Sequence[tuple[str, float]], floor: float) -> None:
+        """Names along the bars where these are wide enough, else how many there are."""
+        per_bar = max(80.0, self.chart.plot.getViewBox().width()) / max(12, len(shown))
         axis = plot.getAxis("bottom")
         axis.setTicks([[]])
         if per_bar < self.fontMetrics().height():
-            plot.setLabel("bottom", f"{len(self.ranked)} ops, the most sensitive first", color=self.colours.text_dim)
+            of = f" of {len(self.ranked)}" if len(shown) < len(self.ranked) else ""
+            plot.setLabel("bottom", f"the {len(shown)} most sensitive{of} ops", color=self.colours.text_dim)
+            plot.showLabel("bottom", show=True)
             return
         plot.setLabel("bottom", None)
         plot.showLabel("bottom", show=False)
-        for at, (op_id, _) in enumerate(self.ranked):
+        for at, (op_id, _) in enumerate(shown):
             text = pg.TextItem(op_id, color=self.colours.text, anchor=(0, 0.5), angle=90)
             text.setPos(at, floor)
             plot.addItem(text)
@@ -138,7 +150,7 @@ class SensitivityChart(ChartView):
     def _clicked(self, event: object) -> None:
         place = self.chart.plot.vb.mapSceneToView(event.scenePos())  # type: ignore[attr-defined]
         at = round(place.x())
-        if 0 <= at < len(self.ranked):
+        if 0 <= at < min(BARS_SHOWN, len(self.ranked)):
             self.session.select([self.ranked[at][0]])
 
 
