@@ -12,6 +12,7 @@ from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.prune import PruneJob, prune_module
 from ace_studio.engine.prune.importance import TaylorData
+from ace_studio.engine.prune.masks import global_masks
 from ace_studio.engine.prune.structured import OUTPUT_REASON
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipe import Importance, PruneChoice, PruneMethod
@@ -63,6 +64,16 @@ def test_unstructured_takes_the_smallest_weights_of_the_whole_model():
     assert torch.equal(after[~gone].abs(), before[~gone])
     assert sum(row.weights_before - row.weights_after for row in pruned.report.layers) == int(gone.sum())
     assert pruned.report.macs_after == pruned.report.macs_before  # zeros are multiplied all the same
+
+
+@pytest.mark.parametrize("amount", [0.0, 0.3, 0.5, 0.9, 1.0])
+def test_exactly_as_many_weights_go_as_were_asked_for_also_where_many_are_equal(amount):
+    scores = {"a": torch.tensor([[1.0, 2.0], [2.0, 2.0]]), "b": torch.tensor([2.0, 2.0, 0.5, 9.0, 2.0, 2.0])}
+    masks = global_masks(scores, amount=amount).keep
+    gone = torch.cat([~masks[path].flatten() for path in scores])
+    values = torch.cat([one.flatten() for one in scores.values()])
+    assert int(gone.sum()) == round(amount * 10)
+    assert gone.all() or not gone.any() or values[gone].max() <= values[~gone].min()
 
 
 @pytest.mark.parametrize("pattern", ["2:4", "1:4", "4:8"])
