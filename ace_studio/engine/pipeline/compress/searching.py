@@ -32,6 +32,7 @@ from ace_studio.engine.pipeline.sensing import Sensing, scan_folder, sense, sens
 from ace_studio.engine.search import Ladder, Point, Rung, fewest_high, most_high
 from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.engine.targets.base import Target
+from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import WEIGHTED_OPS, Plan, PlanRule, Precision
 from ace_studio.records.recipe import Goal, Objective, ScanChoice
@@ -43,6 +44,8 @@ LEVEL = 1.25
 """What meets the goal and is within this factor of the best is measured, saved and verified too, on every target."""
 CLEARLY_BEHIND = 0.95
 """A ladder is climbed only if its first step, the cheapest, costs at most this share of what meets the goal already."""
+FEW_USES = 4
+"""Multiplications per weight up to which reading the weights takes longer than using them."""
 FLOATS = (Precision.BF16, Precision.FP32)
 """What ops that stay high run at: the first that the target has, that is accurate enough, and faster than eager."""
 _LOW = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
@@ -107,7 +110,11 @@ class GoalSearch:
         recipe = self._bench.recipe
         if not recipe.plan.from_goal:
             return [recipe.plan]
-        wants_small = self._goal.optimize is Objective.SIZE or self._goal.max_size_mb is not None
+        wants_small = (
+            self._goal.optimize is Objective.SIZE
+            or self._goal.max_size_mb is not None
+            or reads_weights_most(self._bench.captured.table)
+        )
         grids = msgspec.structs.replace(recipe.plan, from_goal=False, rules=())
         return [msgspec.structs.replace(grids, default=low) for low in (*_LOW, *(_SMALL if wants_small else ()))]
 
@@ -449,6 +456,17 @@ def _weigh(bench: Bench, candidate: Candidate) -> None:
     assert candidate.lowered is not None
     path = candidate.lowered.save(bench.folder_of(candidate))
     candidate.note(size_bytes=export.artifact_bytes(path))
+
+
+def reads_weights_most(table: GraphTable) -> bool:
+    """Whether the time goes into reading weights, each of which is used a few times only (one token of a decoder).
+
+    Then smaller weights are faster ones, and computing in float costs nothing.
+    """
+    rows = [row for row in table.op_rows() if table.op[row] in WEIGHTED_OPS and table.weight_bytes[row] > 0]
+    uses = sum(table.flops[row] for row in rows) / 2
+    weights = sum(table.weight_bytes[row] for row in rows) / 4
+    return 0 < uses <= FEW_USES * weights
 
 
 def _goal_words(goal: Goal) -> str:

@@ -189,3 +189,17 @@ def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(searched
     )
     assert {point.run for point in result.pareto} == set(range(len(result.runs)))
     assert msgspec.json.decode(msgspec.json.encode(result))["search"][0]["target"] == "openvino"
+
+
+@pytest.mark.parametrize(("rows", "is_small_worth_it"), [(1, True), (64, False)])
+def test_smaller_weights_are_tried_for_speed_where_each_weight_is_used_a_few_times_only(rows, is_small_worth_it):
+    module = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8)).eval()
+    with torch.no_grad():
+        captured, _ = capture_model(
+            LoadedModel(module=module, source=None, sha256=""),
+            [Example((_random(rows, 64),))],
+            Recipe(),
+            device=torch.device("cpu"),
+            reporter=Reporter(),
+        )
+    assert searching.reads_weights_most(captured.table) is is_small_worth_it
