@@ -2,143 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import pyqtgraph as pg
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QWidget
+from PySide6.QtWidgets import QComboBox
 
+from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow
 from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
+from ace_studio.gui.charts.goal_line import GoalLine
 from ace_studio.gui.charts.points import Point, colour_of, front_of, latency_ratio, missed, points_of
 from ace_studio.gui.formatting import bytes_text, decibel_text, ms_text, percent_text
-from ace_studio.gui.plan_form.goal import BOUNDS, BoundRow
+from ace_studio.gui.plan_form.goal import BOUNDS
 from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import GAP, column, inset, label, quiet, row
+from ace_studio.gui.widgets import GAP, column, label, quiet, row
 from ace_studio.records.results import SearchStep, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
-
-
-@dataclass(frozen=True, kw_only=True)
-class AxisRow:
-    """One quantity that runs are compared by. Positions in the plot are in its own unit."""
-
-    id: str
-    text: str
-    title: str
-    """With its unit, for the axis."""
-    is_most: bool
-    """Less is better, and the goal is an upper bound."""
-    of_run: Callable[[TargetRun, Document], float | None]
-    of_baseline: Callable[[Document], float | None]
-    of_step: Callable[[SearchStep, Document], float | None]
-    """Of a plan that a search tried."""
-    bound: str
-    """Row of `BOUNDS` that its line sets."""
-    words: Callable[[float], str]
-    from_goal: Callable[[float, Document], float | None]
-    """Value of the goal -> position in the plot; None where that cannot be known yet."""
-    to_goal: Callable[[float, Document], float | None]
-
-
-def _baseline_ms(document: Document) -> float | None:
-    baseline = document.baseline
-    return baseline.latency_ms.p50 if baseline is not None and baseline.latency_ms is not None else None
-
-
-def _times_baseline(ratio: float | None, document: Document) -> float | None:
-    whole = _baseline_ms(document)
-    return ratio * whole if whole and ratio is not None else None
-
-
-def _over_baseline(latency_ms: float, document: Document) -> float | None:
-    whole = _baseline_ms(document)
-    return latency_ms / whole if whole else None
-
-
-LATENCY = AxisRow(
-    id="latency", text="latency", title="latency in ms", is_most=True, bound="max_latency_ratio", words=ms_text,
-    of_run=lambda run, _: run.latency_ms.p50 if run.latency_ms else None, of_baseline=_baseline_ms,
-    of_step=lambda step, document: _times_baseline(step.latency_ratio, document),
-    from_goal=_times_baseline, to_goal=_over_baseline,
-)  # fmt: skip
-SIZE = AxisRow(
-    id="size", text="size", title="size in MB", is_most=True, bound="max_size_mb",
-    words=lambda size: bytes_text(size * 1e6),
-    of_run=lambda run, _: run.size_bytes / 1e6 if run.size_bytes else None,
-    of_step=lambda step, _: step.size_bytes / 1e6 if step.size_bytes else None,
-    of_baseline=lambda document: document.baseline.size_bytes / 1e6
-    if document.baseline and document.baseline.size_bytes else None,
-    from_goal=lambda value, _: value, to_goal=lambda value, _: value,
-)  # fmt: skip
-DROP = AxisRow(
-    id="drop", text="accuracy drop", title="accuracy drop in %", is_most=True, bound="max_drop",
-    words=lambda drop: percent_text(drop / 100),
-    of_run=lambda run, _: None if run.metric_drop is None else 100 * run.metric_drop,
-    of_step=lambda step, _: None if step.metric_drop is None else 100 * step.metric_drop,
-    of_baseline=lambda document: 0.0 if document.baseline and document.baseline.metric is not None else None,
-    from_goal=lambda value, _: 100 * value, to_goal=lambda value, _: value / 100,
-)  # fmt: skip
-SQNR = AxisRow(
-    id="sqnr", text="fidelity (SQNR)", title="SQNR in dB", is_most=False, bound="min_sqnr_db", words=decibel_text,
-    of_run=lambda run, _: None if run.sqnr_db is None else min(run.sqnr_db, 120.0), of_baseline=lambda _: None,
-    of_step=lambda step, _: None if step.sqnr_db is None else min(step.sqnr_db, 120.0),
-    from_goal=lambda value, _: value, to_goal=lambda value, _: value,
-)  # fmt: skip
-COSTS = (LATENCY, SIZE)
-LOSSES = (DROP, SQNR)
-
-
-class GoalLine(QWidget):
-    """The bound of one axis beside the plot: a box that switches it, and its number."""
-
-    def __init__(self, session: Session) -> None:
-        """Start without an axis."""
-        super().__init__()
-        self._session = session
-        self._start: float | None = None
-        self.bound: BoundRow = BOUNDS[0]
-        self.check = QCheckBox()
-        self.number = QDoubleSpinBox()
-        self.number.setKeyboardTracking(False)
-        inset(self.number)
-        self.check.toggled.connect(self._toggle)
-        self.number.valueChanged.connect(self._set)
-        self.setLayout(row(self.check, self.number, gap=6))
-
-    def show_bound(self, bound: BoundRow, value: float | None, *, start: float | None) -> None:
-        """Another bound, or another value of it; ``start`` is where it begins if it is switched on."""
-        self.bound, self._start = bound, start
-        with quiet(self.check, self.number):
-            self.check.setText(bound.text.rpartition(" at ")[1].strip() + " " + bound.text.rpartition(" ")[2])
-            self.check.setAccessibleName(bound.text)
-            self.check.setToolTip(bound.text + (f". {bound.tip}" if bound.tip else ""))
-            self.check.setChecked(value is not None)
-            self.number.setAccessibleName(bound.text)
-            self.number.setDecimals(bound.decimals)
-            self.number.setSuffix(bound.suffix)
-            self.number.setRange(bound.low, bound.high)
-            self.number.setSingleStep(10 ** -min(1, bound.decimals))
-            self.number.setEnabled(value is not None)
-            usual = bound.start if start is None else start * bound.scale
-            self.number.setValue(usual if value is None else value * bound.scale)
-
-    def _toggle(self, is_on: bool) -> None:
-        start = self.bound.start / self.bound.scale if self._start is None else self._start
-        self.set_goal(start if is_on else None)
-
-    def _set(self, value: float) -> None:
-        if self.check.isChecked():
-            self.set_goal(value / self.bound.scale)
-
-    def set_goal(self, value: float | None) -> None:
-        """Make it the goal, as a choice that can be undone."""
-        if value is not None:
-            low, high = self.bound.low / self.bound.scale, self.bound.high / self.bound.scale
-            value = round(min(high, max(low, value)), 6)
-        self._session.set_goal(replace(self._session.document.recipe.goal, **{self.bound.field: value}))
 
 
 class TradeOff(ChartView):

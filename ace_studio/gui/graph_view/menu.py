@@ -23,6 +23,17 @@ def fill_menu(view: GraphView, node: int) -> QMenu:
     return menu
 
 
+def ops_of_menu(view: GraphView, node: int) -> tuple[str, ...]:
+    """The ops that a menu is about: the selected ones if the node is one of them or none is meant, else the node's."""
+    picture = view.picture
+    if picture is None or node < 0 or node == picture.tree.root:
+        return view.selected_ops
+    rows = picture.rows_inside(node)
+    if picture.selected[rows].all():
+        return view.selected_ops
+    return tuple(picture.table.op_id[row] for row in rows)
+
+
 def _is_closed(view: GraphView, node: int) -> bool:
     picture = view.picture
     return picture is not None and picture.arrangement.is_block(node) and not picture.arrangement.is_open(node)

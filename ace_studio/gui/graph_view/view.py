@@ -17,7 +17,7 @@ from ace_studio.gui.graph_view.colours import DARK, Colouring, GraphColours, fam
 from ace_studio.gui.graph_view.export import export_picture
 from ace_studio.gui.graph_view.keys import frame_selected
 from ace_studio.gui.graph_view.legend import Legend, legend_notes
-from ace_studio.gui.graph_view.menu import fill_menu
+from ace_studio.gui.graph_view.menu import fill_menu, ops_of_menu
 from ace_studio.gui.graph_view.minimap import Minimap
 from ace_studio.gui.graph_view.paths import shortest_path
 from ace_studio.gui.graph_view.picture import Picture
@@ -374,20 +374,8 @@ class GraphView(QWidget):
         picture = self.picture
         node = picture.node_at(*self.canvas.camera.to_scene(place.x(), place.y())) if picture is not None else -1
         menu = fill_menu(self, node)
-        self.menu_opening.emit(menu, self._ops_of_menu(node))
+        self.menu_opening.emit(menu, ops_of_menu(self, node))
         return menu
-
-    def _ops_of_menu(self, node: int) -> tuple[str, ...]:
-        """The selected ops if the node is one of them or no node is meant, else those of the node."""
-        picture = self.picture
-        if picture is None:
-            return ()
-        if node < 0 or node == picture.tree.root:
-            return self.selected_ops
-        rows = picture.rows_inside(node)
-        if picture.selected[rows].all():
-            return self.selected_ops
-        return tuple(picture.table.op_id[row] for row in rows)
 
     def export(self, path: Path) -> None:
         """Save what is open now as .svg, .pdf or .png.

@@ -1,0 +1,80 @@
+"""What runs are compared by in the trade-off: two costs and two losses, each with the bound of the goal that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ace_studio.gui.formatting import bytes_text, decibel_text, ms_text, percent_text
+from ace_studio.records.results import SearchStep, TargetRun
+from ace_studio.session.document import Document
+
+
+@dataclass(frozen=True, kw_only=True)
+class AxisRow:
+    """One quantity that runs are compared by. Positions in the plot are in its own unit."""
+
+    id: str
+    text: str
+    title: str
+    """With its unit, for the axis."""
+    is_most: bool
+    """Less is better, and the goal is an upper bound."""
+    of_run: Callable[[TargetRun, Document], float | None]
+    of_baseline: Callable[[Document], float | None]
+    of_step: Callable[[SearchStep, Document], float | None]
+    """Of a plan that a search tried."""
+    bound: str
+    """Row of `BOUNDS` that its line sets."""
+    words: Callable[[float], str]
+    from_goal: Callable[[float, Document], float | None]
+    """Value of the goal -> position in the plot; None where that cannot be known yet."""
+    to_goal: Callable[[float, Document], float | None]
+
+
+def _baseline_ms(document: Document) -> float | None:
+    baseline = document.baseline
+    return baseline.latency_ms.p50 if baseline is not None and baseline.latency_ms is not None else None
+
+
+def _times_baseline(ratio: float | None, document: Document) -> float | None:
+    whole = _baseline_ms(document)
+    return ratio * whole if whole and ratio is not None else None
+
+
+def _over_baseline(latency_ms: float, document: Document) -> float | None:
+    whole = _baseline_ms(document)
+    return latency_ms / whole if whole else None
+
+
+LATENCY = AxisRow(
+    id="latency", text="latency", title="latency in ms", is_most=True, bound="max_latency_ratio", words=ms_text,
+    of_run=lambda run, _: run.latency_ms.p50 if run.latency_ms else None, of_baseline=_baseline_ms,
+    of_step=lambda step, document: _times_baseline(step.latency_ratio, document),
+    from_goal=_times_baseline, to_goal=_over_baseline,
+)  # fmt: skip
+SIZE = AxisRow(
+    id="size", text="size", title="size in MB", is_most=True, bound="max_size_mb",
+    words=lambda size: bytes_text(size * 1e6),
+    of_run=lambda run, _: run.size_bytes / 1e6 if run.size_bytes else None,
+    of_step=lambda step, _: step.size_bytes / 1e6 if step.size_bytes else None,
+    of_baseline=lambda document: document.baseline.size_bytes / 1e6
+    if document.baseline and document.baseline.size_bytes else None,
+    from_goal=lambda value, _: value, to_goal=lambda value, _: value,
+)  # fmt: skip
+DROP = AxisRow(
+    id="drop", text="accuracy drop", title="accuracy drop in %", is_most=True, bound="max_drop",
+    words=lambda drop: percent_text(drop / 100),
+    of_run=lambda run, _: None if run.metric_drop is None else 100 * run.metric_drop,
+    of_step=lambda step, _: None if step.metric_drop is None else 100 * step.metric_drop,
+    of_baseline=lambda document: 0.0 if document.baseline and document.baseline.metric is not None else None,
+    from_goal=lambda value, _: 100 * value, to_goal=lambda value, _: value / 100,
+)  # fmt: skip
+SQNR = AxisRow(
+    id="sqnr", text="fidelity (SQNR)", title="SQNR in dB", is_most=False, bound="min_sqnr_db", words=decibel_text,
+    of_run=lambda run, _: None if run.sqnr_db is None else min(run.sqnr_db, 120.0), of_baseline=lambda _: None,
+    of_step=lambda step, _: None if step.sqnr_db is None else min(step.sqnr_db, 120.0),
+    from_goal=lambda value, _: value, to_goal=lambda value, _: value,
+)  # fmt: skip
+COSTS = (LATENCY, SIZE)
+LOSSES = (DROP, SQNR)
