@@ -18,6 +18,7 @@ from ace_studio.engine.targets.inductor import InductorTarget
 from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
 from ace_studio.engine.targets.openvino import OpenVinoTarget
 from ace_studio.engine.targets.support import judge_model, summarize
+from ace_studio.engine.targets.tensorrt import TensorRtTarget
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.plan import Precision
 from ace_studio.records.results import TargetSupport
@@ -30,7 +31,7 @@ _ROWS: tuple[Target, ...] = (
     OpenVinoTarget(),
     ExecuTorchTarget(),
     AbsentTarget("torchao-cuda", "torchao on CUDA"),
-    AbsentTarget("tensorrt", "TensorRT"),
+    TensorRtTarget(),
 )
 
 TARGETS: dict[str, Target] = {row.name: row for row in _ROWS}

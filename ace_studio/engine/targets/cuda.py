@@ -1,0 +1,28 @@
+"""Whether an NVIDIA GPU can be used here, in words, and what it can compute."""
+
+from __future__ import annotations
+
+import torch
+
+FP8_CAPABILITY = (8, 9)
+"""The first generation with 8-bit floats (Ada); Hopper is 9.0."""
+
+
+def cuda_problem() -> str:
+    """Empty if torch can use a CUDA device, else why not."""
+    if torch.cuda.is_available():
+        return ""
+    if torch.version.cuda is None:
+        return f"no CUDA device can be used: torch {torch.__version__} was built without CUDA"
+    return f"no CUDA device was found (torch {torch.__version__}, CUDA {torch.version.cuda})"
+
+
+def fp8_problem() -> str:
+    """Empty if the first CUDA device computes with 8-bit floats, else why not."""
+    if problem := cuda_problem():
+        return problem
+    capability = torch.cuda.get_device_capability(0)
+    if capability >= FP8_CAPABILITY:
+        return ""
+    needed, has = (".".join(str(part) for part in one) for one in (FP8_CAPABILITY, capability))
+    return f"{torch.cuda.get_device_name(0)} has compute capability {has}, 8-bit floats need {needed}"
