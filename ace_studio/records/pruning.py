@@ -49,7 +49,7 @@ class PruningReport(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[KeptLayer, ...] = ()
     parameters_before: int = 0
     parameters_after: int = 0
-    """Of the whole model; those that are zero are not counted."""
+    """Of the whole model, without weights that were masked."""
     macs_before: int = 0
     macs_after: int = 0
     """Of all convolutions and linear layers."""

@@ -211,8 +211,8 @@ def _report(job: PruneJob, layers: Layers, outcome: _Outcome, *, speed: str, sta
         kept=tuple(
             KeptLayer(module=path, reason=outcome.kept.get(path, COUPLED)) for path in every if path not in changed
         ),
-        parameters_before=_nonzero(job.module),
-        parameters_after=_nonzero(outcome.module),
+        parameters_before=_parameters(job.module),
+        parameters_after=_parameters(outcome.module) - sum(int((~mask).sum()) for mask in outcome.masks.values()),
         macs_before=sum(macs_before.values()),
         macs_after=sum(macs_after.values()),
         bytes_before=_state_bytes(job.module),
@@ -283,8 +283,8 @@ def _weight(layer: nn.Module) -> Tensor:
     return weight
 
 
-def _nonzero(module: nn.Module) -> int:
-    return sum(int(one.count_nonzero()) for one in module.parameters())
+def _parameters(module: nn.Module) -> int:
+    return sum(one.numel() for one in module.parameters())
 
 
 def _state_bytes(module: nn.Module) -> int:

@@ -64,6 +64,8 @@ def test_unstructured_takes_the_smallest_weights_of_the_whole_model():
     assert torch.equal(after[~gone].abs(), before[~gone])
     assert sum(row.weights_before - row.weights_after for row in pruned.report.layers) == int(gone.sum())
     assert pruned.report.macs_after == pruned.report.macs_before  # zeros are multiplied all the same
+    count = sum(one.numel() for one in tiny.module.parameters())
+    assert (pruned.report.parameters_before, pruned.report.parameters_after) == (count, count - int(gone.sum()))
 
 
 @pytest.mark.parametrize("amount", [0.0, 0.3, 0.5, 0.9, 1.0])
