@@ -47,6 +47,8 @@ class ScanRequest:
     probes: int = 4
     folder: Path | None = None
     """Where it is kept as it goes, under its key; None keeps nothing."""
+    budget: float = BUDGET
+    """Passes forward over the samples; 0 leaves it at what the probes say."""
     is_thorough: bool = False
     """Run ops one at a time where gradients cannot tell, whatever that costs."""
 
@@ -95,7 +97,7 @@ class Scan:
         samples = self._request.samples
         if not self.saved.powers:
             self._find_ranges()
-        if 1.0 + len(self.watched) * len(self._precisions) <= BUDGET:  # so few that the long way is short
+        if 1.0 + len(self.watched) * len(self._precisions) <= self._request.budget:  # so few that the long way is short
             for precision, op_id in itertools.product(self._precisions, self.watched):
                 self._run_alone(op_id, precision)
             self.saved.samples_done = len(samples)
@@ -194,7 +196,7 @@ class Scan:
         ranked = {precision: sorted(row, key=lambda one: -row[one]) for precision, row in found.items()}
         for place in range(len(self.watched)):
             for precision, ops in ranked.items():
-                if self.saved.forwards > BUDGET - 1.0:
+                if self.saved.forwards > self._request.budget - 1.0:
                     return
                 if place < len(ops):
                     self._run_alone(ops[place], precision)
