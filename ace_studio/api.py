@@ -130,6 +130,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     percentile: float = 99.99,
     weights: str = "per-channel",
     activations: str = "affine",
+    rest: str = "fp32",
     group_size: int = 32,
     improve: Sequence[str] = (),
     threads: int | str = 1,
@@ -176,6 +177,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         percentile: How much the percentile observer keeps, in percent.
         weights: Steps of 8-bit weights: ``per-channel`` or ``per-tensor``.
         activations: Grids of 8-bit activations: ``affine`` or ``symmetric``.
+        rest: What ops run at that a target cannot run as planned: ``fp32``, ``bf16`` or ``fp16``.
         group_size: Weights that share a step where only weights are rounded; 0: a whole channel.
         improve: What to try beyond plain quantization, in order: ``equalize``, ``smoothquant``, ``bias-correction``,
             ``gptq``, ``awq``; each is kept only if it helps.
@@ -239,7 +241,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         },
         default=default,
         rules=rules,
-        grids={"weights": weights, "activations": activations, "group_size": group_size},
+        grids={"weights": weights, "activations": activations, "group_size": group_size, "rest": rest},
     )
     calibration = _as_function(calibration_inputs)
     module, reference = without_script(model)

@@ -10,7 +10,7 @@ from ace_studio.records.plan import Plan, Precision, Scheme, resolve_plan
 
 
 def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Precision], str]) -> BoundPlan:
-    """Give every op its planned precision, or fp32 with the reason where the target cannot do the planned one.
+    """Give every op its planned precision, or the plan's rest with the reason where the target cannot do that.
 
     Args:
         plan: What the user asked for.
@@ -28,8 +28,11 @@ def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Preci
             problem = op_problem(operators[planned.op_id], planned.precision)
             if planned.op_id in wide:
                 problem = "it computes in float64, and only float32 can be compressed; call .float() on the model"
-        precision[planned.op_id] = Precision.FP32 if problem else planned.precision
+        precision[planned.op_id] = planned.precision
         reason[planned.op_id] = problem or planned.reason
+        if problem:
+            can_rest = planned.op_id not in wide and not op_problem(operators[planned.op_id], plan.rest)
+            precision[planned.op_id] = plan.rest if can_rest else Precision.FP32
         if planned.scheme != plan.scheme:
             schemes[planned.op_id] = planned.scheme
     return BoundPlan(plan=plan, precision=precision, reason=reason, schemes=schemes)

@@ -37,6 +37,9 @@ class Precision(StrEnum):
         return self is Precision.INT8_STATIC
 
 
+FLOATS = (Precision.FP32, Precision.FP16, Precision.BF16)
+"""Precisions that every op can be asked for."""
+
 WEIGHTED_OPS = (
     frozenset({"onnx.Conv", "onnx.ConvTranspose", "onnx.Gemm", "onnx.MatMul"})
     | frozenset(
@@ -123,8 +126,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     activations: ActivationGrid = ActivationGrid.AFFINE
     group_size: int = 32
     """As in `Scheme`."""
+    rest: Precision = Precision.FP32
+    """What ops run at that the target cannot run as planned (a softmax has no 8-bit kernel): fp32, fp16 or bf16."""
     from_goal: bool = False
     """No plan was given (a recipe without ``[plan]``): the goal chooses the precisions. Without a goal: fp32."""
+
+    @property
+    def label(self) -> str:
+        """``int8-static``, or ``int8-static + bf16`` where the rest is not fp32."""
+        return str(self.default) if self.rest is Precision.FP32 else f"{self.default} + {self.rest}"
 
     @property
     def scheme(self) -> Scheme:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ace_studio.records.plan import rule_problem
+from ace_studio.records.plan import FLOATS, rule_problem
 from ace_studio.records.recipe import ALL_RUNGS, METRIC_NAMES, TARGET_NAMES
 from ace_studio.records.recipe_fault import Fault, listing_hint, nearest_hint, path_text
 from ace_studio.records.tensors import ValueSource, bytes_per_element
@@ -157,6 +157,7 @@ _RULES: tuple[_Rule, ...] = (
     _range_rule("calibration", "samples", is_good=lambda samples: samples >= 1, wanted="at least 1"),
     _range_rule("sensitivity", "probes", is_good=lambda count: 1 <= count <= 64, wanted="between 1 and 64"),
     _range_rule("sensitivity", "samples", is_good=lambda samples: samples >= 1, wanted="at least 1"),
+    _word_rule(("plan", "rest"), "a float precision", tuple(map(str, FLOATS))),
     _range_rule("plan", "group_size", is_good=_is_group, wanted=_GROUPS),
     _range_rule("capture", "time_limit_s", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
     _reference_rule("model", "entry"),

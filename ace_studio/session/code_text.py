@@ -289,7 +289,7 @@ def _plain_keywords(recipe: Recipe) -> list[str]:
         ),
         *(
             (key, getattr(recipe.plan, key), getattr(default.plan, key))
-            for key in ("weights", "activations", "group_size")
+            for key in ("weights", "activations", "group_size", "rest")
         ),
         ("improve", list(recipe.improve.methods), []),
         *(

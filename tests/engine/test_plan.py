@@ -55,3 +55,12 @@ def test_ops_in_float64_are_left_as_they_are_and_a_plan_for_nothing_else_says_so
     bound = bind_plan(plan, wide, op_problem=lambda op, precision: "")
     assert bound.precision == {"op_0": Precision.FP32}
     assert "float64" in plan_problem(plan, bound)
+
+
+def test_the_rest_is_what_an_op_runs_at_that_the_target_cannot_run_as_planned():
+    plan = Plan(default=Precision.INT8_STATIC, rest=Precision.BF16)
+    bound = bind_plan(plan, GRAPH, op_problem=lambda op, one: "" if one is Precision.BF16 else only_linear(op, one))
+    assert bound.precision == {"op_0": Precision.INT8_STATIC, "op_1": Precision.BF16}
+    assert bound.reason["op_1"] == "no int8-static kernel for aten.softmax.int"
+    assert plan.label == "int8-static + bf16"
+    assert bind_plan(plan, GRAPH, op_problem=only_linear).precision["op_1"] is Precision.FP32

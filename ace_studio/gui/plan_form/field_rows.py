@@ -114,13 +114,17 @@ _KIND = FieldKind
 SCHEME_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="plan", key="weights", text="Weights", kind=_KIND.CHOICE, why_grey=_only_for(_INT8, "8-bit ops"),
              options=(("per-channel", "a scale per output channel"), ("per-tensor", "one scale for all: coarser")),
-             tip="Per tensor ruins some models that per channel keeps"),
+             tip="Per tensor ruins some models that per channel keeps. OpenVINO's int8-dynamic is always per channel"),
     FieldRow(table="plan", key="activations", text="Activations", kind=_KIND.CHOICE,
-             why_grey=_only_for(_INT8, "8-bit ops"),
+             why_grey=_only_for(_STATIC, "int8-static"), tip="int8-dynamic is always affine",
              options=(("affine", "a zero point: fits one-sided ranges"), ("symmetric", "no zero point"))),
     FieldRow(table="plan", key="group_size", text="Group size", kind=_KIND.CHOICE,
-             why_grey=_only_for(_GROUPED, "weight-only ops"), tip="Weights that share one scale, in weight-only ops",
+             why_grey=_only_for(_GROUPED, "weight-only ops"),
+             tip="Weights that share one scale. ONNX Runtime takes 256 at most, OpenVINO's int8-weight whole channels",
              options=(("0", "all weights of a channel"), *((str(2**n), "weights") for n in range(4, 9)))),
+    FieldRow(table="plan", key="rest", text="The rest", kind=_KIND.CHOICE, why_grey=_only_for(_INT8, "8-bit ops"),
+             options=(("fp32", "as eager"), ("bf16", "faster where the processor has it"), ("fp16", "likewise")),
+             tip="What ops run at that the target cannot run as planned, such as a softmax"),
 )  # fmt: skip
 CALIBRATION_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="calibration", key="observer", text="Ranges by", kind=_KIND.CHOICE,

@@ -92,7 +92,7 @@ def is_accuracy_bounded(goal: Goal) -> bool:
 
 def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: torch.device) -> Candidate:
     """Bind a plan to a target. What cannot work at all is a candidate that is unavailable, with the reason."""
-    run = TargetRun(target=target.name, status=RunStatus.OK, precision=str(plan.default))
+    run = TargetRun(target=target.name, status=RunStatus.OK, precision=plan.label)
     available = target.available()
     if not available.ok:
         empty = BoundPlan(plan=plan, precision={}, reason={})

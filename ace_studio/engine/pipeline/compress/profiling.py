@@ -13,10 +13,10 @@ from torch import Tensor, fx
 from ace_studio.engine.capture.cache_store import user_cache_folder
 from ace_studio.engine.environment import processor_name
 from ace_studio.engine.flow import CapturedModel, PartialModel
+from ace_studio.engine.node_times import time_nodes
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.profile.ceilings import ceilings_here
-from ace_studio.engine.profile.eager_ops import time_nodes
 from ace_studio.engine.profile.roofline import summary, with_costs
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.flat_graph import flat_graph, op_ids

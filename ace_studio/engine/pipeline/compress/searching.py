@@ -9,12 +9,13 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
 from ace_studio.engine import export, measure
+from ace_studio.engine.pipeline.compress.arms import Arm, arms_of
 from ace_studio.engine.pipeline.compress.bench import Bench, bound_call
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
 from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
@@ -32,7 +33,6 @@ from ace_studio.engine.pipeline.sensing import Sensing, scan_folder, sense, sens
 from ace_studio.engine.search import Ladder, Point, Rung, fewest_high, most_high
 from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.engine.targets.base import Target
-from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import WEIGHTED_OPS, Plan, PlanRule, Precision
 from ace_studio.records.recipe import Goal, Objective, ScanChoice
@@ -44,30 +44,10 @@ LEVEL = 1.25
 """What meets the goal and is within this factor of the best is measured, saved and verified too, on every target."""
 CLEARLY_BEHIND = 0.95
 """A ladder is climbed only if its first step, the cheapest, costs at most this share of what meets the goal already."""
-FEW_USES = 4
-"""Multiplications per weight up to which reading the weights takes longer than using them."""
 FLOATS = (Precision.BF16, Precision.FP32)
 """What ops that stay high run at: the first that the target has, that is accurate enough, and faster than eager."""
-_LOW = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
-_SMALL = (Precision.INT4_WEIGHT, Precision.INT8_WEIGHT)
 _UNKNOWN_NOISE = 1e-3
 """Of every op, where nothing is known of any; what is built corrects it."""
-
-
-@dataclass
-class Arm:
-    """One low precision (or the recipe's plan) on one target."""
-
-    target: Target
-    plan: Plan
-    high: Precision = Precision.FP32
-    ladder: Ladder | None = None
-    steps: list[SearchStep] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """``openvino int8-static``."""
-        return f"{self.target.name} {self.plan.default}"
 
 
 @dataclass
@@ -91,32 +71,13 @@ class GoalSearch:
     def run(self, targets: Sequence[Target]) -> None:
         """Search on each target in turn."""
         for target in targets:
-            arms = self._arms(target)
+            arms = arms_of(self._bench, target)
             if self._goal.optimize is Objective.ACCURACY:
                 self._most_accurate(target, arms)
             else:
                 self._cheapest(target, arms)
             self._say_what_is_too_much(target)
             self._leave_only_the_best(target)
-
-    def _arms(self, target: Target) -> list[Arm]:
-        """Those that the target can do; what the recipe itself plans is tried in any case."""
-        arms = [Arm(target, plan) for plan in self._bases()]
-        if not self._bench.recipe.plan.from_goal or not target.available().ok:
-            return arms
-        return [arm for arm in arms if not target.precision_problem(arm.plan.default)]
-
-    def _bases(self) -> list[Plan]:
-        recipe = self._bench.recipe
-        if not recipe.plan.from_goal:
-            return [recipe.plan]
-        wants_small = (
-            self._goal.optimize is Objective.SIZE
-            or self._goal.max_size_mb is not None
-            or reads_weights_most(self._bench.captured.table)
-        )
-        grids = msgspec.structs.replace(recipe.plan, from_goal=False, rules=())
-        return [msgspec.structs.replace(grids, default=low) for low in (*_LOW, *(_SMALL if wants_small else ()))]
 
     # --- the two ways to look at a goal ---
 
@@ -159,7 +120,7 @@ class GoalSearch:
         for precision in FLOATS:
             if target.available().ok and target.precision_problem(precision):
                 continue
-            step = self._evaluate_plan(target, self._whole(precision), low=precision)
+            step = self._evaluate_plan(target, self._whole(precision))
             if step is not None:
                 found.append(step)
                 if self._meets(step) and not all_of_them:
@@ -189,19 +150,19 @@ class GoalSearch:
     def _choose_high(self, arm: Arm, *, is_accuracy_asked: bool = True) -> bool:
         """Find what kept ops run at; False if nothing is accurate enough."""
         if self._goal.optimize is Objective.SIZE and arm.plan.default is Precision.INT4_WEIGHT:
-            whole = self._evaluate_plan(arm.target, self._whole(Precision.INT8_WEIGHT), low=Precision.INT8_WEIGHT)
+            whole = self._evaluate_plan(arm.target, self._whole(Precision.INT8_WEIGHT))
             if whole is not None and self._is_accurate(whole):
                 arm.high = Precision.INT8_WEIGHT
                 return True
         arm.high = Precision.FP32
         if not arm.target.precision_problem(Precision.BF16):
-            whole = self._evaluate_plan(arm.target, self._whole(Precision.BF16), low=Precision.BF16)
+            whole = self._evaluate_plan(arm.target, self._whole(Precision.BF16))
             is_fast = whole is not None and whole.latency_ratio is not None and whole.latency_ratio < 1.0
             if whole is not None and is_fast and (self._is_accurate(whole) or not is_accuracy_asked):
                 arm.high = Precision.BF16
                 return True
         if self._wanted_db is not None and self._wanted_db > self._beyond_doubt_db:
-            whole = self._evaluate_plan(arm.target, self._whole(Precision.FP32), low=Precision.FP32)
+            whole = self._evaluate_plan(arm.target, self._whole(Precision.FP32))
             return whole is None or self._is_accurate(whole)
         return True
 
@@ -235,16 +196,16 @@ class GoalSearch:
     def _evaluate(self, arm: Arm, count: int) -> SearchStep | None:
         """The step of an arm; None if the target cannot do the arm at all."""
         if count == 0:
-            return self._evaluate_plan(arm.target, arm.plan, low=arm.plan.default, of=arm)
+            return self._evaluate_plan(arm.target, arm.plan, of=arm)
         ladder = self._ladder(arm)
         if count == len(ladder):
-            return self._evaluate_plan(arm.target, self._whole(arm.high), low=arm.high)
+            return self._evaluate_plan(arm.target, self._whole(arm.high))
         rules = tuple(PlanRule(match=f"id:{rung.op_id}", precision=arm.high) for rung in ladder.kept(count))
         plan = msgspec.structs.replace(arm.plan, rules=(*arm.plan.rules, *rules))
-        return self._evaluate_plan(arm.target, plan, low=arm.plan.default, of=arm, rules=rules)
+        return self._evaluate_plan(arm.target, plan, of=arm, rules=rules)
 
     def _evaluate_plan(
-        self, target: Target, plan: Plan, *, low: Precision, of: Arm | None = None, rules: tuple[PlanRule, ...] = ()
+        self, target: Target, plan: Plan, *, of: Arm | None = None, rules: tuple[PlanRule, ...] = ()
     ) -> SearchStep | None:
         key = step_key(target, plan)
         if key in self._tried:
@@ -257,7 +218,7 @@ class GoalSearch:
         ladder = self._ladder(of) if of is not None and rules else None
         step = SearchStep(
             target=target.name,
-            low=str(low),
+            low=plan.label,
             high=str(of.high) if of is not None and rules else "",
             kept_high=len(rules),
             of=len(ladder) if ladder is not None else 0,
@@ -337,7 +298,7 @@ class GoalSearch:
         step = nearest([one.step for one in tried], self._bench.baseline, self._goal)
         if not best and step is not None:
             best = [one for one in tried if one.step is step]
-        for one in best[:1]:
+        for one in best:
             if one.candidate is None:  # found by an earlier run of this job, and not built in this one
                 one.candidate = self._build_again(target, one)
         for one in tried:
@@ -456,17 +417,6 @@ def _weigh(bench: Bench, candidate: Candidate) -> None:
     assert candidate.lowered is not None
     path = candidate.lowered.save(bench.folder_of(candidate))
     candidate.note(size_bytes=export.artifact_bytes(path))
-
-
-def reads_weights_most(table: GraphTable) -> bool:
-    """Whether the time goes into reading weights, each of which is used a few times only (one token of a decoder).
-
-    Then smaller weights are faster ones, and computing in float costs nothing.
-    """
-    rows = [row for row in table.op_rows() if table.op[row] in WEIGHTED_OPS and table.weight_bytes[row] > 0]
-    uses = sum(table.flops[row] for row in rows) / 2
-    weights = sum(table.weight_bytes[row] for row in rows) / 4
-    return 0 < uses <= FEW_USES * weights
 
 
 def _goal_words(goal: Goal) -> str:
