@@ -50,7 +50,10 @@ def with_costs(ops: Sequence[OpReport], table: GraphTable, ceilings: Ceilings | 
 
 def _bound(op: OpReport, *, flops: int, moved: int, ceilings: Ceilings) -> dict[str, object]:
     """What the op's time is bound by, and how near it is to the least that it could be."""
-    compute_ms = flops / compute_rate(op.actual, ceilings) / 1e6
+    rate = compute_rate(op.actual, ceilings)
+    if not rate:
+        return {}
+    compute_ms = flops / rate / 1e6
     memory_ms = moved / byte_rate(moved, ceilings) / 1e6
     least_ms = max(compute_ms, memory_ms)
     if not least_ms or not op.latency_ms:
@@ -60,9 +63,9 @@ def _bound(op: OpReport, *, flops: int, moved: int, ceilings: Ceilings) -> dict[
 
 
 def compute_rate(actual: str, ceilings: Ceilings) -> float:
-    """10^9 operations a second at a precision; that of fp32 where the machine has no own one."""
+    """10^9 operations a second at a precision; that of fp32 where the machine has no own one; 0 if nobody knows."""
     word = _COMPUTES_AS.get(Precision(actual), actual) if actual in set(Precision) else actual
-    return ceilings.gflops.get(str(word), ceilings.gflops[str(Precision.FP32)])
+    return ceilings.gflops.get(str(word), ceilings.gflops.get(str(Precision.FP32), 0.0))
 
 
 def byte_rate(moved: int, ceilings: Ceilings) -> float:

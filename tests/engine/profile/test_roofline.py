@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ace_studio.engine.profile.moved import op_costs
-from ace_studio.engine.profile.roofline import byte_rate, summary, with_costs
+from ace_studio.engine.profile.roofline import byte_rate, compute_rate, summary, with_costs
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import Bound, Ceilings, OpReport
 
@@ -118,3 +119,11 @@ def test_what_the_ops_do_not_explain_is_said():
     found = summary([report("conv", latency_ms=1.0), report("linear", latency_ms=2.0)], latency_ms=3.5, source="s")
     assert (found.ops_ms, found.uncovered_ms, found.timed_ops) == (3.0, 0.5, 2)
     assert summary([report("conv")], latency_ms=1.0, source="s") is None
+
+
+def test_a_machine_that_was_too_busy_to_be_measured_bounds_nothing_and_stops_nothing():
+    unknown = msgspec.structs.replace(CEILINGS, gflops={})
+    assert compute_rate("int8-static", unknown) == 0.0
+    assert compute_rate("bf16", CEILINGS) == 10.0
+    (timed,) = with_costs([report("conv", latency_ms=1.0)], TABLE, unknown)
+    assert (timed.flops, timed.bound, timed.ceiling_share) == (8_000, None, None)
