@@ -57,7 +57,7 @@ def _fate(report: OpReport | None, ids: frozenset[str]) -> OpFate:
         return OpFate(fate=Fate.GONE, words="gone: nothing of the built model comes from it")
     usual = Fate.AS_PLANNED if report.actual == report.planned else Fate.OTHERWISE
     fate = _BY_ACTUAL.get(report.actual, usual)
-    into = _host(report, ids) if fate in {Fate.FUSED, Fate.FOLDED} else ""
+    into = (report.fused_into or _host(report, ids)) if fate in {Fate.FUSED, Fate.FOLDED} else ""
     return OpFate(fate=fate, into=into, words=_words(fate, report, into), reason=report.reason)
 
 
