@@ -1,7 +1,6 @@
 """The registry of targets: one row per runtime, in the order of the recipe's contract.
 
-A row is cheap to make; what a runtime needs is imported when it is asked whether it is there. A row for which nothing
-has been written yet is an `AbsentTarget` and says so.
+A row is cheap to make; what a runtime needs is imported when it is asked whether it is there.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ace_studio.engine.flow import CapturedModel, PartialModel
-from ace_studio.engine.targets.absent import AbsentTarget
 from ace_studio.engine.targets.aoti import AotiTarget
 from ace_studio.engine.targets.base import Target
 from ace_studio.engine.targets.eager import EagerTarget
@@ -19,6 +17,7 @@ from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
 from ace_studio.engine.targets.openvino import OpenVinoTarget
 from ace_studio.engine.targets.support import judge_model, summarize
 from ace_studio.engine.targets.tensorrt import TensorRtTarget
+from ace_studio.engine.targets.torchao_cuda import TorchaoCudaTarget
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.plan import Precision
 from ace_studio.records.results import TargetSupport
@@ -30,7 +29,7 @@ _ROWS: tuple[Target, ...] = (
     OnnxRuntimeTarget(),
     OpenVinoTarget(),
     ExecuTorchTarget(),
-    AbsentTarget("torchao-cuda", "torchao on CUDA"),
+    TorchaoCudaTarget(),
     TensorRtTarget(),
 )
 

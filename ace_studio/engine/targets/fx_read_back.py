@@ -17,7 +17,11 @@ _WORDS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.f
 _INT8_KERNELS = ("qconv", "qlinear", "_int_mm", "qmaxpool2d", "quantized.max_pool2d")
 _BINARY = "qconv2d_pointwise.binary"
 """The kernel that does an addition behind its own arithmetic, and what is behind that."""
-_PACKED_KERNELS = {"_weight_int8pack_mm": Precision.INT8_WEIGHT, "_weight_int4pack_mm": Precision.INT4_WEIGHT}
+_PACKED_KERNELS = {
+    "_weight_int8pack_mm": Precision.INT8_WEIGHT,
+    "_weight_int4pack_mm": Precision.INT4_WEIGHT,
+    "_scaled_mm": Precision.FP8,
+}
 _FLOAT_ARITHMETIC = ("convolution", "aten.conv", "linear", "addmm", "aten.mm", "bmm", "attention", "lstm", "gru")
 _ARITHMETIC = (*_INT8_KERNELS, *_PACKED_KERNELS, *_FLOAT_ARITHMETIC)
 _CONVERSIONS = ("aten.to.dtype", "convert_element_type", "quantize_per", "_to_copy", "inductor_force_stride")
