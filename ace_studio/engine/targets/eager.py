@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import fx
 
+from ace_studio.engine.node_times import time_nodes
 from ace_studio.engine.quantize.apply import apply_plan
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
+from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, weight_only_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.fx_read_back import executed_nodes
@@ -77,7 +81,24 @@ class EagerLowered(TorchLowered):
         """Run the traced example node by node and note the element types."""
         graph_module = self._rewritten.graph_module
         nodes = executed_nodes(graph_module, self._job.captured.example.tensors())
-        return self.actuals(nodes, runtime="eager torch")
+        times_ms = time_nodes(graph_module, self._job.captured.examples[0].tensors(), check=self._job.reporter.check)
+        return _with_times(self.actuals(nodes, runtime="eager torch"), graph_module, times_ms)
+
+
+def _with_times(
+    actuals: Sequence[OpActual], graph_module: fx.GraphModule, times_ms: Mapping[str, float]
+) -> list[OpActual]:
+    """The actuals with the times of their nodes; a cast or the like counts at the op behind it."""
+    homes = {one.op_id: one.fused_into or one.op_id for one in actuals}
+    found: dict[str, float] = {}
+    pending_ms = 0.0
+    for node in graph_module.graph.nodes:
+        pending_ms += times_ms.get(node.name, 0.0)
+        if node.meta.get(OP_ID) in homes:
+            home = homes[node.meta[OP_ID]]
+            found[home] = found.get(home, 0.0) + pending_ms
+            pending_ms = 0.0
+    return [dataclasses.replace(one, latency_ms=found.get(one.op_id)) for one in actuals]
 
 
 def refuse_precisions(target: Target, job: LoweringJob) -> None:

@@ -58,7 +58,8 @@ def test_throughput_is_measured_at_every_batch_size_that_is_asked_for() -> None:
     ).report  # fmt: skip
     for one in (report.baseline, report.runs[0]):
         assert [found.batch for found in one.throughput] == [1, 16]
-        assert one.throughput[1].samples_per_s > one.throughput[0].samples_per_s
+        for found in one.throughput:
+            assert abs(found.samples_per_s * found.latency_ms / 1e3 / found.batch - 1) < 0.01
     assert report.ceilings is None
     assert not report.worst
 
@@ -70,3 +71,14 @@ def test_a_fixed_batch_is_said() -> None:
     ).report  # fmt: skip
     assert report.baseline.throughput == ()
     assert "static-batch" in {one.code for one in report.warnings}
+
+
+def test_the_eager_target_times_its_ops_like_the_baseline() -> None:
+    report = ace_studio.compile(
+        net(), tracing_inputs=[points(2, 1), points(3, 2)], target="eager", default="bf16", rounds=2
+    ).report
+    assert {op.id for op in report.baseline.ops if op.latency_ms} == {
+        op.id for op in report.runs[0].ops if op.latency_ms
+    }
+    assert report.runs[0].profile.timed_ops == report.baseline.profile.timed_ops == 3
+    assert all(op.error_db is not None for op in report.runs[0].ops)

@@ -1,4 +1,4 @@
-"""The float model op by op: its captured graph run by torch's own kernels, each timed, some rounds, medians."""
+"""A graph run node by node in torch's own kernels, each call timed, some rounds, medians."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timing the float model op by op."""
+"""Timing a graph node by node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from ace_studio.engine.profile.eager_ops import time_nodes
+from ace_studio.engine.node_times import time_nodes
 
 
 class Two(nn.Module):
