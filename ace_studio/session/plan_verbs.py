@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.plan import Plan, PlanRule, Precision, rule_problem
+from ace_studio.records.plan import ActivationGrid, Plan, PlanRule, Precision, WeightSteps, rule_problem
 from ace_studio.session import choices, plan_rules
 from ace_studio.session.verbs import Verbs
 
@@ -50,6 +50,16 @@ class PlanVerbs(Verbs):
         old = plan.rules[index]
         rule = replace(old, match=match or old.match, precision=precision or old.precision)
         self._plan(f"{rule.precision} for {rule.match}", plan_rules.with_changed_rule(plan, index, rule))
+
+    def set_rule_grid(self, index: int, **grid: WeightSteps | ActivationGrid | int | None) -> None:
+        """How the steps of integers lie for the ops of one rule: ``weights``, ``activations`` or ``group_size``.
+
+        None lets the plan decide.
+        """
+        plan = self.document.recipe.plan
+        if 0 <= index < len(plan.rules):
+            rule = replace(plan.rules[index], **grid)
+            self._plan(f"grid of {rule.match}", plan_rules.with_changed_rule(plan, index, rule))
 
     def move_rule(self, index: int, to: int) -> None:
         """Put a rule at another place in the order: later rules win."""

@@ -172,6 +172,22 @@ def test_rules_are_moved_and_removed_by_buttons_and_by_keys(desk, plan):
     assert [match for match, _ in rules(desk)] == ["module:layers.0"]
 
 
+def test_a_rule_has_grids_of_its_own_from_its_context_menu(desk, plan):
+    desk.session.set_rule("module:stem", INT8)
+    desk.settle()
+    listed = plan.precision.rules
+    listed.table.setCurrentCell(0, 0)
+    menu = listed.menu()
+    titles = {action.text(): action.menu() for action in menu.actions()}
+    trigger(titles["Weights of this rule"], "per-tensor")
+    trigger(titles["Group size of this rule"], "64")
+    menu.deleteLater()
+    desk.settle()
+    (rule,) = desk.document.recipe.plan.rules
+    assert (rule.weights, rule.activations, rule.group_size) == (WeightSteps.PER_TENSOR, None, 64)
+    assert listed.table.item(0, 1).toolTip() == "per-tensor, groups of 64"
+
+
 def test_a_precision_that_no_chosen_target_can_do_is_grey_and_says_why(desk):
     desk.traced()
     desk.session.request_environment()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QHeaderView,
     QLineEdit,
+    QMenu,
     QTableWidget,
     QTableWidgetItem,
     QWidget,
@@ -22,7 +23,7 @@ from ace_studio.gui.plan_form.choosers import PrecisionCells
 from ace_studio.gui.plan_form.offers import Offer, grey_out
 from ace_studio.gui.widgets import button, column, label, quiet, row
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.plan import PlanRule, Precision, rule_problem
+from ace_studio.records.plan import ActivationGrid, PlanRule, Precision, WeightSteps, rule_problem
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
@@ -33,6 +34,16 @@ _TITLES = (
     ("ops", "Ops that the rule decides; behind the stroke those that it matches"),
 )
 _ROWS_SHOWN = 7
+_AS_PLANNED: tuple[str, object] = ("as the plan says", None)
+_GRIDS: dict[str, tuple[str, tuple[tuple[str, object], ...]]] = {
+    "weights": ("Weights of this rule", (_AS_PLANNED, *((str(each), each) for each in WeightSteps))),
+    "activations": ("Activations of this rule", (_AS_PLANNED, *((str(each), each) for each in ActivationGrid))),
+    "group_size": (
+        "Group size of this rule",
+        (_AS_PLANNED, ("whole channels", 0), *((str(2**power), 2**power) for power in range(4, 9))),
+    ),
+}
+"""Key of a rule -> its submenu."""
 
 
 class _RuleTable(QTableWidget):
@@ -117,6 +128,8 @@ class RuleList(QWidget):
         header.setSectionResizeMode(_COUNT, QHeaderView.ResizeMode.ResizeToContents)
         table.itemChanged.connect(self._written)
         table.itemSelectionChanged.connect(self._show_tools)
+        table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        table.customContextMenuRequested.connect(self._open_menu)
         return table
 
     def update_from(self, document: Document, offers: Mapping[str, Offer]) -> None:
@@ -176,6 +189,28 @@ class RuleList(QWidget):
 
     def _choose(self, place: QModelIndex, precision: Precision | None) -> None:
         self._session.change_rule(place.row(), precision=precision)
+
+    def _open_menu(self, place: QPoint) -> None:
+        menu = self.menu()
+        if not menu.isEmpty():
+            menu.popup(self.table.viewport().mapToGlobal(place))
+
+    def menu(self) -> QMenu:
+        """The grids of the current rule: a submenu per quantity, what holds now with a tick. It deletes itself."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        at, rules = self.table.currentRow(), self._rules()
+        if 0 <= at < len(rules):
+            for key, (title, values) in _GRIDS.items():
+                submenu = menu.addMenu(title)
+                for words, value in values:
+                    action = submenu.addAction(words)
+                    action.setCheckable(True)
+                    action.setChecked(getattr(rules[at], key) == value)
+                    action.triggered.connect(
+                        lambda _=False, key=key, to=value: self._session.set_rule_grid(at, **{key: to})
+                    )
+        return menu
 
     def _move(self, step: int) -> None:
         at, count = self.table.currentRow(), self.table.rowCount()
