@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ace_studio.records.advice import AdviceQuantity
 from ace_studio.records.plan import FLOATS, rule_problem
 from ace_studio.records.recipe import ALL_RUNGS, METRIC_NAMES, TARGET_NAMES
 from ace_studio.records.recipe_fault import Fault, listing_hint, nearest_hint, path_text
@@ -164,6 +165,7 @@ _RULES: tuple[_Rule, ...] = (
     _reference_rule("inputs", "tracing"),
     _source_of_data_rule("calibration", "inputs"),
     _reference_rule("evaluate", "function"),
+    _word_rule(("advice_from", "quantity"), "a quantity of advice", ("", *map(str, AdviceQuantity))),
     _reference_rule("finetune", "data"),
     _reference_rule("finetune", "loss"),
     _range_rule("prune", "amount", is_good=lambda part: 0 < part < 1, wanted="above 0 and below 1 (0.5 is half)"),

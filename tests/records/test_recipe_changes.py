@@ -43,6 +43,25 @@ def test_a_change_that_makes_no_recipe_is_refused():
     assert len(caught.value.problems) == 2
 
 
+@pytest.mark.parametrize(
+    ("table", "key", "value"),
+    [
+        ("prune", "amount", 0.0), ("prune", "amount", 1.0), ("prune", "pattern", "4:2"), ("prune", "pattern", "two"),
+        ("prune", "ignore", ["op:conv2d"]), ("prune", "ignore", ["head"]), ("prune", "round_to", 0),
+        ("prune", "method", "magic"), ("prune", "importance", "guess"), ("finetune", "method", "train"),
+        ("finetune", "loss", "loss"), ("finetune", "epochs", 0), ("finetune", "learning_rate", 0.0),
+        ("finetune", "held_out", 1.0), ("finetune", "max_seconds", 0.0), ("finetune", "data", "not a name"),
+        ("advice_from", "quantity", "luck"),
+    ],
+)  # fmt: skip
+def test_values_that_make_no_sense_are_refused_where_they_stand(table, key, value):
+    with pytest.raises(AceError) as caught:
+        with_changes(RECIPE, {table: {key: value}})
+    assert caught.value.problem.code is ErrorCode.RECIPE and caught.value.problem.where.startswith(
+        "the changed recipe:"
+    )
+
+
 def test_a_file_keeps_its_comments_and_a_copy(tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text(TEXT)

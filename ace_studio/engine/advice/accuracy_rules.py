@@ -97,7 +97,7 @@ def improve_the_quantization(facts: Facts) -> Advice | None:
     """Plain int8 is not close enough, and there are ways to make it better that were not tried."""
     run = facts.run
     misses = facts.misses_accuracy or (run.sqnr_db is not None and run.sqnr_db < 20.0)
-    if run.precision != Precision.INT8_STATIC or not misses:
+    if run.precision != Precision.INT8_STATIC or not misses or facts.is_onnx_file:
         return None
     wanted = _IMPROVEMENTS[facts.is_convolutional]
     have = tuple(str(one) for one in facts.recipe.improve.methods)
@@ -176,7 +176,8 @@ def train_with_rounding(facts: Facts) -> Advice | None:
     run, recipe = facts.run, facts.recipe
     is_tried = recipe.finetune.method is not FinetuneMethod.NONE
     has_data = bool(recipe.calibration.inputs or recipe.calibration.caught or recipe.finetune.data)
-    if not facts.misses_accuracy or is_tried or run.precision != Precision.INT8_STATIC or not has_data:
+    is_int8 = run.precision == Precision.INT8_STATIC and not facts.is_onnx_file
+    if not facts.misses_accuracy or is_tried or not is_int8 or not has_data:
         return None
     if recipe.prune.method is not PruneMethod.NONE:
         return None  # training the pruned model comes first, and has a card of its own

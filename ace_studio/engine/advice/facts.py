@@ -13,6 +13,7 @@ from ace_studio.records.results import Baseline, Result, RunStatus, TargetRun
 
 CONVOLUTIONS = ("aten.conv", "aten._convolution", "onnx.Conv")
 MATRICES = ("aten.linear", "aten.addmm", "aten.mm", "aten.matmul", "onnx.Gemm", "onnx.MatMul")
+ONNX_TARGETS = frozenset({"onnxruntime", "openvino"})
 PRECISION_ORDER = (
     Precision.INT8_STATIC,
     Precision.INT8_DYNAMIC,
@@ -53,6 +54,16 @@ class Facts:
     def tried(self) -> frozenset[str]:
         """Precisions that were built and measured."""
         return frozenset(run.precision for run in self.result.runs if run.status is RunStatus.OK and run.latency_ms)
+
+    @cached_property
+    def is_onnx_file(self) -> bool:
+        """Whether the model is an ONNX file: nothing can be trained then, and not every target takes it."""
+        return any(op.startswith("onnx.") for op in self.table.op)
+
+    @property
+    def fitting_targets(self) -> tuple[TargetReport, ...]:
+        """The targets, here or not, that take such a model."""
+        return tuple(one for one in self.targets if not self.is_onnx_file or one.name in ONNX_TARGETS)
 
     @cached_property
     def is_convolutional(self) -> bool:
@@ -111,6 +122,6 @@ class Facts:
         wanted = self.recipe.targets.names
         return [
             one.name
-            for one in self.targets
+            for one in self.fitting_targets
             if one.available and not one.precisions.get(str(precision), "no") and ({"auto", one.name} & set(wanted))
         ]

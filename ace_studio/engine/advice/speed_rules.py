@@ -22,7 +22,7 @@ BYTES_PER_WEIGHT = {"int8-weight": 1.0, "int4-weight": 0.5 + 2 / 32}
 def use_another_target(facts: Facts) -> Advice | None:
     """A runtime that is usually faster was not tried: not installed, or not named."""
     best, gain = None, WORTH
-    for one in facts.targets:
+    for one in facts.fitting_targets:
         usual = typical_speedup(one.name, facts.run.precision, is_convolutional=facts.is_convolutional)
         was_tried = any(run.target == one.name for run in facts.result.runs)
         if usual and facts.run.speedup and not was_tried and usual / facts.run.speedup > gain:
@@ -130,7 +130,8 @@ def take_channels_away(facts: Facts) -> Advice | None:
     recipe, share = facts.recipe, facts.layer_flops_share
     has_data = bool(recipe.calibration.inputs or recipe.calibration.caught or recipe.finetune.data)
     is_small = sum(facts.table.flops) < 10_000_000  # narrow nets have few channels to give
-    if recipe.prune.method is not PruneMethod.NONE or share < 0.8 or is_small or not facts.has_slack:
+    can = recipe.prune.method is PruneMethod.NONE and facts.has_slack and not facts.is_onnx_file
+    if not can or share < 0.8 or is_small:
         return None
     left = (1 - PRUNED_CHANNELS) ** 2
     gain = 1 / (1 - share * (1 - left) * ARITHMETIC_TO_TIME)

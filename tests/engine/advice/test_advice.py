@@ -333,6 +333,20 @@ def test_the_break_that_costs_most_is_named():
     assert "model.py:9" in card.title and "12 of 102" in card.why and not card.can_apply
 
 
+def test_an_onnx_file_gets_no_advice_that_it_cannot_follow():
+    graph = table(ops=("onnx.Conv", "onnx.Conv", "onnx.Gemm"))
+    inductor = TargetReport(name="inductor", label="Inductor", available=True, precisions=EVERY)
+    recipe = replace(
+        RECIPE, goal=Goal(min_sqnr_db=30.0), calibration=CalibrationChoice(inputs="data"),
+        targets=TargetsChoice(names=("onnxruntime",)),
+    )  # fmt: skip
+    given = facts(recipe=recipe, graph=graph, targets=(inductor,))
+    assert given.is_onnx_file and given.is_convolutional
+    for rule in (take_channels_away, improve_the_quantization, train_with_rounding, use_another_target):
+        assert rule(given) is None
+    assert train_with_rounding(facts(recipe=recipe)) is not None
+
+
 # --- trust ---
 
 
