@@ -33,6 +33,7 @@ from ace_studio.engine.pipeline.sensing import Sensing, scan_folder, sense, sens
 from ace_studio.engine.search import Ladder, Point, Rung, fewest_high, most_high
 from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.engine.targets.base import Target
+from ace_studio.records.errors import AceError
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import WEIGHTED_OPS, Plan, PlanRule, Precision
 from ace_studio.records.recipe import Goal, Objective, ScanChoice
@@ -69,36 +70,53 @@ class GoalSearch:
         """What the recipe itself plans: the search begins with it and leaves it alone."""
 
     def run(self, targets: Sequence[Target]) -> None:
-        """Search on each target in turn."""
+        """Search on all targets: ladders are climbed in the order of what they promise, so that few need to be."""
+        if self._goal.optimize is Objective.ACCURACY:
+            for target in targets:
+                self._most_accurate(target, arms_of(self._bench, target))
+        else:
+            self._cheapest(targets)
         for target in targets:
-            arms = arms_of(self._bench, target)
-            if self._goal.optimize is Objective.ACCURACY:
-                self._most_accurate(target, arms)
-            else:
-                self._cheapest(target, arms)
             self._say_what_is_too_much(target)
             self._leave_only_the_best(target)
 
     # --- the two ways to look at a goal ---
 
-    def _cheapest(self, target: Target, arms: Sequence[Arm]) -> None:
+    def _cheapest(self, targets: Sequence[Target]) -> None:
         """The fewest ops high that are accurate enough, for every arm that can still win."""
-        firsts = [(arm, self._evaluate(arm, 0)) for arm in arms]
-        found = [(arm, first) for arm, first in firsts if first is not None and first.sqnr_db is not None]
-        missing = [(arm, first) for arm, first in found if not self._is_accurate(first)]
+        firsts: list[tuple[Arm, SearchStep]] = []
+        for target in targets:
+            for arm in arms_of(self._bench, target):
+                first = self._evaluate(arm, 0)
+                if first is not None and first.sqnr_db is not None:
+                    firsts.append((arm, first))
+        missing = [(arm, first) for arm, first in firsts if not self._is_accurate(first)]
         for arm, first in sorted(missing, key=lambda pair: merit(pair[1], self._goal)):
             if reason := self._hopeless(first):
                 self._note(f"{arm.name}: {reason}")
-                continue
-            if not self._choose_high(arm):
-                break  # not even all high is accurate enough on this target
-            found_at = fewest_high(self._ladder(arm), partial(self._point, arm), wanted_db=self._wanted_db)
-            if found_at is None:
-                self._note(f"{arm.name}: no step of its ladder is accurate enough")
-                if self._is_float_inaccurate(target):
-                    break
-        if not any(self._meets(one.step) for one in self._of(target)):
-            self._try_floats(target)
+            elif not self._is_float_inaccurate(arm.target):
+                self._climb(arm)
+        for target in targets:
+            own = [first for arm, first in firsts if arm.target is target]
+            if not any(self._meets(one.step) for one in self._of(target)) and not self._is_outrun(own):
+                self._try_floats(target)
+
+    def _climb(self, arm: Arm) -> None:
+        if not self._choose_high(arm):
+            return  # not even all high is accurate enough on this target
+        if fewest_high(self._ladder(arm), partial(self._point, arm), wanted_db=self._wanted_db) is None:
+            self._note(f"{arm.name}: no step of its ladder is accurate enough")
+
+    def _is_outrun(self, firsts: Sequence[SearchStep]) -> bool:
+        """Whether something meets the goal that is better than what a target has with all ops low."""
+        best = self._best_met()
+        if best is None or not firsts:
+            return False
+        return min(merit(first, self._goal) for first in firsts)[0] > merit(best, self._goal)[0]
+
+    def _best_met(self) -> SearchStep | None:
+        met = [one.step for one in self._tried.values() if self._meets(one.step)]
+        return min(met, key=lambda step: merit(step, self._goal), default=None)
 
     def _most_accurate(self, target: Target, arms: Sequence[Arm]) -> None:
         """The most accurate that is small and fast enough: fp32 if that is, else as many ops high as fit."""
@@ -173,8 +191,7 @@ class GoalSearch:
         """Why no step of a ladder whose first one is this can win; empty if one can."""
         if not is_affordable(first, self._bench.baseline, self._goal):
             return "even all low it is too large or too slow, and keeping ops high only adds to that"
-        winners = [one.step for one in self._tried.values() if self._meets(one.step)]
-        best = min(winners, key=lambda step: merit(step, self._goal), default=None)
+        best = self._best_met()
         if best is not None and merit(first, self._goal)[0] > CLEARLY_BEHIND * merit(best, self._goal)[0]:
             return f"even all low it is no better than {best.target} {best.low}, which meets the goal"
         return ""
@@ -366,20 +383,31 @@ def sense_once(bench: Bench, precisions: Sequence[Precision]) -> Sensing:
     missing = [one for one in precisions if one in SIMULATED and one not in bench.sensing.noise]
     if not missing or bench.recipe.sensitivity.scan is ScanChoice.OFF:
         return bench.sensing
-    found = sense(
-        bench.captured,
-        bench.recipe,
-        bench.calibration,
-        precisions=missing,
-        reporter=bench.reporter,
-        folder=scan_folder(bench.output),
-    )
+    found = _sense_or_say_why(bench, missing)
     bench.sensing.noise.update(found.noise)
     bench.sensing.forwards += found.forwards
     bench.sensing.notes = tuple(dict.fromkeys((*bench.sensing.notes, *found.notes)))
     for note in found.notes:
         bench.reporter.warn("sensitivity", note)
     return bench.sensing
+
+
+def _sense_or_say_why(bench: Bench, precisions: Sequence[Precision]) -> Sensing:
+    try:
+        return sense(
+            bench.captured,
+            bench.recipe,
+            bench.calibration,
+            precisions=precisions,
+            reporter=bench.reporter,
+            folder=scan_folder(bench.output),
+        )
+    except AceError:
+        raise
+    except Exception as error:  # noqa: BLE001 - border: any op of the user's may fail where it is run op by op
+        why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        note = f"the sensitivity of the ops could not be found ({why}); a search takes those that cost little first"
+        return Sensing(noise={precision: {} for precision in precisions}, notes=(note,))
 
 
 def with_sensitivity(bench: Bench, candidate: Candidate, reports: Sequence[OpReport]) -> tuple[OpReport, ...]:
