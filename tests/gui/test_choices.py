@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 
 from ace_studio.gui.actions import ACTIONS, MENUS
 from ace_studio.gui.dialogs.about import about_text
@@ -95,6 +95,20 @@ def test_undo_takes_a_choice_of_the_form_back_and_the_form_shows_it(desk):
     choose(desk, panel.calibration, "the examples to trace with")
     desk.do("undo")
     assert panel.calibration.currentData() == "calibration_inputs"
+
+
+def test_calibration_inputs_come_from_a_file_or_a_folder_of_images(desk, monkeypatch):
+    desk.traced()
+    panel, folder = desk.panel("model"), desk.document.folder
+    buttons = {one.accessibleName(): one for one in panel.findChildren(QPushButton)}
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (f"{folder}/seen.npz", ""))
+    desk.bot.mouseClick(buttons["Calibration inputs from a file"], Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.document.recipe.calibration.inputs == "seen.npz"
+    assert panel.calibration.currentText() == "seen.npz"
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: f"{folder}/pictures")
+    desk.bot.mouseClick(buttons["Calibration inputs from a folder of images"], Qt.MouseButton.LeftButton)
+    assert desk.document.recipe.calibration.inputs == "pictures/"
 
 
 def test_the_palette_does_what_is_typed(desk):

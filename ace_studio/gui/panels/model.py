@@ -91,6 +91,7 @@ class ModelPanel(Panel):
         self.samples.setAccessibleName("Calibration samples")
         inset(self.samples)
         self.samples.setSuffix(" samples")
+        self.samples.setMaximumWidth(self.fontMetrics().horizontalAdvance("1000000 samples"))
         self.samples.valueChanged.connect(lambda number: session.set_calibration(samples=number))
         self.evaluate = self._picker(
             "The callable that measures accuracy", lambda name: session.set_evaluate(function=name)
