@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +16,9 @@ from ace_studio.engine import evaluate
 from ace_studio.engine.example_reader import read_examples
 from ace_studio.engine.finetune import FinetuneJob, finetune_module
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
+from ace_studio.engine.load import read_arrays
 from ace_studio.engine.metrics import labelled_metric
+from ace_studio.engine.metrics.labelled import metric_of_arrays
 from ace_studio.engine.pipeline.calibration_data import read_calibration_data
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.prune import Pruned, PruneJob, prune_module
@@ -27,6 +30,7 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.plan import Plan, Precision, WeightSteps, rule_matches
 from ace_studio.records.pruning import PruningReport
 from ace_studio.records.recipe import FinetuneMethod, PruneMethod, Recipe
+from ace_studio.records.recipe_rules import DATA_SUFFIXES
 
 MOST_BATCHES = 4096
 """Of the fine-tuning data; a generator without end stops here."""
@@ -176,9 +180,18 @@ class _Workshop:
 
     def _metric(self) -> Callable[..., Any] | None:
         chosen = self.recipe.evaluate
-        if self.loaded.evaluate is None and chosen.metric and self.loaded.labelled is not None:
-            return labelled_metric(chosen.metric, self.loaded.labelled, output=chosen.output)
-        return self.loaded.evaluate
+        if self.loaded.evaluate is not None or not chosen.metric:
+            return self.loaded.evaluate
+        if chosen.data.endswith(DATA_SUFFIXES):
+            first = self.examples[0].tensors()[0]
+            batch = len(first) if first.ndim else 1
+            path = Path(chosen.data)  # a job runs in the recipe's folder
+            return metric_of_arrays(
+                chosen.metric, read_arrays(path), batch=batch, output=chosen.output, where=str(path)
+            )
+        if self.loaded.labelled is None:
+            return None
+        return labelled_metric(chosen.metric, self.loaded.labelled, output=chosen.output)
 
     def _measured(self, metric: Callable[..., Any], call: Callable[..., Any], *, what: str) -> float:
         predict = evaluate.on_device(call, self.device)

@@ -26,6 +26,7 @@ from tests import tiny_models
 
 SOURCE = """
 import torch
+from torch import nn
 
 def make_model():
     torch.manual_seed(0)
@@ -206,6 +207,17 @@ def test_a_model_in_pieces_keeps_its_channels():
         check_pieces(changed.loaded, captured)
     assert caught.value.problem.code is ErrorCode.UNSUPPORTED and "pieces" in caught.value.problem.what
     check_pieces(prepared(PRUNE)[1].loaded, captured)  # weights go into the artifact, zeros as well
+
+
+@pytest.mark.parametrize("data", ["labelled.npz", "pairs"])
+def test_a_built_in_metric_judges_too_from_a_file_and_from_a_function(folder, data):
+    import numpy
+
+    inputs = numpy.random.default_rng(0).normal(size=(24, 8)).astype("float32")
+    numpy.savez(folder / "labelled.npz", input=inputs, labels=inputs[:, :4])
+    events = preview(folder, PRUNE + f'[evaluate]\nmetric = "mse"\ndata = "{data}"\n')
+    report = events[-1].report
+    assert report.metric_before is not None and report.metric_after not in (None, report.metric_before)
 
 
 def test_an_onnx_file_cannot_be_pruned():
