@@ -94,6 +94,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         calibration_data=data_path(recipe.calibration.inputs, folder),
         tracing=functions.get("tracing"),
         evaluate=functions.get("evaluate"),
+        labelled=functions.get("labelled"),
         finetune_data=functions.get("finetune_data"),
         finetune_loss=functions.get("finetune_loss"),
     )

@@ -103,13 +103,14 @@ def load(
     tracing: str = "",
     calibration: str = "",
     evaluate: str = "",
+    labelled: str = "",
     reporter: Reporter | None = None,
 ) -> LoadedModel:
     recipe = Recipe(
         model=ModelChoice(source=source, entry=entry, weights=weights),
         inputs=InputsChoice(tracing=tracing),
         calibration=CalibrationChoice(inputs=calibration),
-        evaluate=EvaluateChoice(function=evaluate),
+        evaluate=EvaluateChoice(function=evaluate, metric="mse" if labelled else "", data=labelled),
     )
     is_trusted = (lambda _: trusted) if isinstance(trusted, bool) else trusted.__contains__
     return load_model(recipe, folder, is_trusted=is_trusted, reporter=reporter or Reporter())

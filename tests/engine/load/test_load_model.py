@@ -129,6 +129,12 @@ def test_the_other_callables_are_found_and_run_lazily(tmp_path):
     assert loaded.evaluate(loaded.module) == 3.0
 
 
+def test_the_labelled_data_of_a_metric_are_a_callable_too(tmp_path):
+    write_net(tmp_path, source=NET_SOURCE + "\ndef held_out():\n    return [(1, 2)]\n")
+    assert load(tmp_path, "net.py", entry="Net", labelled="held_out").labelled() == [(1, 2)]
+    assert load(tmp_path, "net.py", entry="Net", labelled="held_out.npz").labelled is None  # read where it is needed
+
+
 def test_all_missing_callables_are_told_at_once(tmp_path):
     write_net(tmp_path)
     with pytest.raises(AceError) as caught:
