@@ -32,7 +32,7 @@ from ace_studio.records.results import (
 )
 from ace_studio.records.tensors import DimFinding, DimVerdict
 
-FILE_WIDTH = 150
+FILE_WIDTH = 190
 PULSE_LINE_S = 30.0
 """Seconds between lines of a log that say only that something goes on."""
 
