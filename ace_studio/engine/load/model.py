@@ -160,11 +160,13 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
 def data_path(text: str, folder: Path) -> Path | None:
     """The file of arrays or the folder that a text names; None if it names a function, or nothing.
 
+    A folder has a slash in its text: a bare word is a function, whatever lies beside the recipe.
+
     Raises: AceError(NOT_FOUND) if a folder or a file is named that is not there.
     """
     path = (folder / text).resolve()
     is_file = text.endswith(DATA_SUFFIXES)
-    if not text or not (is_file or "/" in text or "\\" in text or path.is_dir()) or ".py:" in text:
+    if not text or not (is_file or "/" in text or "\\" in text) or ".py:" in text:
         return None
     if path.is_file() if is_file else path.is_dir():
         return path
