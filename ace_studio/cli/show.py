@@ -249,6 +249,7 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
         if run.error is not None:
             why = rich.markup.escape(f"{run.error.what} ({run.error.why})")
             console.print(f"{run.target} {run.precision}: {why}")
+    show_search(result, console)
     show_improvements(result, console)
     for warning in result.warnings:
         console.say(f"warning: {warning.what}")
@@ -258,6 +259,21 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
         console.print(f"Chosen: {run.target} {run.precision}{goal}")
     show_advice(result, console)
     console.print(rich.markup.escape(f"Written to {folder}: result.json, report.html, comparison.svg, artifacts/"))
+
+
+def show_search(result: Result, console: Console) -> None:
+    """How many plans the search evaluated, and which ops the chosen one keeps high."""
+    if not result.search:
+        return
+    places = ", ".join(dict.fromkeys(step.target for step in result.search))
+    reused = sum(step.reused for step in result.search)
+    known = f", {reused} of them known from an earlier run" if reused else ""
+    console.print(f"Search: {len(result.search)} plans on {places}{known}")
+    chosen = next((step for step in result.search if step.run is not None and step.run == result.chosen), None)
+    if chosen is not None and chosen.kept_high:
+        ops = ", ".join(rule.match.removeprefix("id:") for rule in chosen.rules[:8])
+        more = f" and {chosen.kept_high - 8} more" if chosen.kept_high > 8 else ""
+        console.print(rich.markup.escape(f"Kept at {chosen.high}: {chosen.kept_high} of {chosen.of} ops: {ops}{more}"))
 
 
 def show_improvements(result: Result, console: Console) -> None:
@@ -307,7 +323,11 @@ def _show_decoding(result: Result, console: Console) -> None:
 def _add_run(table: rich.table.Table, run: TargetRun, *, is_chosen: bool) -> None:
     name = f"[bold]{run.target} *[/bold]" if is_chosen else run.target
     if run.status is RunStatus.DROPPED and run.latency_ms is not None:
-        table.add_row(name, run.precision, *_latency(run.latency_ms), "dropped: clearly slower")
+        is_step = any(one.what.startswith("a step of the search") for one in run.warnings)
+        why = "a step of the search" if is_step else "dropped: clearly slower"
+        sqnr = "" if run.sqnr_db is None else f"{run.sqnr_db:.1f}"
+        size = _size(run.size_bytes) if run.size_bytes else ""
+        table.add_row(name, run.precision, *_latency(run.latency_ms), why, _metric(run), _drop(run), sqnr, size)
         return
     if run.status is not RunStatus.OK or run.latency_ms is None:
         table.add_row(name, run.precision, str(run.status))
