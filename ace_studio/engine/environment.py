@@ -16,7 +16,7 @@ from ace_studio.records.messages import DeviceReport, EnvironmentReport, TargetR
 
 PACKAGES = (
     "ace-studio", "torch", "torchvision", "torchao", "onnx", "onnxscript", "onnxruntime", "openvino", "nncf",
-    "transformers", "timm", "safetensors", "numpy",
+    "transformers", "timm", "torch-pruning", "safetensors", "numpy",
 )  # fmt: skip
 
 

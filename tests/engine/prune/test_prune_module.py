@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 
 import pytest
@@ -117,6 +118,17 @@ def test_structured_keeps_the_outputs_and_makes_the_tensors_smaller(make):
     assert report.macs_after < report.macs_before and report.bytes_after < report.bytes_before
     assert any(row.shape_after != row.shape_before for row in report.layers)
     assert report.sqnr_db is not None and not pruned.masks
+
+
+def test_without_the_library_structured_pruning_says_how_to_get_it(monkeypatch):
+    def is_missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", is_missing)
+    with pytest.raises(AceError) as caught:
+        prune(tiny_models.mlp(), "structured")
+    assert caught.value.problem.code is ErrorCode.NOT_INSTALLED and "ace-studio[prune]" in caught.value.problem.remedy
+    prune(tiny_models.mlp(), "n:m")  # needs none
 
 
 @needs_library
