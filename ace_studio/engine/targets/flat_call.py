@@ -30,6 +30,7 @@ class FlatCall:
             spec.arg for spec in captured.program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT
         ]
         self._is_single = self._out_spec is not None and self._out_spec.is_leaf() and len(self._leaves) == 1
+        self._is_tuple = _is_flat_tuple(self._out_spec) and all(isinstance(one, TensorArgument) for one in self._leaves)
 
     def flatten(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
         """The tensors of a call, in the order of `Example.tensors`.
@@ -81,9 +82,15 @@ class FlatCall:
         """What forward would have given for these tensors; values that are constants of the graph are put back."""
         if self._is_single:
             return flat[0]
+        if self._is_tuple:
+            return tuple(flat)  # rebuilding it by its nesting takes as long as a small layer
         waiting = iter(flat)
         leaves = [_output_leaf(argument, waiting) for argument in self._leaves]
         return leaves if self._out_spec is None else pytree.tree_unflatten(leaves, self._out_spec)
+
+
+def _is_flat_tuple(spec: pytree.TreeSpec | None) -> bool:
+    return spec is not None and spec.type is tuple and all(spec.child(at).is_leaf() for at in range(spec.num_children))
 
 
 def _output_leaf(argument: object, waiting: Any) -> Any:
