@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
+
 import torch
 from torch import Tensor
 
@@ -13,6 +15,8 @@ from ace_studio.records.recipe import ImproveMethod
 
 WIDEST = 8192
 """Layers with more inputs are left: the matrix of their inputs' products would need gigabytes."""
+PRODUCT_BYTES = 1 << 30
+"""Products of inputs that are kept at a time."""
 _DAMPING = 0.01
 """Added to the diagonal, as a part of its mean."""
 _BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
@@ -38,16 +42,13 @@ def gptq(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
     ]
     if not sites:
         return [], "no linear layer is planned at int8-weight or int4-weight"
-    graph_module = shop.float_module(layers)
-    for index, site in enumerate(sites):
-        shop.reporter.advance(index / len(sites), f"GPTQ of {site.op_id}")
-        products = _input_products(shop, graph_module, site)
-        scheme = shop.plan.scheme_of(site.op_id)
-        bits = _BITS[shop.plan.precision[site.op_id]]
-        rows = _rows(editor, site)
-        rounded = round_rows(rows, products, bits=bits, group_size=scheme.group_size)
-        value = rounded if site.role.channel_axis == 0 else rounded.t().contiguous()
-        editor.set(site.weight, value, owner=site.op_id)
+    graph_module, done = shop.float_module(layers), 0
+    for batch in _batches(editor, sites):
+        products = _input_products(shop, graph_module, {_source(site) for site in batch})
+        for site in batch:
+            shop.reporter.advance(done / len(sites), f"GPTQ of {site.op_id}")
+            _round_site(shop, editor, site, products[_source(site)])
+            done += 1
     return [editor.layer(ImproveMethod.GPTQ, is_exact=False)], ""
 
 
@@ -56,19 +57,48 @@ def _rows(editor: WeightEditor, site: Site) -> Tensor:
     return weight if site.role.channel_axis == 0 else weight.t()
 
 
-def _input_products(shop: Workshop, graph_module: torch.fx.GraphModule, site: Site) -> Tensor:
-    """Sum of x x^T over all inputs of a layer, [in, in], float64."""
+def _round_site(shop: Workshop, editor: WeightEditor, site: Site, products: Tensor) -> None:
+    bits = _BITS[shop.plan.precision[site.op_id]]
+    group_size = shop.plan.scheme_of(site.op_id).group_size
+    rounded = round_rows(_rows(editor, site), products, bits=bits, group_size=group_size)
+    value = rounded if site.role.channel_axis == 0 else rounded.t().contiguous()
+    editor.set(site.weight, value, owner=site.op_id)
+
+
+def _source(site: Site) -> str:
+    """Name of the node that a layer reads."""
     source = site.node.args[site.role.data]
-    total: list[Tensor] = []
+    assert isinstance(source, torch.fx.Node)  # a product of a stored weight with something computed
+    return source.name
+
+
+def _batches(editor: WeightEditor, sites: Sequence[Site]) -> Iterator[list[Site]]:
+    """The sites in order, so many at a time that the products of their inputs fit; layers may share an input."""
+    batch: list[Site] = []
+    held: dict[str, int] = {}
+    for site in sites:
+        size = 8 * _rows(editor, site).shape[1] ** 2
+        if batch and _source(site) not in held and sum(held.values()) + size > PRODUCT_BYTES:
+            yield batch
+            batch, held = [], {}
+        batch.append(site)
+        held[_source(site)] = size
+    if batch:
+        yield batch
+
+
+def _input_products(shop: Workshop, graph_module: torch.fx.GraphModule, names: Collection[str]) -> dict[str, Tensor]:
+    """Sum of x x^T over all values of each node, [in, in], float64; one pass over the examples."""
+    total: dict[str, Tensor] = {}
 
     def visit(name: str, value: Tensor) -> None:
-        del name
+        shop.reporter.check()
         flat = value.flatten(0, -2).float()
-        total[:] = [flat.t() @ flat + (total[0] if total else 0.0)]
+        product = (flat.t() @ flat).double()
+        total[name] = total[name] + product if name in total else product
 
-    assert isinstance(source, torch.fx.Node)  # a product of a stored weight with something computed
-    watch_values(graph_module, shop.work, {source.name}, visit)
-    return total[0].double()
+    watch_values(graph_module, shop.work, names, visit)
+    return total
 
 
 def round_rows(rows: Tensor, products: Tensor, *, bits: int, group_size: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.improve import METHODS, improve, with_layers
 from ace_studio.engine.improve.edits import WeightEditor
 from ace_studio.engine.improve.equalize import find_pairs
-from ace_studio.engine.improve.gptq import round_rows
+from ace_studio.engine.improve.gptq import gptq, round_rows
 from ace_studio.engine.improve.norm_sites import find_norm_sites
+from ace_studio.engine.improve.watch import Workshop
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fake_quantize import round_weight
@@ -181,6 +183,17 @@ def test_gptq_helps_at_four_bits_where_inputs_go_together(block):
     (report,) = found.reports
     assert report.kept
     assert report.ops == 3
+
+
+def test_gptq_gives_the_same_however_many_layers_it_looks_at_in_one_pass(block, monkeypatch):
+    plan = bind_plan(Plan(default=Precision.INT4_WEIGHT), block.table, op_problem=lambda op, precision: "")
+    shop = Workshop(block, plan, _examples(3, 32), RangeChoice(), Reporter())
+    (together,), _ = gptq(shop, [])
+    monkeypatch.setattr(sys.modules[gptq.__module__], "PRODUCT_BYTES", 1)
+    (apart,), _ = gptq(shop, [])
+    assert set(together.tensors) == {"up.weight", "gate.weight", "down.weight"}
+    for name, value in together.tensors.items():
+        torch.testing.assert_close(apart.tensors[name], value)
 
 
 @pytest.mark.parametrize(("bits", "precision"), [(4, Precision.INT4_WEIGHT), (8, Precision.INT8_WEIGHT)])
