@@ -3,8 +3,9 @@
     python -m tests.benchmarks.bench_goals MODELS --out FOLDER [--only NAME ...] [--max-drop 0.005] [--target openvino]
 
 MODELS is a folder of files ``NAME.py``, each with ``load()`` -> (module, tracing examples), ``calibration()`` -> list
-of argument tuples, and ``score(predict)`` -> the metric, higher is better. Case ``NAME`` lets the goal choose
-everything; ``NAME:per-tensor`` asks both for 8-bit weights with one step per tensor, which ruins some models.
+of argument tuples, ``score(predict)`` -> the metric, higher is better, and if it reads text ``META = {"kind": "text"}``
+(NNCF then gets its setting for transformers). Case ``NAME`` lets the goal choose everything; ``NAME:per-tensor`` asks
+both for 8-bit weights with one step per tensor, which ruins some models.
 
 Each side runs in a process of its own and counts how often it measured the metric, the original model's included. A
 third process, which imports nothing of ours for it, opens both artifacts in the bare runtime, measures the metric anew
@@ -115,7 +116,9 @@ def find_nncf(model: ModuleType, folder: Path, *, max_drop: float, is_per_tensor
     def validate(compiled: Any, _: Any) -> tuple[float, None]:
         return score(predict_of(compiled)), None
 
-    advanced = {}
+    advanced: dict[str, Any] = {}
+    if getattr(model, "META", {}).get("kind") == "text":
+        advanced["model_type"] = nncf.ModelType.TRANSFORMER
     if is_per_tensor:
         steps = nncf.quantization.advanced_parameters.QuantizationParameters(per_channel=False)
         advanced["advanced_quantization_parameters"] = nncf.AdvancedQuantizationParameters(

@@ -10,6 +10,7 @@ from torch import nn
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.pipeline.compress import arms, searching
+from ace_studio.engine.pipeline.compress.arms import Arm
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.choosing import conclude
 from ace_studio.engine.pipeline.compress.search_steps import StepStore
@@ -223,3 +224,66 @@ def test_floats_of_16_bits_beside_8_bit_products_are_an_arm_where_there_is_much_
         assert "openvino int8-static + bf16" not in names
     else:
         assert "openvino int8-static + bf16" in names
+
+
+class Told(GoalSearch):
+    """A search that is told what every first step gives, and notes what it would do next."""
+
+    def __init__(self, bench, firsts):
+        super().__init__(bench)
+        self._firsts = firsts
+        self.climbed, self.floats = [], []
+
+    def _evaluate(self, arm, count):
+        ratio, fidelity = self._firsts[arm.name]
+        meets = fidelity >= self._goal.min_sqnr_db
+        step = SearchStep(
+            target=arm.target.name, low=arm.name, sqnr_db=fidelity, latency_ratio=ratio, size_bytes=1, meets=meets
+        )
+        self._tried[arm.name] = searching._Tried(step, arm.plan, None)
+        return step
+
+    def _climb(self, arm):
+        self.climbed.append(arm.name)
+
+    def _try_floats(self, target, *, all_of_them=False):
+        self.floats.append(target.name)
+        return []
+
+
+def _told(model, output, monkeypatch, firsts):
+    names = list(dict.fromkeys(name.partition(" ")[0] for name in firsts))
+    targets = [TARGETS[name] for name in names]
+
+    def arms(_, target):
+        lows = [name.partition(" ")[2] for name in firsts if name.startswith(target.name)]
+        return [Arm(target, Plan(default=Precision(low))) for low in lows]
+
+    monkeypatch.setattr(searching, "arms_of", arms)
+    search = Told(_bench(model, output, Recipe(goal=Goal(min_sqnr_db=30.0))), firsts)
+    search._cheapest(targets)
+    return search
+
+
+def test_a_ladder_that_begins_slower_than_what_meets_the_goal_elsewhere_is_not_climbed(model, tmp_path, monkeypatch):
+    firsts = {
+        "onnxruntime int8-static": (0.5, 20.0),
+        "onnxruntime int8-dynamic": (0.6, 22.0),
+        "openvino int8-static": (0.2, 35.0),
+        "openvino int8-dynamic": (0.1, 25.0),
+    }
+    search = _told(model, tmp_path, monkeypatch, firsts)
+    assert search.climbed == ["openvino int8-dynamic"]
+    assert search.floats == []
+    assert any(
+        "onnxruntime int8-static: even all low it is no better than openvino" in n for n in search._bench.search_notes
+    )
+
+
+def test_what_promises_most_is_climbed_first_and_floats_are_tried_where_nothing_meets_the_goal(
+    model, tmp_path, monkeypatch
+):
+    firsts = {"onnxruntime int8-static": (0.5, 20.0), "openvino int8-static": (0.2, 15.0)}
+    search = _told(model, tmp_path, monkeypatch, firsts)
+    assert search.climbed == ["openvino int8-static", "onnxruntime int8-static"]
+    assert search.floats == ["onnxruntime", "openvino"]
