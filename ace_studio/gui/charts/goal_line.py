@@ -22,6 +22,7 @@ class GoalLine(QWidget):
         self.check = QCheckBox()
         self.number = QDoubleSpinBox()
         self.number.setKeyboardTracking(False)
+        self.number.setMaximumWidth(130)
         inset(self.number)
         self.check.toggled.connect(self._toggle)
         self.number.valueChanged.connect(self._set)

@@ -11,10 +11,11 @@ from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow
 from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
 from ace_studio.gui.charts.goal_line import GoalLine
 from ace_studio.gui.charts.points import Point, colour_of, front_of, latency_ratio, missed, points_of
+from ace_studio.gui.flow import Flow
 from ace_studio.gui.formatting import bytes_text, decibel_text, ms_text, percent_text
 from ace_studio.gui.plan_form.goal import BOUNDS
 from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import GAP, column, label, quiet, row
+from ace_studio.gui.widgets import GAP, column, label, quiet
 from ace_studio.records.results import SearchStep, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
@@ -36,7 +37,10 @@ class TradeOff(ChartView):
         self.cost_line, self.loss_line = GoalLine(session), GoalLine(session)
         self._verdict = label("", "dim", wrap=False)
         against = label("against", "dim", wrap=False)
-        tools = row(self.cost, self.cost_line, against, self.loss, self.loss_line, None, self._verdict)
+        for words in (against, self._verdict):
+            words.setMinimumHeight(self.cost.sizeHint().height())
+        # It wraps: a row of this width would take the room of the choices beside the graph.
+        tools = Flow(self.cost, self.cost_line, against, self.loss, self.loss_line, self._verdict)
         tools.setContentsMargins(GAP, 6, GAP, 0)
         self.chart = Chart("Trade-off")
         self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
