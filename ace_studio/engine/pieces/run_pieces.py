@@ -596,11 +596,31 @@ def _open_package(path: Path, _: int) -> Flat:
     return lambda *tensors: pytree.tree_leaves(package(*tensors))
 
 
+def _open_executorch(path: Path, threads: int) -> Flat:
+    from executorch.extension.pybindings import portable_lib  # noqa: PLC0415 - as above
+    from executorch.runtime import Runtime  # noqa: PLC0415 - as above
+
+    if portable_lib._threadpool_get_thread_count() != threads:
+        portable_lib._unsafe_reset_threadpool(threads)
+    held = path.read_bytes()
+    program = Runtime.get().load_program(held)
+    method = program.load_method("forward")
+
+    def run(*tensors: Tensor) -> Sequence[Tensor]:
+        assert held and program  # the method reads weights where they lie
+        results = method.execute([tensor.contiguous() for tensor in tensors])
+        return [one if isinstance(one, Tensor) else torch.tensor(one) for one in results]
+
+    return run
+
+
 OPENERS: dict[str, Callable[[Path, int], Flat]] = {
     "eager": _open_program,
     "inductor": _open_compiled,
     "aoti": _open_package,
+    "torchao-cuda": _open_compiled,
     "onnxruntime": _open_onnxruntime,
     "openvino": _open_openvino,
+    "executorch": _open_executorch,
 }
 """How the pieces of each target are opened."""

@@ -80,9 +80,14 @@ class AotiLowered(TorchLowered):
         return self.actuals(self._nodes, runtime="AOTInductor")
 
     def save(self, folder: Path) -> Path:
-        """Copy the package."""
+        """Move the package there the first time, copy it later; what runs was unpacked when it was opened."""
         path = folder / ARTIFACT_NAME
-        shutil.copyfile(self._path, path)
+        if self._path.parent.name == _BUILD_FOLDER:
+            shutil.move(self._path, path)
+            self._path.parent.rmdir()
+            self._path = path
+        elif path != self._path:
+            shutil.copyfile(self._path, path)
         return path
 
 

@@ -6,11 +6,12 @@ is planned when it is built, so every dynamic size has an upper bound, which goe
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.executorch_quantize import executorch_op_problem, quantize_for_xnnpack
@@ -37,8 +39,11 @@ from ace_studio.records.results import OpSupport, SupportStatus
 INSTALL = "pip install 'executorch>=1.4,<1.6'"
 ARTIFACT_NAME = "model.pte"
 ROOM = 2
-"""Dynamic sizes may grow to so many times the largest that was seen: memory is planned for them."""
+SMALLEST_BOUND = 64
+"""Dynamic sizes may grow to so many times the largest seen, and to 64 in any case: memory is planned for that."""
 _OURS = "ace_op_id"
+_DELEGATE = "XNNPACK"
+_ACTIVATIONS = ("aten.relu", "aten.hardtanh", "aten.clamp")
 _INT8 = frozenset({Precision.INT8_STATIC, Precision.INT8_DYNAMIC})
 _PARTS = ("executorch.exir", "executorch.backends.xnnpack.partition.xnnpack_partitioner", "executorch.runtime")
 _PROBLEMS = {
@@ -88,11 +93,11 @@ class ExecuTorchTarget(Target):
             raise AceError.of(ErrorCode.NOT_INSTALLED, f"ExecuTorch is {found.reason}", remedy=found.install)
         refuse_precisions(self, job.plan)
         job.reporter.phase(Phase.COMPRESS, "int8 ops")
-        graph_module, refused = quantize_for_xnnpack(flat_graph(job.captured.program), job)
+        rewritten = quantize_for_xnnpack(flat_graph(job.captured.program), job)
         job.reporter.phase(Phase.LOWER, "delegating to XNNPACK")
         try:
             with hushed():
-                edge = _delegated(graph_module, job.captured)
+                edge = _delegated(rewritten.graph_module, job.captured)
                 buffer = bytes(_planned(edge).buffer)
         except (RuntimeError, ValueError, TypeError, KeyError, AssertionError, NotImplementedError) as error:
             raise AceError.of(
@@ -103,7 +108,7 @@ class ExecuTorchTarget(Target):
                 details=str(error)[:20_000],
             ) from error
         _tell_of_bounds(job)
-        return ExecuTorchLowered(job, buffer, kernels_of_edge(edge.exported_program().graph_module, job), refused)
+        return ExecuTorchLowered(job, buffer, kernels_of_edge(edge.exported_program().graph_module, job), rewritten)
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.pte``."""
@@ -144,7 +149,7 @@ def _size_bounds(captured: CapturedModel) -> list[dict[int, int]]:
     """Per tensor leaf: index of each dynamic dimension -> the largest size that the program must take."""
     leaves = [example.tensors() for example in captured.examples]
     return [
-        {index: ROOM * max(one[place].shape[index] for one in leaves) for index in dims}
+        {index: max(SMALLEST_BOUND, ROOM * max(one[place].shape[index] for one in leaves)) for index in dims}
         for place, dims in enumerate(captured.dynamic_dims())
     ]
 
@@ -202,25 +207,48 @@ def _carry_ids(old: fx.Graph, new: fx.Graph) -> None:
 def kernels_of_edge(graph_module: fx.GraphModule, job: LoweringJob) -> list[Kernel]:
     """What the program runs: XNNPACK's blocks op by op, and portable kernels for the rest."""
     heavy = heavy_ops(job.captured.table)
-    found = []
+    found: dict[fx.Node, Kernel] = {}
     for part, graph in _parts(graph_module):
         for index, node in enumerate(graph.nodes):
-            op_id = (node.meta.get("custom") or {}).get(_OURS)
-            if node.op != "call_function" or not op_id or "quantize" in str(node.target):
+            op_id = _op_of(node)
+            if not op_id or "quantize" in str(node.target):
                 continue
-            name = re.sub(r".*EdgeOpOverload: ([\w.]+).*", r"\1", str(node.target), flags=re.DOTALL)
+            name, home = _operator_name(node), _absorbing(node)
+            if home in found and part.startswith(_DELEGATE):
+                found[home] = dataclasses.replace(found[home], op_ids=(*found[home].op_ids, op_id))
+                continue
             planned = job.plan.precision.get(op_id, Precision.FP32)
-            found.append(
-                Kernel(
-                    name=f"{part}_{index}",
-                    kind=f"{part} {name}",
-                    precision=str(planned if _reads_int8(node) and planned in _INT8 else _float_word(node)),
-                    op_ids=(op_id,),
-                    is_arithmetic=op_id in heavy and _is_product(name),
-                    is_conversion="getitem" in name or not _is_float(node),
-                )
+            found[node] = Kernel(
+                name=f"{part}_{index}",
+                kind=f"{part} {name}",
+                precision=str(planned if _reads_int8(node) and planned in _INT8 else _float_word(node)),
+                op_ids=(op_id,),
+                is_arithmetic=op_id in heavy and _is_product(name),
+                is_conversion="getitem" in name or not _is_float(node),
             )
-    return found
+    return list(found.values())
+
+
+def _op_of(node: fx.Node) -> str:
+    """The op that a node computes; empty if it is none, or nobody knows."""
+    known = node.meta.get("custom") or {}
+    return str(known.get(_OURS, "")) if node.op == "call_function" else ""
+
+
+def _operator_name(node: fx.Node) -> str:
+    found = re.search(r"EdgeOpOverload: ([\w.]+)", str(node.target))
+    return found[1] if found else str(getattr(node.target, "__name__", node.target))
+
+
+def _absorbing(node: fx.Node) -> fx.Node | None:
+    """The product or sum whose XNNPACK kernel does this activation too; None if it is no such activation."""
+    if not any(word in str(node.target) for word in _ACTIVATIONS):
+        return None
+    inputs = [one for one in node.all_input_nodes if one.op == "call_function"]
+    if len(inputs) != 1 or len(inputs[0].users) != 1:
+        return None
+    name = _operator_name(inputs[0])
+    return inputs[0] if _is_product(name) or name.startswith("aten.add") else None
 
 
 def _parts(graph_module: fx.GraphModule) -> list[tuple[str, fx.Graph]]:
@@ -230,7 +258,7 @@ def _parts(graph_module: fx.GraphModule) -> list[tuple[str, fx.Graph]]:
         original = getattr(child, "original_module", None)
         if original is not None:
             number = name.rpartition("_")[2]
-            parts.append((f"XNNPACK (block {number})", original.graph_module.graph))
+            parts.append((f"{_DELEGATE} (block {number})", original.graph_module.graph))
     return parts
 
 
@@ -260,11 +288,11 @@ def _reads_int8(node: fx.Node) -> bool:
 class ExecuTorchLowered(Lowered):
     """An opened program, and what it was built from."""
 
-    def __init__(self, job: LoweringJob, buffer: bytes, kernels: Sequence[Kernel], refused: Mapping[str, str]) -> None:
+    def __init__(self, job: LoweringJob, buffer: bytes, kernels: Sequence[Kernel], rewritten: RewrittenGraph) -> None:
         self._job = job
         self._buffer = buffer
         self._kernels = kernels
-        self._refused = refused
+        self._rewritten = rewritten
         self._call = FlatCall(job.captured)
         self._run = _opened(buffer, threads=job.threads, name=ARTIFACT_NAME)
 
@@ -275,7 +303,14 @@ class ExecuTorchLowered(Lowered):
     def read_back(self) -> list[OpActual]:
         """What was delegated, and what portable kernels do, as the built program says."""
         job = self._job
-        back = ReadBack(table=job.captured.table, plan=job.plan, runtime="ExecuTorch", notes=self._refused)
+        folded = {op_id: f"folded into {home} in fp32" for op_id, home in self._rewritten.folded.items()}
+        back = ReadBack(
+            table=job.captured.table,
+            plan=job.plan,
+            runtime="ExecuTorch",
+            folded=folded,
+            notes=self._rewritten.refused,
+        )
         return back.ops(self._kernels)
 
     def save(self, folder: Path) -> Path:
@@ -315,7 +350,7 @@ def _opened(buffer: bytes, *, threads: int, name: str) -> Callable[..., list[Ten
                 ErrorCode.BAD_INPUT,
                 "ExecuTorch cannot run the program on these inputs",
                 why=library_reason(error),
-                remedy="Give the largest size as an example: memory is planned for twice as much.",
+                remedy="Give the largest size as an example: memory is planned for sizes up to twice as large.",
             ) from error
         return [one if isinstance(one, Tensor) else torch.tensor(one) for one in results]
 

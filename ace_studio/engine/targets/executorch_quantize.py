@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.quantize.affine import affine_grid
+from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, tidy
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver
@@ -38,8 +39,8 @@ def executorch_op_problem(op: str, precision: Precision) -> str:
     return f"this target asks XNNPACK for no int8 kernel of {op}; it computes in fp32 between quantized ops"
 
 
-def quantize_for_xnnpack(graph_module: fx.GraphModule, job: LoweringJob) -> tuple[fx.GraphModule, dict[str, str]]:
-    """Give the graph with the int8 ops of the job's plan, and op id -> why one of them was left in float."""
+def quantize_for_xnnpack(graph_module: fx.GraphModule, job: LoweringJob) -> RewrittenGraph:
+    """Give the graph with the int8 ops of the job's plan, and what became of its ops."""
     static, dynamic = job.plan.ops_at(Precision.INT8_STATIC), job.plan.ops_at(Precision.INT8_DYNAMIC)
     folded = fold_batch_norms(graph_module, static | dynamic)
     refused: dict[str, str] = {}
@@ -53,7 +54,7 @@ def quantize_for_xnnpack(graph_module: fx.GraphModule, job: LoweringJob) -> tupl
         else:
             chosen.append(node)
     if not chosen:
-        return graph_module, refused
+        return RewrittenGraph(graph_module, folded, refused)
     with hushed():
         from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e  # noqa: PLC0415 - slow
 
@@ -68,7 +69,7 @@ def quantize_for_xnnpack(graph_module: fx.GraphModule, job: LoweringJob) -> tupl
         if "quantize" in str(node.target) or "choose_qparams" in str(node.target):
             node.meta.pop(OP_ID, None)  # torchao copies the op's meta to what it puts around it
     tidy(converted)
-    return converted, refused
+    return RewrittenGraph(converted, folded, refused)
 
 
 def _dynamic_names(chosen: Sequence[fx.Node], dynamic: Collection[str]) -> set[str]:

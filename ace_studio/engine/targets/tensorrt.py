@@ -41,7 +41,8 @@ NEEDED = ("tensorrt", "onnx", "onnxscript", "onnxruntime")
 INSTALL = "pip install 'tensorrt>=10,<11' onnx onnxscript onnxruntime"
 ARTIFACT_NAME = "model.engine"
 ROOM = 2
-"""Dynamic sizes may grow to so many times the largest that was seen; the engine is built for that range."""
+SMALLEST_BOUND = 64
+"""Dynamic sizes may grow to so many times the largest seen, and to 64 in any case; the engine is built for that."""
 _WORKSPACE_BYTES = 4 << 30
 _HALF_FLAGS = {Precision.FP16: "FP16", Precision.BF16: "BF16"}
 _PROBLEMS = {
@@ -142,7 +143,8 @@ def profile_sizes(captured: CapturedModel) -> list[tuple[tuple[int, ...], tuple[
     for place, (usual, dynamic) in enumerate(zip(captured.example.tensors(), captured.dynamic_dims(), strict=True)):
         seen = [tuple(one[place].shape) for one in leaves]
         least = tuple(min(one[axis] for one in seen) for axis in range(usual.dim()))
-        most = tuple(max(one[axis] for one in seen) * (ROOM if axis in dynamic else 1) for axis in range(usual.dim()))
+        largest = [max(one[axis] for one in seen) for axis in range(usual.dim())]
+        most = tuple(max(SMALLEST_BOUND, ROOM * size) if axis in dynamic else size for axis, size in enumerate(largest))
         found.append((least, tuple(usual.shape), most))
     return found
 

@@ -64,12 +64,13 @@ def test_sizes_have_a_bound_that_is_told_and_held(tmp_path):
     captured = captured_model("mlp")
     job = make_job(captured, bound("executorch", captured, Precision.INT8_STATIC), tmp_path)
     lowered = TARGET.lower(job)
-    largest = max(example.tensors()[0].shape[0] for example in captured.examples)
-    assert any(f"dim 0: {2 * largest};" in one.what for one in job.reporter.warnings)
-    assert lowered(torch.zeros(2 * largest, 16)).shape == (2 * largest, 4)
+    assert any("dim 0: 64;" in one.what for one in job.reporter.warnings)
+    assert lowered(torch.zeros(64, 16)).shape == (64, 4)
     with pytest.raises(AceError) as caught:
-        lowered(torch.zeros(2 * largest + 1, 16))
+        lowered(torch.zeros(65, 16))
     assert caught.value.problem.code is ErrorCode.BAD_INPUT
     actual = {one.op_id: one for one in lowered.read_back()}
     assert "XNNPACK (block 0)" in actual["linear"].reason
     assert actual["linear"].actual == "int8-static"
+    assert actual["relu"].actual == "fused"
+    assert "kernel of linear (int8-static)" in actual["relu"].reason
