@@ -44,7 +44,7 @@ def main(folder_name: str) -> int:
 
 def _compare(folder: Path, order: VerifyOrder, memory: PeakMemory) -> float:
     if order.model is not None:
-        return _compare_pieces(folder, order, order.model)
+        return _compare_pieces(folder, order, order.model, memory)
     if order.registers is not None:
         _load_users_module(order.registers)
     memory.start()
@@ -70,8 +70,9 @@ def _load_users_module(model: ModelSource) -> LoadedModel:
         return load_model(model.recipe, Path(model.folder), is_trusted=lambda _: True, reporter=Reporter())
 
 
-def _compare_pieces(folder: Path, order: VerifyOrder, model: ModelSource) -> float:
+def _compare_pieces(folder: Path, order: VerifyOrder, model: ModelSource, memory: PeakMemory) -> float:
     """Build the user's module, and put the pieces in their places with the file that was saved beside them."""
+    memory.start()
     sys.path.extend(one for one in order.sys_path if one not in sys.path)
     loaded = _load_users_module(model)
     sys.path.insert(0, order.path)
@@ -80,6 +81,7 @@ def _compare_pieces(folder: Path, order: VerifyOrder, model: ModelSource) -> flo
     runner = load(loaded.module, order.path, threads=order.threads)
     inputs = _read_flat(folder / "inputs.safetensors", order.examples)
     outputs = _read_flat(folder / "outputs.safetensors", order.examples)
+    memory.reset_peak()
     worst = 200.0
     for call, flat, expected in zip(order.calls, inputs, outputs, strict=True):
         tensors = iter(flat)

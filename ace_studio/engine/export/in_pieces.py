@@ -38,7 +38,7 @@ def verify_pieces(
     model: ModelSource,
     threads: int,
     reporter: Reporter,
-) -> None:
+) -> int | None:
     """Build the model in a new process, load the pieces by the file that lies beside them, and compare.
 
     Args:
@@ -51,6 +51,7 @@ def verify_pieces(
         threads: Threads that the new process may use.
         reporter: May cancel.
 
+    Returns: As `verify_artifact`; None too where no other process could have the model.
     Raises: AceError(WRONG_CAPTURE) if it does not run or disagrees.
     """
     with tempfile.TemporaryDirectory(prefix="ace-verify-") as name:
@@ -65,7 +66,7 @@ def verify_pieces(
                 f"The saved pieces were loaded and compared in this process only: {error}",
                 where=str(path.name),
             )
-            return
+            return None
         write_flat(folder / "inputs.safetensors", [example.tensors() for example in examples])
         write_flat(folder / "outputs.safetensors", expected)
         order = VerifyOrder(
@@ -80,7 +81,7 @@ def verify_pieces(
             sys_path=tuple(str(one) for one in sys.path),  # some are more than a text
         )
         (folder / "order.json").write_bytes(msgspec.json.encode(order))
-        run_child(folder, path, reporter)
+        return run_child(folder, path, reporter)
 
 
 class _CannotLeaveError(Exception):

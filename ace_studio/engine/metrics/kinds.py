@@ -30,6 +30,9 @@ class Metric:
     """(outputs [n, ...], labels [n, ...]) -> score. Raises ValueError, in words, if the shapes do not fit."""
     needs_labels: bool = True
     """False: the inputs are their own labels (the next token of a text)."""
+    parts: Callable[[Tensor, Tensor], Tensor] | None = None
+    """What of one call is enough, [n, k], for outputs that are too large to keep; `of_parts` then gives the score."""
+    of_parts: Callable[[Tensor], Score] | None = None
 
 
 def _scores_by_position(outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,9 +75,17 @@ def _cross_entropy(scores: Tensor, wanted: Tensor) -> Tensor:
 
 def _perplexity(outputs: Tensor, labels: Tensor) -> Score:
     """The exponential of the mean cross-entropy over all positions of all samples."""
+    return _perplexity_of_parts(_nats_and_counts(outputs, labels))
+
+
+def _nats_and_counts(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Summed cross-entropy and number of labelled positions of each sample, [n, 2]."""
     scores, wanted = _scores_by_position(outputs, labels)
-    nats = _array(_cross_entropy(scores, wanted))
-    counts = _array((wanted != IGNORED_LABEL).sum(1))
+    return torch.stack([_cross_entropy(scores, wanted), (wanted != IGNORED_LABEL).sum(1).double()], dim=1)
+
+
+def _perplexity_of_parts(parts: Tensor) -> Score:
+    nats, counts = _array(parts[:, 0]), _array(parts[:, 1])
     if not counts.sum():
         raise ValueError("no position has a label")
 
@@ -195,6 +206,13 @@ _ROWS = (
     Metric("auc", True, _area),
     Metric("spearman", True, _spearman),
     Metric("mse", False, _squared_error),
-    Metric("perplexity", False, _perplexity, needs_labels=False),
+    Metric(
+        "perplexity",
+        False,
+        _perplexity,
+        needs_labels=False,
+        parts=_nats_and_counts,
+        of_parts=_perplexity_of_parts,
+    ),
 )
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}

@@ -16,6 +16,8 @@ from ace_studio.engine.metrics.score import Score
 from ace_studio.records.errors import AceError, ErrorCode
 
 WHERE = "[evaluate] data"
+MOST_KEPT_VALUES = 2_000_000
+"""Values of all outputs together that are kept per model."""
 LABEL_NAMES = ("labels", "label", "targets", "target", "y")
 INPUT_NAMES = ("inputs", "input", "x")
 _FORM = "each is (inputs, labels); the inputs are a tensor, a tuple (arguments) or a dict (keyword arguments)"
@@ -49,6 +51,8 @@ class LabelledMetric:
             given = self._judged(call.example.copied().call(predict)).detach().cpu()
             wanted = call.labels if call.labels is not None else self._own_labels(call.example)
             given, wanted = _by_sample(given, wanted)
+            if self.metric.parts is not None:
+                given = self._worded(self.metric.parts, given, wanted)
             outputs.append(given)
             labels.append(wanted)
         if not outputs:
@@ -91,9 +95,10 @@ class LabelledMetric:
         following[:, :-1] = tokens[:, 1:]
         return following
 
-    def _score(self, outputs: list[Tensor], labels: list[Tensor]) -> Score:
+    def _worded(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``function(*arguments)``; what does not fit becomes AceError(BAD_INPUT)."""
         try:
-            score = self.metric.measure(_joined(outputs, 0.0), _joined(labels, IGNORED_LABEL))
+            return function(*arguments)
         except (ValueError, RuntimeError, IndexError) as error:
             raise AceError.of(
                 ErrorCode.BAD_INPUT,
@@ -102,11 +107,16 @@ class LabelledMetric:
                 remedy="Check the labels, or choose another output or metric.",
                 where="[evaluate] metric",
             ) from error
+
+    def _score(self, outputs: list[Tensor], labels: list[Tensor]) -> Score:
+        if self.metric.of_parts is not None:
+            return self._worded(self.metric.of_parts, torch.cat(outputs))  # type: ignore[no-any-return]
+        score = self._worded(lambda: self.metric.measure(_joined(outputs, 0.0), _joined(labels, IGNORED_LABEL)))
         words = tuple(str(one.item()) for sample in labels for one in sample) if _are_single(labels) else ()
-        flat = tuple(sample.reshape(-1).double().numpy() for batch in outputs for sample in batch)
-        # The outputs are kept to compare two models sample by sample; texts of a language model would be too many.
-        kept = flat if sum(len(one) for one in flat) <= 20_000_000 else ()
-        return Score(**{**vars(score), "labels": words, "outputs": kept})
+        is_small = sum(batch.numel() for batch in outputs) <= MOST_KEPT_VALUES
+        # They are kept to compare two models sample by sample.
+        kept = (sample.reshape(-1).double().numpy() for batch in outputs for sample in batch if is_small)
+        return Score(**{**vars(score), "labels": words, "outputs": tuple(kept)})
 
 
 def labelled_metric(name: str, read: Callable[[], Iterable[object]], *, output: str = "") -> LabelledMetric:

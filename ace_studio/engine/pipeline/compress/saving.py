@@ -42,9 +42,8 @@ def _save_and_verify(bench: Bench, candidate: Candidate) -> None:
             reporter=bench.reporter,
             registers=_registering_source(bench, bench.captured),
         )
-        candidate.note(peak_memory_bytes=peak_bytes)
     else:
-        export.verify_pieces(
+        peak_bytes = export.verify_pieces(
             candidate.target.name,
             path,
             chosen,
@@ -54,7 +53,7 @@ def _save_and_verify(bench: Bench, candidate: Candidate) -> None:
             threads=bench.threads,
             reporter=bench.reporter,
         )
-    candidate.note(verified=True)
+    candidate.note(verified=True, peak_memory_bytes=peak_bytes)
 
 
 def _registering_source(bench: Bench, captured: CapturedModel) -> export.ModelSource | None:
