@@ -57,7 +57,7 @@ def pack_weights(
         planned: Op id -> precision; others than these two are ignored.
         group_size: Op id -> neighbours that share a 4-bit step; the nearest size that the kernel has is taken.
 
-    Returns: Op id -> why it kept its float weight.
+    Returns: Op id -> why it kept its float weight, or has another group than asked for.
     """
     refused: dict[str, str] = {}
     for node in list(graph_module.graph.nodes):
@@ -73,7 +73,12 @@ def pack_weights(
         elif precision is Precision.INT8_WEIGHT:
             _replace(graph_module, node, _pack_bytes)
         else:
-            group = kernel_group(group_size(op_id))
+            asked = group_size(op_id)
+            group = kernel_group(asked)
+            if group != asked:
+                refused[op_id] = (
+                    f"its weights are in groups of {group}: the kernel has 32, 64, 128 and 256, not {asked}"
+                )
             _replace(graph_module, node, lambda *parts, group=group: _pack_nibbles(*parts, group=group))
     tidy(graph_module)
     return refused

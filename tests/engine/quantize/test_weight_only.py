@@ -117,6 +117,12 @@ def test_the_group_is_one_that_the_kernel_has(asked, taken) -> None:
     assert kernel_group(asked) == taken
 
 
+def test_another_group_than_asked_for_is_told(captured) -> None:
+    found = rewritten(captured, Plan(default=Precision.INT4_WEIGHT, group_size=100))
+    assert "groups of 64" in found.refused["linear"]
+    assert "not 100" in found.refused["linear"]
+
+
 def test_a_rule_packs_one_op_and_leaves_the_others(captured) -> None:
     plan = Plan(rules=(PlanRule(match="module:up", precision=Precision.INT4_WEIGHT),))
     names = targets_of(rewritten(captured, plan))
