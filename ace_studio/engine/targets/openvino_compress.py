@@ -15,7 +15,7 @@ from ace_studio.engine.targets.onnx_program import OnnxProgram
 from ace_studio.engine.targets.onnx_quantize import quantize_static, weights_of_one_step
 from ace_studio.engine.targets.onnx_static import MOVING_TYPES, StaticChoice, choose_static
 from ace_studio.engine.targets.openvino_import import import_nncf, import_openvino
-from ace_studio.engine.targets.openvino_smooth import is_asked, smoothed_if_better
+from ace_studio.engine.targets.openvino_smooth import is_asked, is_due, smoothed_if_better
 from ace_studio.engine.targets.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import Precision, WeightSteps
@@ -128,7 +128,7 @@ def _quantize_as_asked(
         feed = CalibrationFeed(program.input_names, used, job.reporter)
         return _quantize(model.clone(), program, chosen, feed, is_smoothed=is_smoothed)
 
-    if is_asked(job):
+    if is_asked(job) or is_due(job, examples):
         return smoothed_if_better(model, program, job, examples, quantize=quantize)
     return quantize(examples, False)
 

@@ -18,6 +18,7 @@ from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.flat_call import as_numpy
 from ace_studio.engine.targets.onnx_program import OnnxProgram
 from ace_studio.engine.targets.openvino_import import import_openvino
+from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import Precision
 from ace_studio.records.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
@@ -25,13 +26,31 @@ from ace_studio.records.results import Improvement
 SMALLEST_GAIN_DB = 0.05
 """What it must gain to be kept; less is chance."""
 
+ENOUGH_EXAMPLES = 4
+"""Fewer are not split to try it unasked."""
+
 Quantize = Callable[[Sequence[Example], bool], Any]
 """Quantizes the float model: examples to calibrate with, whether to smooth."""
 
 
 def is_asked(job: LoweringJob) -> bool:
-    """Whether the job leaves SmoothQuant to the library and there are examples to judge it by."""
+    """Whether the job leaves SmoothQuant to the library."""
     return ImproveMethod.SMOOTHQUANT in job.library_methods
+
+
+def is_due(job: LoweringJob, examples: Sequence[Example]) -> bool:
+    """Whether to try it unasked: attention, whose outliers it is made for, and enough examples to judge it by."""
+    return len(examples) >= ENOUGH_EXAMPLES and has_attention(job.captured.table)
+
+
+def has_attention(table: GraphTable) -> bool:
+    """Whether there is attention: as one op, or a softmax and products of computed values."""
+    ops = {table.op[row] for row in table.op_rows()}
+    is_parted = any("softmax" in op.lower() for op in ops) and not ops.isdisjoint(_PRODUCTS)
+    return is_parted or any("scaled_dot_product_attention" in op for op in ops)
+
+
+_PRODUCTS = frozenset({"aten.matmul.default", "aten.bmm.default", "onnx.MatMul"})
 
 
 def smoothed_if_better(
@@ -67,7 +86,7 @@ def smoothed_if_better(
         ops=len(job.plan.ops_at(Precision.INT8_STATIC)) if kept else 0,
         seconds=round(time.monotonic() - started, 3),
     )
-    return smoothed if kept else quantize(examples, False)
+    return quantize(examples, kept)  # with all of them now: each widens what the ranges know
 
 
 def _tell(job: LoweringJob, *, reason: str, **findings: Any) -> None:

@@ -67,3 +67,25 @@ def test_nothing_is_tried_where_nobody_asked():
     job.library_methods = frozenset()
     TARGET.lower(job)
     assert job.improvements == []
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+
+    def forward(self, x):
+        query, key, value = self.mix(x).chunk(3, -1)
+        return self.out(torch.softmax(query @ key.transpose(1, 2), -1) @ value)
+
+
+@pytest.mark.parametrize(("count", "tries"), [(4, 1), (2, 0)])
+def test_it_is_tried_unasked_where_there_is_attention_and_enough_to_judge_it_by(count, tries):
+    generator = torch.Generator().manual_seed(1)
+    examples = [(torch.randn(2, 6 + index, 16, generator=generator),) for index in range(count)]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = Attention().eval()
+    job = job_for(TARGET, capture(TinyModel(module, examples)), Precision.INT8_STATIC)
+    TARGET.lower(job)
+    assert len(job.improvements) == tries
