@@ -37,6 +37,8 @@ class CompiledModule(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the compiled model."""
+        if not self._lowered.runs_in_torch:
+            return self._lowered(*args, **kwargs)  # a small model takes less time than switching gradients off and on
         with torch.no_grad():
             return self._lowered(*args, **kwargs)
 

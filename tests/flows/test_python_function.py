@@ -50,6 +50,14 @@ def test_the_result_is_a_drop_in_module_a_report_and_a_file(tmp_path):
     assert path.read_bytes() == (tmp_path / chosen.artifact).read_bytes()
 
 
+@pytest.mark.parametrize("target", ["onnxruntime", "eager"])
+def test_the_module_keeps_nothing_for_gradients_whatever_its_inputs_ask_for(target):
+    result = ace_studio.compile(make_net(), tracing_inputs=[points(2, 1)], default="fp32", rounds=1, target=target)
+    given = points(2, 1).requires_grad_()
+    assert torch.is_grad_enabled()
+    assert not result.module(given).requires_grad
+
+
 def test_calibration_inputs_serve_for_tracing_too():
     result = ace_studio.compile(make_net(), calibration_inputs=[points(2, 1), points(6, 2)], default="fp32", **QUICK)
     (found,) = result.report.capture.inputs

@@ -51,7 +51,8 @@ def test_a_branch_on_a_value_is_a_seam_whose_fix_is_tried_and_proven(qtbot, qapp
         session.trust_file()
         session.set_rungs(["export", "partial"])
         window.actions_.by_id["trace"].trigger()
-        qtbot.waitUntil(lambda: session.document.graph is not None, timeout=120_000)
+        qtbot.waitUntil(lambda: bool(session.document.graph or session.document.problems), timeout=120_000)
+        assert session.document.graph is not None, session.document.problems
         assert session.document.capture.rung == "partial"
         (one,) = session.document.capture.graph_breaks
         assert (one.file, one.line) == (str(path), LINE)

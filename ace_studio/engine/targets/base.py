@@ -70,6 +70,9 @@ class LoweringJob:
 class Lowered(ABC):
     """A built candidate: callable like the module it came from."""
 
+    runs_in_torch: ClassVar[bool] = True
+    """Whether calling it computes with torch, which would keep what gradients need unless it is told not to."""
+
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it. Takes what forward takes, gives what forward gives (same nesting, torch tensors)."""

@@ -105,6 +105,8 @@ class OnnxRuntimeTarget(Target):
 class OnnxRuntimeLowered(Lowered):
     """A session, and the model it was opened from."""
 
+    runs_in_torch = False
+
     def __init__(self, job: LoweringJob, program: OnnxProgram, model: Any, *, notes: Mapping[str, str]) -> None:
         self._job = job
         self._program = program

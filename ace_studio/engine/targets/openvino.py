@@ -134,6 +134,8 @@ _CAPABILITY: Mapping[Precision, tuple[str, str]] = {
 class OpenVinoLowered(Lowered):
     """A compiled model, and the model it was compiled from."""
 
+    runs_in_torch = False
+
     def __init__(
         self, job: LoweringJob, program: OnnxProgram, model: Any, *, options: dict[str, str], notes: Mapping[str, str]
     ) -> None:
