@@ -40,10 +40,10 @@ def in_words(found: PeerFound) -> str:
     """What came of a row in one line."""
     if found.ratio is None:
         return f"not measured: {found.error or 'nothing'}"
-    verdict = "faster" if found.is_faster else "as fast" if found.is_as_fast else "SLOWER"
+    verdict = "faster than" if found.is_faster else "as fast as" if found.is_as_fast else "SLOWER than"
     faith = "at its fidelity or better" if found.is_as_faithful else "LESS FAITHFUL"
     interval = f"{found.ratio:.2f} ({found.ratio_low:.2f}-{found.ratio_high:.2f})"
-    return f"{verdict} than {found.fastest_peer}: {interval}, {faith}"
+    return f"{verdict} {found.fastest_peer}: {interval}, {faith}"
 
 
 def table(found: Sequence[PeerFound]) -> str:
