@@ -306,12 +306,11 @@ class PieceRunner:
             if self._is_stale:
                 self._compile()
             # Changing the settings takes longer than many a piece; but sizes never met may be a new path to read.
-            sizes = tuple(leaf.shape for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor))
+            sizes = _sizes_of(args, kwargs)
             self._is_settled = not self._unseen and sizes in self._sizes_read
             if self._is_settled:
                 try:
-                    with attention_in_parts(), room_for_graphs():
-                        return self._call(*args, **kwargs)
+                    return self._call_settled(*args, **kwargs)
                 except torch._dynamo.exc.TorchDynamoException:
                     self._compile()  # a new path that only our settings get the compiler through
             with piece_settings(), marked(self._controls):
@@ -319,6 +318,18 @@ class PieceRunner:
             if len(self._sizes_read) < MOST_SIZES:
                 self._sizes_read.add(sizes)
             return results
+
+    def _call_settled(self, *args: Any, **kwargs: Any) -> Any:
+        """`attention_in_parts` and `room_for_graphs` written out: two contexts take as long as a small layer."""
+        attention, settings = torch.backends.mha, torch._dynamo.config
+        was_fast, limit = attention.get_fastpath_enabled(), settings.recompile_limit
+        attention.set_fastpath_enabled(False)
+        settings.recompile_limit = max(limit, MOST_GRAPHS)
+        try:
+            return self._call(*args, **kwargs)
+        finally:
+            settings.recompile_limit = limit
+            attention.set_fastpath_enabled(was_fast)
 
     # --- frames ---
 
@@ -365,6 +376,13 @@ class PieceRunner:
             return pytree.tree_unflatten(given, result)
 
         child.forward = torch.compiler.disable(forward)  # type: ignore[no-untyped-call]
+
+
+def _sizes_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[torch.Size, ...]:
+    """The shapes of all tensors of a call."""
+    if not kwargs and all(isinstance(one, Tensor) for one in args):
+        return tuple(one.shape for one in args)
+    return tuple(leaf.shape for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor))
 
 
 def _are_tensors(leaves: Sequence[Any], positions: Sequence[int]) -> bool:
