@@ -261,7 +261,7 @@ def forward_error(error: Exception, module: nn.Module, example: Example, *, labe
             ErrorCode.BAD_INPUT,
             f"{owner} cannot take {label} ({given})",
             why=message + source,
-            remedy="Correct the shape or type of that input; they must be what the model was written for.",
+            remedy="Correct the shape or type of that input, or the layer on that line: one does not fit the other.",
             where=place.where,
             details=_trace_text(error),
         )
