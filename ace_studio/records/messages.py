@@ -195,6 +195,8 @@ class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     precisions: dict[str, str] = {}
     """Precision -> empty if it can, else why it cannot."""
+    is_in_auto: bool = True
+    """Whether ``auto`` takes it where it is available; if not, it has to be chosen by name."""
 
 
 class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +101,10 @@ class ChoiceVerbs(Verbs):
         """Keys of one table of the recipe, for forms that are made of rows.
 
         Args:
-            table: ``plan``, ``calibration``, ``prune``, ...
+            table: ``plan``, ``calibration``, ``measure.decode``, ...
             label: What the menu says that undo takes back; the table's name by default.
             values: Key -> value.
         """
         subject = f"{table} {' '.join(values)}"
-        self._choose(label or table, choices.change(self.document.recipe, table, **values), subject=subject)
+        with_values = choices.SPECIAL_TABLES.get(table, partial(choices.change, table=table))
+        self._choose(label or table, with_values(self.document.recipe, **values), subject=subject)

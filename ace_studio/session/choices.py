@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from ace_studio.records.messages import EntryPoint, FileReport
 from ace_studio.records.plan import PlanRule, Precision
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipe import DecodeChoice, Recipe
 from ace_studio.records.tensors import DimChoice
 
 ENTRY_NAMES = ("make_model", "get_model", "build_model", "create_model", "load_model", "model")
@@ -23,9 +23,32 @@ BESIDE_NAMES = {
 """Callable beside the entry -> where in the recipe its name belongs."""
 
 
+def table_of(recipe: Recipe, table: str) -> Any:
+    """A table of the recipe by its name; None if there is none. ``measure.decode`` is a table in a table."""
+    found: Any = recipe
+    for name in table.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
 def change(recipe: Recipe, table: str, **values: Any) -> Recipe:
-    """The recipe with some keys of one of its tables replaced."""
-    return replace(recipe, **{table: replace(getattr(recipe, table), **values)})
+    """The recipe with some keys of one of its tables, or of a table in one, replaced."""
+    outer, _, name = table.rpartition(".")
+    changed = replace(table_of(recipe, table), **values)
+    return change(recipe, outer, **{name: changed}) if outer else replace(recipe, **{name: changed})
+
+
+def with_decode(recipe: Recipe, **values: Any) -> Recipe:
+    """The recipe with other choices of how to decode.
+
+    Without an input for the token none of them means anything, and a recipe that kept them would not open again.
+    """
+    changed = change(recipe, "measure.decode", **values)
+    return changed if changed.measure.decode.token else change(changed, "measure", decode=DecodeChoice())
+
+
+SPECIAL_TABLES: dict[str, Callable[..., Recipe]] = {"measure.decode": with_decode}
+"""Tables whose keys depend on each other -> what changes them."""
 
 
 def with_dim(recipe: Recipe, name: str, choice: DimChoice) -> Recipe:

@@ -60,4 +60,5 @@ def _report(row: Target) -> TargetReport:
         install=found.install,
         version=found.version,
         precisions=precisions,
+        is_in_auto=row.is_in_auto,
     )

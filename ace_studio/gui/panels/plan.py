@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 from ace_studio.gui.panel import Panel
 from ace_studio.gui.plan_form import field_rows
 from ace_studio.gui.plan_form.goal import GoalForm, goal_words
-from ace_studio.gui.plan_form.measure import MeasureForm
+from ace_studio.gui.plan_form.measure import MeasureForm, measure_words
 from ace_studio.gui.plan_form.precision import PrecisionForm
 from ace_studio.gui.plan_form.record_form import RecordForm, summary_of
 from ace_studio.gui.plan_form.section import Section
@@ -76,12 +76,12 @@ class PlanPanel(Panel):
         shown = (self.precision, self.goal, self.targets, self.measure)
         for update in (*(one.update_from for one in shown), *(one.update_from for one in self.forms.values())):
             update(document)
-        plan, measure = document.recipe.plan, document.recipe.measure
+        plan = document.recipe.plan
         words = {
             "Precision": "found from the goal" if plan.from_goal else str(plan.default),
             "Goal": goal_words(document.recipe.goal),
             "Targets": ", ".join(document.recipe.targets.names),
-            "Measuring": f"{measure.device}, threads {measure.threads}, {measure.rounds} rounds",
+            "Measuring": measure_words(document),
         }
         words |= {name: summary_of(fields, document) for name, fields in _FORMS.items()}
         for name, section in self.sections.items():

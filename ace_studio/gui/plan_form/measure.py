@@ -1,4 +1,4 @@
-"""Threads, rounds and device: the same for every target and for the baseline."""
+"""How to measure: the same for every target and for the baseline."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QSpinBox, QWidget
 
+from ace_studio.gui.plan_form.field_rows import DECODE_FIELDS, MEASURE_FIELDS
+from ace_studio.gui.plan_form.record_form import RecordForm, summary_of
+from ace_studio.gui.plan_form.section import Section
 from ace_studio.gui.widgets import inset, label, quiet
 from ace_studio.records.messages import EnvironmentReport
 from ace_studio.records.recipe import MeasureChoice
@@ -17,7 +20,7 @@ _DEVICES = (("auto", "CUDA if there is one, else CPU"), ("cpu", "CPU"), ("cuda",
 
 
 class MeasureForm(QWidget):
-    """Three lines."""
+    """Three lines, then the rows of the recipe's table."""
 
     def __init__(self, session: Session) -> None:
         """Build them."""
@@ -50,14 +53,19 @@ class MeasureForm(QWidget):
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setColumnStretch(1, 1)
-        for at, (text, control) in enumerate(
-            (("Device", self.device), ("Threads", self.threads), ("Rounds", self.rounds))
-        ):
+        lines = (("Device", self.device), ("Threads", self.threads), ("Rounds", self.rounds))
+        for at, (text, control) in enumerate(lines):
             name = QLabel(text)
             name.setBuddy(control)
             grid.addWidget(name, 2 * at, 0)
             grid.addWidget(control, 2 * at, 1)
         grid.addWidget(self._device_note, 1, 1)
+        self.more = RecordForm(session, MEASURE_FIELDS)
+        self.decode = RecordForm(session, DECODE_FIELDS)
+        self.decode_part = Section(session, "Decoding", lambda: self.decode, is_open=False)
+        self.decode_part.opened.connect(lambda: self.decode.update_from(session.document))
+        grid.addWidget(self.more, 2 * len(lines), 0, 1, 2)
+        grid.addWidget(self.decode_part, 2 * len(lines) + 1, 0, 1, 2)
 
     def update_from(self, document: Document) -> None:
         """Show the choices, and which devices there are."""
@@ -72,10 +80,22 @@ class MeasureForm(QWidget):
         item.setToolTip(reason)
         self._device_note.setText(f"CUDA: {reason}" if reason else "")
         self._device_note.setVisible(bool(reason))
+        self.more.update_from(document)
+        self.decode.update_from(document)
+        self.decode_part.say(summary_of(DECODE_FIELDS, document) or "no step model")
 
     def _set(self, **values: object) -> None:
         measure: MeasureChoice = replace(self._session.document.recipe.measure, **values)
         self._session.set_measure(measure)
+
+
+def measure_words(document: Document) -> str:
+    """What is chosen, in a few words."""
+    measure = document.recipe.measure
+    more = summary_of((*MEASURE_FIELDS, *DECODE_FIELDS), document)
+    return ", ".join(
+        part for part in (f"{measure.device}, threads {measure.threads}, {measure.rounds} rounds", more) if part
+    )
 
 
 def _no_cuda(environment: EnvironmentReport | None) -> str:

@@ -30,7 +30,8 @@ def chosen_reports(document: Document) -> list[TargetReport]:
     environment, names = document.environment, document.recipe.targets.names
     if environment is None:
         return []
-    return [one for one in environment.targets if one.available and (AUTO in names or one.name in names)]
+    is_auto = AUTO in names
+    return [one for one in environment.targets if one.available and (one.name in names or (is_auto and one.is_in_auto))]
 
 
 def precision_offers(document: Document) -> dict[str, Offer]:

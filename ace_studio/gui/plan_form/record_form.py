@@ -1,31 +1,21 @@
-"""A form made of `FieldRow`s: an editor per row, grey with its reason where it does not apply."""
+"""A form made of `FieldRow`s: an editor per row, and below it what its value means, or why it is grey or wrong."""
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QDoubleSpinBox,
-    QFileDialog,
-    QGridLayout,
-    QLabel,
-    QLineEdit,
-    QSizePolicy,
-    QSpinBox,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QWidget
 
-from ace_studio.gui.plan_form.field_rows import FieldKind, FieldRow
-from ace_studio.gui.widgets import column, fill_combo, inset, label, quiet, row
+from ace_studio.gui.plan_form.editors import EDITORS, Editor
+from ace_studio.gui.plan_form.field_row import FieldRow
+from ace_studio.gui.widgets import GAP, label, set_role
 from ace_studio.records.recipe import Recipe
+from ace_studio.session.choices import table_of
 from ace_studio.session.document import Document
 from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.session import Session
@@ -35,35 +25,46 @@ DATA_FILES = "Data (*.npz *.npy *.safetensors *.pt *.pth);;All files (*)"
 
 def is_in_recipe(field: FieldRow) -> bool:
     """Whether recipes have this key."""
-    table = getattr(Recipe(), field.table, None)
+    table = table_of(Recipe(), field.table)
     return table is not None and field.key in table.__struct_fields__
 
 
 def typed_value(field: FieldRow, value: object) -> Any:
     """A value of an editor as the recipe's record wants it: a word becomes a member of its enumeration."""
-    record = type(getattr(Recipe(), field.table))
+    record = type(table_of(Recipe(), field.table))
     return msgspec.convert(value, typing.get_type_hints(record)[field.key], strict=False)
+
+
+def value_of(field: FieldRow, recipe: Recipe) -> Any:
+    """What a recipe has for a key."""
+    return getattr(table_of(recipe, field.table), field.key)
 
 
 def summary_of(fields: Iterable[FieldRow], document: Document) -> str:
     """What differs from the defaults, in words."""
     usual, found = Recipe(), []
     for field in filter(is_in_recipe, fields):
-        value = getattr(getattr(document.recipe, field.table), field.key)
-        if value != getattr(getattr(usual, field.table), field.key) and not field.why_grey(document):
-            found.append(", ".join(map(str, value)) if isinstance(value, tuple) else f"{value}{field.suffix}")
+        value = value_of(field, document.recipe)
+        if value != value_of(field, usual) and not field.why_grey(document):
+            found.append(_in_words(field, value))
     return ", ".join(found)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Editor:
-    """One editor of a form."""
+def _in_words(field: FieldRow, value: object) -> str:
+    if isinstance(value, bool):
+        return field.text if value else f"no {field.text.lower()}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} = {output}" for name, output in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else f"{value}{field.suffix}"
 
-    widget: QWidget
-    show: Callable[[Any, Document], None]
-    """Show a value of the recipe without a signal."""
-    above: bool = False
-    """It needs the whole width: its name stands above it."""
+
+@dataclass(frozen=True, kw_only=True)
+class _Complaint:
+    """Why what stands in an editor is no value, and what the recipe had when it was typed."""
+
+    words: str
+    recipe_value: object
+    source: str
 
 
 class RecordForm(QWidget):
@@ -75,49 +76,86 @@ class RecordForm(QWidget):
         self._session = session
         self.fields = tuple(field for field in fields if is_in_recipe(field))
         self.editors: dict[str, QWidget] = {}
-        self._shows: dict[str, Callable[[Any, Document], None]] = {}
+        self.notes: dict[str, QLabel] = {}
+        """What stands below each editor."""
+        self._made: dict[str, Editor] = {}
         self._names: dict[str, QLabel] = {}
+        self._complaints: dict[str, _Complaint] = {}
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setColumnStretch(1, 1)
-        grid.setVerticalSpacing(6)
+        grid.setVerticalSpacing(2)
         for at, field in enumerate(self.fields):
-            made = _MAKERS[field.kind](self, field)
-            name = self._names[field.name] = QLabel(field.text)
-            name.setBuddy(made.widget)
-            made.widget.setAccessibleName(f"{field.table}: {field.text}")
-            if made.above:
-                grid.addWidget(made.widget, at, 0, 1, 2)
-                name.hide()
-            else:
-                grid.addWidget(name, at, 0)
-                grid.addWidget(made.widget, at, 1)
-            self.editors[field.name], self._shows[field.name] = made.widget, made.show
-        self._reason = label("", "dim")
-        grid.addWidget(self._reason, len(self.fields), 0, 1, 2)
+            self._add(field, grid, 3 * at)
+            grid.setRowMinimumHeight(3 * at + 2, GAP // 2)
+
+    def _add(self, field: FieldRow, grid: QGridLayout, at: int) -> None:
+        made = EDITORS[field.kind](self, field)
+        name = self._names[field.name] = QLabel(field.text)
+        note = self.notes[field.name] = label("", "dim")
+        name.setBuddy(made.widget)
+        made.widget.setAccessibleName(f"{field.table}: {field.text}")
+        if made.above:
+            grid.addWidget(made.widget, at, 0, 1, 2)
+            grid.addWidget(note, at + 1, 0, 1, 2)
+            name.hide()
+        else:
+            grid.addWidget(name, at, 0)
+            grid.addWidget(made.widget, at, 1)
+            grid.addWidget(note, at + 1, 1)
+        self.editors[field.name], self._made[field.name] = made.widget, made
 
     def update_from(self, document: Document) -> None:
-        """Show the values, and what cannot be chosen now."""
-        reasons: list[str] = []
+        """Show the values, what they mean, and what cannot be chosen now."""
+        self._forget_complaints(document)
+        above = ""
         for field in self.fields:
-            widget = self.editors[field.name]
+            widget, made = self.editors[field.name], self._made[field.name]
             why = field.why_grey(document)
-            self._shows[field.name](getattr(getattr(document.recipe, field.table), field.key), document)
-            widget.setEnabled(not why)
-            widget.setToolTip(why or field.tip)
-            self._names[field.name].setEnabled(not why)
-            self._names[field.name].setToolTip(why or field.tip)
-            if why and why not in reasons:
-                reasons.append(why)
-        self._reason.setText(reasons[0] if len(reasons) == 1 else "")
-        self._reason.setVisible(len(reasons) == 1)
+            made.show(value_of(field, document.recipe), document)
+            for part in (widget, self._names[field.name]):
+                part.setEnabled(not why)
+                part.setToolTip(why or field.tip)
+            self._say(field, made, document, why="" if why == above else why, is_grey=bool(why))
+            above = why
+
+    def _say(self, field: FieldRow, made: Editor, document: Document, *, why: str, is_grey: bool) -> None:
+        """The line below an editor. A reason that holds for several in a row stands below the first."""
+        note = self.notes[field.name]
+        words, role = why, "dim"
+        if not is_grey:
+            complaint = self._complaints.get(field.name)
+            wrong = complaint.words if complaint else ""
+            warning = wrong or field.problem(document)
+            role = "bad" if wrong else "warn" if warning else "dim"
+            words = warning or made.meaning() or field.about
+        note.setText(words)
+        note.setVisible(bool(words))
+        set_role(note, role)
+        self.editors[field.name].setAccessibleDescription(words or field.tip)
+
+    # --- what editors tell ---
 
     def choose(self, field: FieldRow, value: object) -> None:
         """A gesture chose a value."""
         wanted = typed_value(field, value)
-        if wanted != getattr(getattr(self._session.document.recipe, field.table), field.key):
-            words = f"{field.table}: {field.text.lower()}"
+        if wanted != value_of(field, self._session.document.recipe):
+            words = f"{field.table.rpartition('.')[2]}: {field.text.lower()}"
             self._session.set_choice(field.table, words, **{field.key: wanted})
+
+    def complain(self, field: FieldRow, words: str) -> None:
+        """What was typed makes no sense: say so below it. No words: it does."""
+        document = self._session.document
+        if words:
+            value = value_of(field, document.recipe)
+            self._complaints[field.name] = _Complaint(words=words, recipe_value=value, source=_source(document))
+        else:
+            self._complaints.pop(field.name, None)
+        self.update_from(document)
+
+    def is_wrong(self, field: FieldRow) -> bool:
+        """Whether what stands in the editor is no value."""
+        return field.name in self._complaints
 
     def browse(self, field: FieldRow) -> None:
         """Ask for a file."""
@@ -126,154 +164,13 @@ class RecordForm(QWidget):
         if path:
             self.choose(field, relative_to(Path(path), Path(folder)))
 
-
-def _choice(form: RecordForm, field: FieldRow) -> Editor:
-    combo = QComboBox()
-    combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-    combo.setMinimumContentsLength(4)
-    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    options = [(f"{value}: {words}" if value else words, value) for value, words in field.options]
-    combo.activated.connect(lambda at: form.choose(field, combo.itemData(at)))
-    return Editor(widget=combo, show=lambda value, _: fill_combo(combo, options, str(value)))
+    def _forget_complaints(self, document: Document) -> None:
+        """Text that was typed for another model, or before the recipe got another value, is not kept."""
+        for field in self.fields:
+            one = self._complaints.get(field.name)
+            if one and (one.source, one.recipe_value) != (_source(document), value_of(field, document.recipe)):
+                del self._complaints[field.name]
 
 
-def _number(form: RecordForm, field: FieldRow) -> Editor:
-    box = QDoubleSpinBox()
-    box.setDecimals(field.decimals)
-    box.setSingleStep(10.0 ** -min(field.decimals, 2))
-    return _spin(form, field, box)
-
-
-def _count(form: RecordForm, field: FieldRow) -> Editor:
-    return _spin(form, field, QSpinBox())
-
-
-def _spin(form: RecordForm, field: FieldRow, box: Any) -> Editor:
-    box.setMinimumWidth(90)
-    box.setRange(type(box.minimum())(field.low), type(box.maximum())(field.high))
-    box.setSuffix(field.suffix)
-    box.setSpecialValueText(field.unset)
-    box.setKeyboardTracking(False)
-    inset(box)
-
-    def choose(value: float) -> None:
-        form.choose(field, None if field.unset and value == box.minimum() else value)
-
-    def show(value: float | None, _: Document) -> None:
-        with quiet(box):
-            box.setValue(box.minimum() if value is None else value)
-
-    box.valueChanged.connect(choose)
-    return Editor(widget=box, show=show)
-
-
-def _flag(form: RecordForm, field: FieldRow) -> Editor:
-    box = QCheckBox()
-    box.toggled.connect(lambda on: form.choose(field, on))
-
-    def show(value: bool, _: Document) -> None:
-        with quiet(box):
-            box.setChecked(value)
-
-    return Editor(widget=box, show=show)
-
-
-def _words(form: RecordForm, field: FieldRow) -> Editor:
-    line = QLineEdit()
-    line.setPlaceholderText(field.unset)
-    line.editingFinished.connect(
-        lambda: form.choose(field, tuple(word.strip() for word in line.text().split(",") if word.strip()))
-    )
-
-    def show(value: Iterable[str], _: Document) -> None:
-        if not line.hasFocus():
-            line.setText(", ".join(value))
-
-    return Editor(widget=line, show=show)
-
-
-def _text(form: RecordForm, field: FieldRow) -> Editor:
-    line = QLineEdit()
-    line.setPlaceholderText(field.unset)
-    line.editingFinished.connect(lambda: form.choose(field, line.text().strip()))
-
-    def show(value: str, _: Document) -> None:
-        if not line.hasFocus():
-            line.setText(value)
-
-    return Editor(widget=line, show=show)
-
-
-def _ticks(form: RecordForm, field: FieldRow) -> Editor:
-    boxes: Mapping[str, QCheckBox] = {value: QCheckBox(value) for value, _ in field.options}
-    holder = QWidget()
-    layout = column(gap=4)
-    for value, words in field.options:
-        boxes[value].setToolTip(words)
-        boxes[value].toggled.connect(
-            lambda _: form.choose(field, tuple(name for name, box in boxes.items() if box.isChecked()))
-        )
-        about = label(words, "dim")
-        about.setIndent(24)
-        layout.addWidget(boxes[value])
-        layout.addWidget(about)
-    holder.setLayout(layout)
-
-    def show(value: Iterable[str], _: Document) -> None:
-        chosen = {str(one) for one in value}
-        with quiet(*boxes.values()):
-            for name, box in boxes.items():
-                box.setChecked(name in chosen)
-
-    return Editor(widget=holder, show=show, above=True)
-
-
-def _callable(form: RecordForm, field: FieldRow) -> Editor:
-    combo = QComboBox()
-    combo.setEditable(True)
-    combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-    combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-    combo.setMinimumContentsLength(4)
-    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    combo.setAccessibleName(f"{field.table}: {field.text}")
-    combo.activated.connect(lambda at: form.choose(field, str(combo.itemData(at) or "")))
-    line = combo.lineEdit()
-    if line is not None:
-        line.editingFinished.connect(lambda: _typed(form, field, combo))
-    browse = QToolButton()
-    browse.setText("…")
-    browse.setProperty("role", "plain")
-    browse.setToolTip("Choose a file")
-    browse.setAccessibleName(f"{field.text}: choose a file")
-    browse.clicked.connect(lambda: form.browse(field))
-    browse.setVisible(field.takes_file)
-    holder = QWidget()
-    holder.setLayout(row(combo, browse, gap=4))
-    holder.setFocusProxy(combo)
-
-    def show(value: str, document: Document) -> None:
-        entries = document.file.entries if document.file else ()
-        functions = [(f"{one.name}()", one.name) for one in entries if one.kind == "function"]
-        fill_combo(combo, [(field.unset, ""), *functions], value or "")
-        if line is not None and not line.hasFocus():
-            line.setCursorPosition(0)
-
-    return Editor(widget=holder, show=show)
-
-
-def _typed(form: RecordForm, field: FieldRow, combo: QComboBox) -> None:
-    text = combo.currentText().strip()
-    at = combo.findText(text)
-    form.choose(field, str(combo.itemData(at) or "") if at >= 0 else text.removesuffix("()"))
-
-
-_MAKERS: dict[FieldKind, Callable[[RecordForm, FieldRow], Editor]] = {
-    FieldKind.CHOICE: _choice,
-    FieldKind.NUMBER: _number,
-    FieldKind.COUNT: _count,
-    FieldKind.FLAG: _flag,
-    FieldKind.WORDS: _words,
-    FieldKind.TEXT: _text,
-    FieldKind.TICKS: _ticks,
-    FieldKind.CALLABLE: _callable,
-}
+def _source(document: Document) -> str:
+    return f"{document.folder}/{document.recipe.model.source}"

@@ -11,6 +11,8 @@ from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 AUTO = "auto"
+BY_NAME = "Left out: another target runs the same code and is built sooner. Untick the first line to choose it."
+"""Of a target that is here and that ``auto`` leaves out."""
 
 
 class TargetsForm(QWidget):
@@ -46,19 +48,20 @@ class TargetsForm(QWidget):
             for name, box in self.boxes.items():
                 report = reports.get(name)
                 is_available = report is None or report.available
-                fits = not (report and report.precisions.get(precision))
                 box.setText(_title(name, report))
-                box.setChecked(name in names or (is_auto and is_available and fits))
+                box.setChecked(name in names or (is_auto and _is_taken(report, precision)))
                 box.setEnabled(not is_auto and (is_available or name in names))
-                self._say(name, report, precision)
+                self._say(name, report, precision, is_left_out=is_auto and name not in names)
 
-    def _say(self, name: str, report: TargetReport | None, precision: str) -> None:
+    def _say(self, name: str, report: TargetReport | None, precision: str, *, is_left_out: bool) -> None:
         reason = self._reasons[name]
         words, role = "", "dim"
         if report is not None and not report.available:
             words = "\n".join(part for part in (report.reason, report.install) if part)
         elif report is not None and report.precisions.get(precision):
             words, role = f"{precision}: {report.precisions[precision]}", "warn"
+        elif report is not None and is_left_out and not report.is_in_auto:
+            words = BY_NAME
         reason.setText(words)
         reason.setVisible(bool(words))
         set_role(reason, role)
@@ -73,6 +76,11 @@ class TargetsForm(QWidget):
     def _choose(self) -> None:
         if not self.auto.isChecked():
             self._session.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
+
+
+def _is_taken(report: TargetReport | None, precision: str) -> bool:
+    """Whether ``auto`` means this target; before the engine has said what is here, it may."""
+    return report is None or (report.available and report.is_in_auto and not report.precisions.get(precision))
 
 
 def _title(name: str, report: TargetReport | None) -> str:

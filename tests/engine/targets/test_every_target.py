@@ -106,6 +106,7 @@ def test_the_report_gives_a_reason_for_everything_that_is_missing():
         assert set(row.precisions) == set(Precision)
         assert row.available or all(row.precisions.values())
         assert row.version or not row.available
+        assert row.is_in_auto == TARGETS[row.name].is_in_auto
 
 
 @every_case
