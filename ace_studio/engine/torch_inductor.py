@@ -37,7 +37,8 @@ def compile_frozen(
     """Compile a graph over flat tensors with Inductor, weights frozen in, once for all sizes of its symbols.
 
     The graph goes to Inductor directly, without Dynamo: its nodes keep their names, nothing is guarded and nothing is
-    ever compiled again. Sizes and strides that are fixed are asserted by the generated code at each call.
+    ever compiled again. Sizes that are fixed are asserted by the generated code at each call, and so are strides: those
+    of contiguous tensors, whatever the layout of the traced example was.
 
     ``before_folding`` changes Inductor's own graph when weights are to be packed, before that is carried out.
 
@@ -81,11 +82,19 @@ def _compile_frozen(
 
 
 def _fake_examples(graph_module: torch.fx.GraphModule) -> tuple[list[Any], Any]:
-    """The example values of the inputs, and the mode that they live in."""
+    """The example values of the inputs, laid out as the function will get them, and the mode that they live in."""
     examples = [node.meta["val"] for node in graph_module.graph.find_nodes(op="placeholder")]
     mode = next((example.fake_mode for example in examples if hasattr(example, "fake_mode")), None)
     _keep_symbols_only(getattr(mode, "shape_env", None))
-    return examples, mode
+    return [_in_order(example, mode) for example in examples], mode
+
+
+def _in_order(example: Any, mode: Any) -> Any:
+    """The example as if it were contiguous: a traced input may have been a transposed view, and strides get fixed."""
+    if mode is None or not isinstance(example, torch.Tensor):
+        return example
+    with mode:
+        return example.new_empty(example.shape)
 
 
 @contextmanager

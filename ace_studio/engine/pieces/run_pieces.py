@@ -611,7 +611,8 @@ def _open_package(path: Path, _: int) -> Flat:
     from torch._inductor import aoti_load_package  # noqa: PLC0415 - as above
 
     package = aoti_load_package(str(path))
-    return lambda *tensors: pytree.tree_leaves(package(*tensors))
+    # The machine code believes that its inputs are contiguous.
+    return lambda *tensors: pytree.tree_leaves(package(*[tensor.contiguous() for tensor in tensors]))
 
 
 def _open_executorch(path: Path, threads: int) -> Flat:

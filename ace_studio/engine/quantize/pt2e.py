@@ -20,6 +20,7 @@ from torch import Tensor, fx
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.affine import affine_grid
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
+from ace_studio.engine.quantize.layout import lay_out_inputs
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver
 from ace_studio.engine.quantize.range_search import write_out_range_searches
 from ace_studio.engine.quantize.residual import ADDING_OPS, added_value
@@ -96,6 +97,7 @@ def quantize_int8(
     if not nodes:
         return graph_module, refused
     nodes = [_as_two_dimensional(graph_module, node) for node in nodes]
+    lay_out_inputs(nodes)
     graph_module.recompile()
     for node in nodes:
         _widen_single_channel(graph_module, node)

@@ -54,8 +54,15 @@ def lower_pieces(target: Target, partial: PartialModel, job: LoweringJob) -> Low
             built.append(unless_slower(piece, lowered))
     if len(errors) == len(built):
         raise errors[0]
-    lowered = PiecesLowered(target.name, partial, best_together(partial, built))
-    if not lowered.calls_at_work and any(one.lowered is not None for one in built):
+    chosen = best_together(partial, built)
+    lowered = PiecesLowered(target.name, partial, chosen)
+    if all(one.lowered is None for one in chosen):
+        job.reporter.warn(
+            "pieces-slower",
+            f"{target.label}: no piece that could be built at this plan makes the model faster, so every op "
+            "stays eager; what is measured is the model as it was",
+        )
+    elif not lowered.calls_at_work:
         job.reporter.warn(
             "pieces-unused",
             f"{target.label}: pieces were built, but none runs when the model is called with the traced example again; "

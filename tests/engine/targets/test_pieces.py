@@ -18,7 +18,7 @@ from ace_studio.engine.pieces import run_pieces
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
-from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets import TARGETS, piece_timing, pieces
 from ace_studio.engine.targets.base import LoweringJob, Target
 from ace_studio.engine.targets.pieces import lower_pieces
 from ace_studio.records.errors import AceError, ErrorCode
@@ -218,6 +218,18 @@ def test_a_piece_that_is_slower_than_eager_is_not_used(
     assert all("slower than eager here" in one.reason for one in lowered.read_back())
     with torch.no_grad():
         assert torch.equal(partial.module(EXAMPLES[0]), lowered(EXAMPLES[0]))
+
+
+@pytest.mark.parametrize(("slower", "said"), [(0.0, ["pieces-slower"]), (1e9, [])])
+def test_that_no_piece_is_worth_its_place_is_said_as_that(
+    partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slower: float, said: list[str]
+) -> None:
+    # Every piece by itself is fast enough; the model as a whole decides.
+    monkeypatch.setattr(pieces, "unless_slower", piece_timing.BuiltPiece)
+    monkeypatch.setattr(piece_timing, "SLOWER", slower)
+    job = job_of(partial, TARGETS["eager"], tmp_path, Plan())
+    lower_pieces(TARGETS["eager"], partial, job)
+    assert [one.code for one in job.reporter.warnings] == said
 
 
 def test_the_worst_piece_tells_the_arithmetic_apart_from_the_decisions(partial: PartialModel, tmp_path: Path) -> None:
