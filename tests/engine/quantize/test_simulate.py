@@ -15,7 +15,17 @@ from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, sqnr_db
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.pt2e import is_torchao_installed, quantize_int8
-from ace_studio.engine.quantize.simulate import OpError, Simulator, float_graph, ops_of, simulated_precisions
+from ace_studio.engine.quantize.simulate import (
+    PAIRS,
+    READS,
+    RESULTS,
+    OpError,
+    Simulator,
+    float_graph,
+    lay_out,
+    ops_of,
+    simulated_precisions,
+)
 from ace_studio.engine.torch_compat import DYNAMIC, export_program
 from ace_studio.records.plan import ActivationGrid, Plan, Precision, Scheme, WeightSteps
 from ace_studio.records.recipe import Observer
@@ -212,3 +222,73 @@ def test_a_value_that_never_moved_is_left_alone(mlp):
     simulator = Simulator(graph, ranges=still)
     first = next(op_id for op_id, _ in ops_of(simulator.graph_module))
     assert simulator.errors(_plan(simulator, INT8, only={first}), [[mlp.example]])[first].sqnr_db > 30.0
+
+
+class Residual(nn.Module):
+    """Linear layers whose input and result are read in float too, and a ReLU behind a product."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = torch.relu(self.one(x))
+        return x.tanh() + self.other(y).tanh() + y.tanh()
+
+
+def _styled(style, *, precision=INT8, module=None, x=None):
+    torch.manual_seed(0)
+    x = torch.randn(9, 8) if x is None else x
+    module = Residual() if module is None else module
+    exported = export_program(module.eval(), (x,), {}, dynamic_shapes=({0: DYNAMIC},), strict=False)
+    graph = float_graph(SimpleNamespace(program=exported))
+    simulator = Simulator(graph, ranges=observe_ranges(graph.graph_module, [[x]]), style=style)
+    return simulator, _plan(simulator, precision), [[x]]
+
+
+def _rounded_names(style, **options):
+    simulator, plan, examples = _styled(style, **options)
+    graph_module = simulator.graph_module
+    layout = lay_out(graph_module, plan.ops_at(INT8), style, ranges=observe_ranges(graph_module, examples))
+    return {node.name for node in layout.values}
+
+
+def test_a_pair_is_read_by_all_and_a_matrix_product_for_float_readers_has_none():
+    assert _rounded_names(PAIRS) == {"x", "relu"}
+
+
+def test_xnnpack_rounds_every_result_behind_its_relu_and_no_input_for_others():
+    assert {"relu", "linear_1"} <= _rounded_names(RESULTS)
+    assert "x" not in _rounded_names(RESULTS)
+
+
+def test_a_style_changes_only_int8_static():
+    for precision in (Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, Precision.FP16):
+        found = {
+            style.name: s.sqnr_db(plan, x)
+            for style in (READS, PAIRS)
+            for s, plan, x in [_styled(style, precision=precision)]
+        }
+        assert len(set(found.values())) == 1
+
+
+def test_what_is_rounded_for_all_costs_more():
+    reads, pairs, results = (s.sqnr_db(plan, x) for s, plan, x in map(_styled, (READS, PAIRS, RESULTS)))
+    assert pairs < reads - 1.0
+    assert results < reads - 1.0
+
+
+def test_a_pair_shows_in_the_error_of_who_reads_it():
+    simulator, plan, examples = _styled(PAIRS)
+    errors = simulator.errors(plan, examples)
+    tanh = next(op_id for op_id, node in ops_of(simulator.graph_module) if "tanh" in str(node.target))
+    assert 30.0 < errors[tanh].sqnr_db < 60.0  # it reads the input, which is exact
+    assert _styled(READS)[0].errors(plan, examples)[tanh].sqnr_db == SQNR_CAP_DB
+
+
+def test_a_small_last_convolution_stays_float_where_its_result_would_be_rounded():
+    module = nn.Sequential(nn.Conv1d(2, 32, 9), nn.ReLU(), nn.Conv1d(32, 1, 1))
+    x = torch.randn(4, 2, 16, generator=torch.Generator().manual_seed(0))
+    large = nn.Sequential(nn.Conv1d(2, 4, 3), nn.ReLU(), nn.Conv1d(4, 16, 3))
+    assert _rounded_names(PAIRS, module=module, x=x) == {"input_1", "relu"}
+    assert _rounded_names(PAIRS, module=large, x=x) == {"input_1", "relu", "conv1d_1"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from torch import Tensor, fx
+from torch import Tensor
 
 from ace_studio.engine.capture.cache_store import user_cache_folder
 from ace_studio.engine.environment import processor_name
@@ -16,12 +16,14 @@ from ace_studio.engine.flow import CapturedModel, PartialModel
 from ace_studio.engine.node_times import time_nodes
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.profile.ceilings import ceilings_here
 from ace_studio.engine.profile.roofline import summary, with_costs
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.flat_graph import flat_graph, op_ids
-from ace_studio.engine.quantize.observers import RangeChoice, ValueRange
-from ace_studio.engine.quantize.simulate import Simulator, float_graph
+from ace_studio.engine.quantize.observers import ValueRange
+from ace_studio.engine.quantize.simulate import FloatGraph, Int8Style, Simulator, float_graph
+from ace_studio.engine.targets.int8_styles import int8_style_of
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import Precision
 from ace_studio.records.results import OpReport
@@ -108,12 +110,14 @@ def _profile_run(bench: Bench, candidate: Candidate, errors: _ErrorsAlongTheGrap
 
 
 class _ErrorsAlongTheGraph:
-    """Simulates plans on the captured graph; the same plan on another target is simulated once."""
+    """Simulates plans on the captured graph; the same plan on a target that rounds alike is simulated once."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._simulator: Simulator | None = None
+        self._choice = ranges_of(bench)
+        self._simulators: dict[str, Simulator] = {}
         self._known: dict[object, Mapping[str, float]] = {}
+        self._ready: tuple[FloatGraph, dict[str, ValueRange]] | None = None
 
     def of(self, candidate: Candidate) -> Mapping[str, float]:
         """Op id -> SQNR of its value, dB; nothing for a model in pieces, a file of ONNX, or a plan all in fp32."""
@@ -122,25 +126,28 @@ class _ErrorsAlongTheGraph:
             return {}
         if candidate.plan.precisions <= {Precision.FP32}:
             return {}
-        key = tuple(sorted(candidate.plan.precision.items())), candidate.plan.plan
+        style = int8_style_of(candidate.target.name, candidate.plan.plan, self._choice)
+        key = tuple(sorted(candidate.plan.precision.items())), candidate.plan.plan, style.name
         if key not in self._known:
             self._bench.reporter.phase(Phase.MEASURE, f"errors along the graph of {candidate.label}")
-            found = self._simulated(captured).errors(candidate.plan, self._examples(captured))
+            found = self._simulator(captured, style).errors(candidate.plan, self._examples(captured))
             self._known[key] = {op_id: error.sqnr_db for op_id, error in found.items()}
         return self._known[key]
 
-    def _simulated(self, captured: CapturedModel) -> Simulator:
-        if self._simulator is None:
+    def _simulator(self, captured: CapturedModel, style: Int8Style) -> Simulator:
+        if style.name not in self._simulators:
+            graph, ranges = self._graph_and_ranges(captured)
+            self._simulators[style.name] = Simulator(graph, ranges=ranges, style=style)
+        return self._simulators[style.name]
+
+    def _graph_and_ranges(self, captured: CapturedModel) -> tuple[FloatGraph, dict[str, ValueRange]]:
+        """Found once for all styles."""
+        if self._ready is None:
             graph = float_graph(captured)
             needs_ranges = any(Precision.INT8_STATIC in one.plan.precisions for one in self._bench.alive)
-            ranges = self._ranges(graph.graph_module) if needs_ranges else {}
-            self._simulator = Simulator(graph, ranges=ranges)
-        return self._simulator
-
-    def _ranges(self, graph_module: fx.GraphModule) -> dict[str, ValueRange]:
-        chosen = self._bench.recipe.calibration
-        examples = [example.tensors() for example in self._bench.calibration()]
-        return observe_ranges(graph_module, examples, choice=RangeChoice(chosen.observer, percentile=chosen.percentile))
+            examples = [example.tensors() for example in self._bench.calibration()] if needs_ranges else []
+            self._ready = graph, observe_ranges(graph.graph_module, examples, choice=self._choice)
+        return self._ready
 
     @staticmethod
     def _examples(captured: CapturedModel) -> Sequence[Sequence[Tensor]]:

@@ -1,0 +1,163 @@
+"""One op of a float graph at a precision: its inputs rounded, its arithmetic in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, fx
+
+from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem, is_layout_op
+from ace_studio.engine.quantize.fake_quantize import cast_round_trip, round_activation, round_weight
+from ace_studio.engine.quantize.flat_graph import constant_of
+from ace_studio.engine.quantize.observers import ValueRange
+from ace_studio.engine.quantize.op_roles import ADDING_OPS, OpRole, op_role
+from ace_studio.engine.quantize.simulate.int8_style import Int8Style
+from ace_studio.records.plan import Precision, Scheme
+
+WEIGHT_CACHE_BYTES = 1 << 30
+"""Rounded weights are kept for the next example up to this size."""
+_ACTIVATIONS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "relu.default", "relu_.default", "relu6.default", "hardtanh.default", "hardtanh_.default", "clamp.default",
+        "leaky_relu.default", "leaky_relu_.default", "max_pool2d.default", "avg_pool2d.default", "batch_norm.default",
+        "adaptive_avg_pool2d.default",
+    )
+)  # fmt: skip
+"""Ops behind a product that targets do in 8 bits with it."""
+_WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
+
+
+How = tuple[Precision, Scheme]
+
+
+def simulated_precisions(op: str) -> frozenset[Precision]:
+    """The precisions at which this operator (``aten.conv2d.default``) differs from fp32 in the simulation."""
+    role = op_role(op)
+    found = set() if cast_problem(op) else set(HALF_DTYPES)
+    if role is not None:
+        found |= {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.FP8} | _WEIGHT_ONLY
+    if op in ADDING_OPS:
+        found.add(Precision.INT8_STATIC)
+    return frozenset(found)
+
+
+class OpArithmetic:
+    """Runs single nodes of one graph. Rounded weights are kept between calls."""
+
+    def __init__(self, graph_module: fx.GraphModule, *, ranges: Mapping[str, ValueRange], style: Int8Style) -> None:
+        self.graph_module = graph_module
+        self.ranges = ranges
+        self.style = style
+        self._weights: dict[tuple[str, Precision, Scheme], Tensor] = {}
+        self._weight_bytes = 0
+        self._additions: dict[fx.Node, bool] = {}
+
+    def run_op(self, node: fx.Node, args: tuple[Any, ...], kwargs: Mapping[str, Any], how: How) -> Any:
+        """The result of one node at a precision on these inputs; the inputs are left as they are."""
+        target: Any = node.target
+        precision = how[0]
+        if precision in HALF_DTYPES and not cast_problem(str(target)):
+            dtype = HALF_DTYPES[precision]
+            args, kwargs = fx.node.map_aggregate((args, dict(kwargs)), lambda one: cast_round_trip(one, dtype))
+            return fx.node.map_aggregate(_plain(target(*args, **kwargs)), lambda one: cast_round_trip(one, dtype))
+        role = op_role(str(target))
+        if role is not None:
+            args = self._rounded_product_inputs(node, args, role, how)
+        elif precision is Precision.INT8_STATIC and self._adds_rounded(node):
+            args = tuple(
+                self._rounded_activation(node.args[index], one, how) if _is_float(one) else one
+                for index, one in enumerate(args)
+            )
+        else:
+            args = fx.node.map_aggregate(args, _copied) if target._schema.is_mutable else args
+        return target(*args, **kwargs)
+
+    def rounded_value(self, value: Any, name: str, scheme: Scheme) -> Any:
+        """A value on the 8-bit grid over the range of a node; anything but a float tensor as it is."""
+        if not _is_float(value):
+            return value
+        return round_activation(value, precision=Precision.INT8_STATIC, scheme=scheme, known=self.ranges[name])
+
+    def _adds_rounded(self, node: fx.Node) -> bool:
+        """Whether a node is an addition that targets do in 8 bits: of results of products, or of such additions.
+
+        A sum of two values that were computed in float would only lose by it, and few targets do it.
+        """
+        if str(node.target) not in ADDING_OPS or self.style.rounds_for_all:
+            return False  # where values are rounded for all, its inputs are already
+        if str(node.target) in self.style.leaders:
+            return True
+        if node not in self._additions:
+            sources = [_source(one) for one in node.all_input_nodes if one.op != "get_attr"]
+            self._additions[node] = all(
+                op_role(str(one.target)) is not None or self._adds_rounded(one) for one in sources
+            )
+        return self._additions[node]
+
+    def _rounded_product_inputs(self, node: fx.Node, args: tuple[Any, ...], role: OpRole, how: How) -> tuple[Any, ...]:
+        precision, scheme = how
+        changed = list(args)
+        stored = constant_of(self.graph_module, node.args[role.weight])
+        if stored is not None:
+            changed[role.weight] = self._rounded_weight(node, stored, role, precision, scheme)
+        if precision in _WEIGHT_ONLY or precision is Precision.FP32:
+            return tuple(changed)
+        places = [role.data] if stored is not None else [role.data, role.weight]
+        for place in places:
+            if _is_float(args[place]):
+                changed[place] = self._rounded_activation(node.args[place], args[place], how)
+        return tuple(changed)
+
+    def _rounded_weight(
+        self, node: fx.Node, weight: Tensor, role: OpRole, precision: Precision, scheme: Scheme
+    ) -> Tensor:
+        if precision in (Precision.FP32, *HALF_DTYPES) or not weight.is_floating_point():
+            return weight
+        key = (f"{node.name}", precision, scheme)
+        if key in self._weights:
+            return self._weights[key]
+        rounded = round_weight(weight, role.weight_axes(node, weight), precision=precision, scheme=scheme)
+        size = rounded.numel() * rounded.element_size()
+        if self._weight_bytes + size <= WEIGHT_CACHE_BYTES:
+            self._weights[key] = rounded
+            self._weight_bytes += size
+        return rounded
+
+    def _rounded_activation(self, source: object, value: Tensor, how: How) -> Tensor:
+        precision, scheme = how
+        known = None
+        if precision is Precision.INT8_STATIC:
+            name = source.name if isinstance(source, fx.Node) else ""
+            known = self.ranges.get(name)
+            if known is not None and known.low == known.high:
+                return value  # nobody knows its range; targets leave the op in float
+            if known is None:
+                raise ValueError(
+                    f"int8-static needs the range of {name or 'a constant'}, which calibration did not see"
+                )
+        return round_activation(value, precision=precision, scheme=scheme, known=known)
+
+
+def _source(node: fx.Node) -> fx.Node:
+    """The node that computed a value, seen through activations and what only moves values."""
+    while _hands_on(node) and node.all_input_nodes:
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _hands_on(node: fx.Node) -> bool:
+    return is_layout_op(str(node.target)) or str(node.target) in _ACTIVATIONS
+
+
+def _is_float(value: object) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point() and value.numel() > 0
+
+
+def _copied(value: Any) -> Any:
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple | list) else value

@@ -1,0 +1,222 @@
+"""What families of runtimes round around ops at int8-static, and which values of a graph that is under a plan.
+
+All of them read the factors of a product in 8 bits. They differ in what else is rounded: the results, for whom, and
+which ops go on in 8 bits behind a product.
+
+- ``READS``: only what an 8-bit op reads is rounded, and for it alone. torch's PT2E graphs, NNCF's models.
+- ``PAIRS``: ONNX models of pairs of QuantizeLinear and DequantizeLinear. A pair belongs to a value: whoever reads it
+  reads it rounded, float ops too. Every 8-bit op has an 8-bit result, except for a matrix product that only float ops
+  read.
+- ``RESULTS``: reads as above, and every 8-bit op has an 8-bit result. XNNPACK.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, fx
+
+from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of
+from ace_studio.engine.quantize.observers import ValueRange
+from ace_studio.engine.quantize.op_roles import ADDING_OPS, op_role
+from ace_studio.records.plan import ActivationGrid, Scheme
+
+
+def _named(names: str) -> frozenset[str]:
+    return frozenset(f"aten.{name}" for name in names.split())
+
+
+IDENTITIES = _named("alias.default clone.default contiguous.default detach.default dropout.default")
+"""Ops that a runtime never sees."""
+_RELU = _named("relu.default relu_.default")
+CLAMPS = _RELU | _named("relu6.default hardtanh.default hardtanh_.default clamp.default clamp_min.default")
+"""Ops that the bounds of an 8-bit grid can do."""
+SAME_GRID = _named(
+    "view.default reshape.default flatten.using_ints _unsafe_view.default transpose.int permute.default t.default"
+    " squeeze.default squeeze.dim squeeze.dims unsqueeze.default chunk.default split.Tensor split_with_sizes.default"
+    " max_pool1d.default max_pool2d.default avg_pool1d.default avg_pool2d.default"
+)
+"""Ops whose result is on the grid of what they read."""
+_OWN_GRID = _named("adaptive_avg_pool2d.default leaky_relu.default leaky_relu_.default cat.default")
+_CONVOLUTIONS = ("aten.conv", "aten.convolution")
+SMALL_SHARE = 0.1
+"""A last convolution with less than this part of the weights is left float where its result would be 8-bit scores."""
+
+
+@dataclass(frozen=True)
+class Int8Style:
+    """One family."""
+
+    name: str
+    followers: frozenset[str] = frozenset()
+    """Ops besides products that are done in 8 bits if all that they read is 8-bit."""
+    leaders: frozenset[str] = frozenset()
+    """Ops besides products that are done in 8 bits wherever they are planned so."""
+    clamps: frozenset[str] = frozenset()
+    """Ops that the kernel in front of them does too, if nobody else reads its result."""
+    rounds_results: bool = False
+    """Whether 8-bit ops have 8-bit results."""
+    rounds_for_all: bool = False
+    """Whether a value that an 8-bit op reads is rounded for its other readers too."""
+    can_give_float: Callable[[fx.Node], bool] = lambda _: False
+    """Whether a product's result stays float where only float ops read it."""
+    keeps_small_ends: bool = False
+    """Whether a small convolution without a product behind it is left float."""
+
+
+def _is_bare_matrix_product(node: fx.Node) -> bool:
+    """Whether ONNX has one node for it that can give float.
+
+    A linear layer with a bias on more than two dimensions is a product and a sum, and sums have 8-bit results.
+    """
+    op = str(node.target)
+    if op_role(op) is None or op.startswith(_CONVOLUTIONS):
+        return False
+    value = node.meta.get("val")
+    has_bias = len(node.args) > 2 and node.args[2] is not None
+    return not (op == "aten.linear.default" and has_bias and isinstance(value, Tensor) and value.dim() != 2)
+
+
+READS = Int8Style("reads")
+PAIRS = Int8Style(
+    "pairs",
+    followers=ADDING_OPS | CLAMPS | SAME_GRID | _OWN_GRID,
+    clamps=CLAMPS,
+    rounds_results=True,
+    rounds_for_all=True,
+    can_give_float=_is_bare_matrix_product,
+    keeps_small_ends=True,
+)
+RESULTS = Int8Style("results", leaders=ADDING_OPS | _named("max_pool2d.default"), clamps=_RELU, rounds_results=True)
+
+
+@dataclass(frozen=True)
+class Int8Layout:
+    """What is 8-bit in one graph under one plan."""
+
+    eight_bit: frozenset[fx.Node]
+    """Ops that compute in 8 bits."""
+    values: Mapping[fx.Node, str]
+    """Nodes whose value every reader gets rounded -> name of the node whose range its grid has."""
+
+
+def lay_out(
+    graph_module: fx.GraphModule,
+    planned: Collection[str],
+    style: Int8Style,
+    *,
+    ranges: Mapping[str, ValueRange],
+    scheme_of: Callable[[str], Scheme] = lambda _: Scheme(),
+) -> Int8Layout:
+    """Find what a family of runtimes computes in 8 bits, and which values it rounds for all.
+
+    Args:
+        graph_module: That of a `FloatGraph`.
+        planned: Op ids at int8-static.
+        style: The family.
+        ranges: Node name -> range; a product that reads a value which never moved stays float.
+        scheme_of: Op id -> grids.
+    """
+    products = [
+        node
+        for node in graph_module.graph.nodes
+        if node.meta.get(OP_ID) in planned and op_role(str(node.target)) is not None and not _is_still(node, ranges)
+    ]
+    if style.keeps_small_ends:
+        products = _without_small_ends(graph_module, products)
+    eight_bit = set(products)
+    for node in graph_module.graph.nodes:
+        if node.meta.get(OP_ID) in planned and _goes_on(node, eight_bit, style):
+            eight_bit.add(node)
+    rounded = [_same_value(one) for node in products for one in _inputs(node)] if style.rounds_for_all else []
+    if style.rounds_results:
+        giving = [node for node in eight_bit if not (style.can_give_float(node) and _is_read_in_float(node, eight_bit))]
+        rounded += [_behind_clamp(node, eight_bit, style, scheme_of) for node in giving]
+    names = {node: _grid_name(node) for node in rounded}
+    kept = {node: name for node, name in names.items() if name in ranges and ranges[name].low < ranges[name].high}
+    return Int8Layout(frozenset(eight_bit), kept)
+
+
+def _goes_on(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style) -> bool:
+    """Whether an op that is no product is done in 8 bits."""
+    op = str(node.target)
+    sources = [_maker(one) for one in _inputs(node)]
+    follows = op in style.followers and bool(sources) and all(one in eight_bit for one in sources)
+    return follows or op in style.leaders
+
+
+def _inputs(node: fx.Node) -> list[fx.Node]:
+    """The nodes that it reads, without stored tensors."""
+    return [one for one in node.all_input_nodes if one.op != "get_attr"]
+
+
+def _is_still(node: fx.Node, ranges: Mapping[str, ValueRange]) -> bool:
+    found = [ranges[one.name] for one in _inputs(node) if one.name in ranges]
+    return any(one.low == one.high for one in found)
+
+
+def _same_value(node: fx.Node) -> fx.Node:
+    """The node that a value comes from, seen through ops that no runtime has."""
+    while str(node.target) in IDENTITIES:
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _maker(node: fx.Node) -> fx.Node:
+    """The op that made a value, also if it is one of several."""
+    while str(node.target) in IDENTITIES or node.target is operator.getitem:
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _grid_name(node: fx.Node) -> str:
+    """The value that has the same grid and was made first."""
+    while str(node.target) in SAME_GRID | IDENTITIES or node.target is operator.getitem:
+        node = node.all_input_nodes[0]
+    return node.name
+
+
+def _is_read_in_float(node: fx.Node, eight_bit: Collection[fx.Node]) -> bool:
+    """Whether no 8-bit op reads it."""
+    waiting = list(node.users)
+    while waiting:
+        reader = waiting.pop()
+        if reader in eight_bit:
+            return False
+        if str(reader.target) in IDENTITIES or reader.target is operator.getitem:
+            waiting += reader.users
+    return True
+
+
+def _behind_clamp(
+    node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style, scheme_of: Callable[[str], Scheme]
+) -> fx.Node:
+    """The node whose value a kernel gives: that of the op, or of the clamp behind it if the kernel does that too."""
+    users = list(node.users)
+    if len(users) != 1 or str(users[0].target) not in style.clamps:
+        return node
+    if not style.rounds_for_all:
+        return users[0]
+    is_affine = scheme_of(users[0].meta.get(OP_ID, "")).activations is ActivationGrid.AFFINE
+    return users[0] if users[0] in eight_bit and is_affine else node
+
+
+def _without_small_ends(graph_module: fx.GraphModule, products: Sequence[fx.Node]) -> list[fx.Node]:
+    """Without the convolutions that no product follows and that hold less than `SMALL_SHARE` of the weights."""
+    sizes = {}
+    for node in products:
+        role = op_role(str(node.target))
+        stored = constant_of(graph_module, node.args[role.weight]) if role is not None else None
+        sizes[node] = 0 if stored is None else stored.numel()
+    leading: set[fx.Node] = set()
+    for node in reversed(graph_module.graph.nodes):
+        if node in sizes or node in leading:
+            leading.update(node.all_input_nodes)
+    small = SMALL_SHARE * sum(sizes.values())
+    return [
+        node
+        for node in products
+        if node in leading or sizes[node] >= small or not str(node.target).startswith(_CONVOLUTIONS)
+    ]

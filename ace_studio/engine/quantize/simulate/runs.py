@@ -1,0 +1,153 @@
+"""The three ways through a graph: under a plan, in float with ops run again alone, and both at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.quantize.flat_graph import OP_ID
+from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, simulated_precisions
+from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Layout, lay_out
+from ace_studio.engine.quantize.simulate.op_error import add_energy
+from ace_studio.records.plan import Precision, Scheme
+
+Visit = Callable[[str, Precision, Tensor, Tensor], None]
+"""Called with op id, precision, the op's float result and its simulated one (same shape, float32)."""
+
+
+class PlannedOps:
+    """What a plan does at every node of a graph."""
+
+    def __init__(self, arithmetic: OpArithmetic, plan: BoundPlan) -> None:
+        self._arithmetic = arithmetic
+        self._plan = plan
+        self._layout: Int8Layout | None = None
+        planned = plan.ops_at(Precision.INT8_STATIC)
+        if planned and arithmetic.style is not READS:  # where only reads are rounded, ops know all there is to know
+            self._layout = lay_out(
+                arithmetic.graph_module,
+                planned,
+                arithmetic.style,
+                ranges=arithmetic.ranges,
+                scheme_of=plan.scheme_of,
+            )
+
+    def how(self, node: fx.Node) -> How | None:
+        """Precision and grids of a node that the plan changes; None for all others."""
+        op_id = node.meta.get(OP_ID, "")
+        precision = self._plan.precision.get(op_id, Precision.FP32)
+        is_op = node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
+        if not is_op or precision is Precision.FP32:
+            return None
+        if precision is Precision.INT8_STATIC and self._layout is not None and node not in self._layout.eight_bit:
+            return None
+        return precision, self._plan.scheme_of(op_id)
+
+    def handed_on(self, node: fx.Node, value: Any) -> Any:
+        """The value of a node as its readers get it."""
+        if self._layout is None or node not in self._layout.values:
+            return value
+        makers = [node, *node.users]  # an input has the grid that its reader asks for
+        owner = next((one for one in makers if one in self._layout.eight_bit), node)
+        scheme = self._plan.scheme_of(owner.meta.get(OP_ID, ""))
+        return self._arithmetic.rounded_value(value, self._layout.values[node], scheme)
+
+
+class PlanRun(fx.Interpreter):
+    """Runs the graph with every op at its planned precision."""
+
+    def __init__(self, arithmetic: OpArithmetic, plan: BoundPlan) -> None:
+        super().__init__(arithmetic.graph_module)
+        self._arithmetic = arithmetic
+        self._ops = PlannedOps(arithmetic, plan)
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node; the name of the argument is the base class's."""
+        how = self._ops.how(n)
+        if how is None:
+            return self._ops.handed_on(n, super().run_node(n))
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        return self._ops.handed_on(n, self._arithmetic.run_op(n, args, kwargs, how))
+
+
+class LocalRun(fx.Interpreter):
+    """Runs the graph in float and the wanted ops again, alone."""
+
+    def __init__(
+        self,
+        arithmetic: OpArithmetic,
+        wanted: Mapping[str, Collection[Precision]],
+        visit: Visit,
+        schemes: Callable[[str], Scheme],
+    ) -> None:
+        super().__init__(arithmetic.graph_module)
+        self._arithmetic, self._wanted, self._visit, self._schemes = arithmetic, wanted, visit, schemes
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node; its lonely runs come first, because an op may write into its input."""
+        op_id = n.meta.get(OP_ID, "")
+        asked = self._wanted.get(op_id, ()) if n.op == "call_function" else ()
+        useful = [one for one in asked if one in simulated_precisions(str(n.target))]
+        args, kwargs = self.fetch_args_kwargs_from_env(n) if useful else ((), {})
+        alone = [self._arithmetic.run_op(n, args, kwargs, (one, self._schemes(op_id))) for one in useful]
+        result = super().run_node(n)
+        if isinstance(result, Tensor) and result.is_floating_point():
+            for precision, simulated in zip(useful, alone, strict=True):
+                self._visit(op_id, precision, result, simulated)
+        return result
+
+
+class _Pair:
+    """The float value of a node and its value under the plan."""
+
+    def __init__(self, wide: Any, rounded: Any) -> None:
+        self.wide, self.rounded = wide, rounded
+
+
+def new_pair(leaf: Tensor) -> object:
+    """An input of a `PairRun`, which may write into it."""
+    return _Pair(leaf.clone(), leaf.clone())
+
+
+class PairRun(fx.Interpreter):
+    """Runs the graph twice at once and sums up what differs."""
+
+    def __init__(self, arithmetic: OpArithmetic, plan: BoundPlan) -> None:
+        super().__init__(arithmetic.graph_module)
+        self._arithmetic = arithmetic
+        self._ops = PlannedOps(arithmetic, plan)
+        self.sums: dict[str, list[float]] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node on both values; the name of the argument is the base class's."""
+        if n.op in {"placeholder", "get_attr"}:
+            value = super().run_node(n)
+            pair = value if isinstance(value, _Pair) else _Pair(value, value)
+            return _Pair(pair.wide, self._ops.handed_on(n, pair.rounded))
+        given = self.fetch_args_kwargs_from_env(n)
+        wide_args, wide_kwargs = fx.node.map_aggregate(given, lambda one: _side(one, "wide"))
+        args, kwargs = fx.node.map_aggregate(given, lambda one: _side(one, "rounded"))
+        if n.op == "output":
+            return None
+        how = self._ops.how(n) or (Precision.FP32, Scheme())
+        target: Any = n.target
+        rounded = self._ops.handed_on(n, self._run(n, args, kwargs, how))
+        wide = target(*wide_args, **wide_kwargs)
+        op_id = n.meta.get(OP_ID, "")
+        if op_id and isinstance(wide, Tensor) and wide.is_floating_point():
+            add_energy(self.sums.setdefault(op_id, [0.0, 0.0]), wide, rounded)
+        return _Pair(wide, rounded)
+
+    def _run(self, node: fx.Node, args: Any, kwargs: Any, how: How) -> Any:
+        if isinstance(node.target, torch._ops.OpOverload):
+            return self._arithmetic.run_op(node, args, kwargs, how)
+        target: Any = node.target
+        return target(*args, **kwargs)
+
+
+def _side(value: Any, name: str) -> Any:
+    return getattr(value, name) if isinstance(value, _Pair) else value

@@ -1,0 +1,99 @@
+"""A float graph under any plan: its outputs, and the errors along it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
+from ace_studio.engine.quantize.observers import ValueRange
+from ace_studio.engine.quantize.simulate.arithmetic import OpArithmetic
+from ace_studio.engine.quantize.simulate.float_graph import FloatGraph
+from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Style
+from ace_studio.engine.quantize.simulate.op_error import OpError, add_energy
+from ace_studio.engine.quantize.simulate.runs import LocalRun, PairRun, PlanRun, Visit, new_pair
+from ace_studio.records.plan import Precision, Scheme
+
+
+class Simulator:
+    """Runs one float graph with the arithmetic of any plan. Rounded weights are kept between calls."""
+
+    def __init__(
+        self, graph: FloatGraph, *, ranges: Mapping[str, ValueRange] | None = None, style: Int8Style = READS
+    ) -> None:
+        """Make one.
+
+        Args:
+            graph: What is simulated.
+            ranges: Node name of the graph -> range of its value; only int8-static asks for them.
+            style: What the runtime rounds around ops at int8-static.
+        """
+        self.graph_module = graph.graph_module
+        self.folded = graph.folded
+        self._arithmetic = OpArithmetic(graph.graph_module, ranges=dict(ranges or {}), style=style)
+
+    def outputs(self, plan: BoundPlan, example: Sequence[Tensor]) -> list[Tensor]:
+        """The flat outputs of the whole model under the plan, each of the shape and type that eager gives.
+
+        Raises: ValueError if an int8-static op reads a value whose range is not known.
+        """
+        with torch.no_grad():
+            return list(PlanRun(self._arithmetic, plan).run(*[leaf.clone() for leaf in example]))
+
+    def float_outputs(self, example: Sequence[Tensor]) -> list[Tensor]:
+        """The flat outputs of the graph as it is, in float."""
+        with torch.no_grad():
+            return list(fx.Interpreter(self.graph_module).run(*[leaf.clone() for leaf in example]))
+
+    def local(
+        self,
+        wanted: Mapping[str, Collection[Precision]],
+        example: Sequence[Tensor],
+        *,
+        visit: Visit,
+        schemes: Callable[[str], Scheme] = lambda _: Scheme(),
+    ) -> None:
+        """One float pass; each wanted op is also run alone, on its float inputs, at each wanted precision.
+
+        Args:
+            wanted: Op id -> precisions. Ops whose result is no single float tensor are passed over, and so are
+                precisions that change nothing there (`simulated_precisions`).
+            example: Flat tensor inputs.
+            visit: Gets each pair of results while the pass is at that op; it must copy what it keeps.
+            schemes: Op id -> grids; `BoundPlan.scheme_of` fits.
+
+        Raises: ValueError if an int8-static op reads a value whose range is not known.
+        """
+        with torch.no_grad():
+            LocalRun(self._arithmetic, wanted, visit, schemes).run(*[leaf.clone() for leaf in example])
+
+    def errors(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> dict[str, OpError]:
+        """Error of every op's value in the whole model under the plan: op id -> error, in graph order.
+
+        The model runs twice side by side, in float and under the plan, so an error holds what came from all ops before.
+        A folded batch norm has the error of its convolution. Ops without a floating-point result are left out.
+        """
+        run = PairRun(self._arithmetic, plan)
+        with torch.no_grad():
+            for example in examples:
+                run.run(*[new_pair(leaf) for leaf in example])
+        errors = {op_id: OpError(signal, noise) for op_id, (signal, noise) in run.sums.items()}
+        homes = {norm: errors[home] for norm, home in self.folded.items() if home in errors}
+        return errors | homes
+
+    def output_errors(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> list[OpError]:
+        """Error of every floating-point output of the model under the plan, over all examples, in order."""
+        sums: dict[int, list[float]] = {}
+        for example in examples:
+            pairs = zip(self.float_outputs(example), self.outputs(plan, example), strict=True)
+            for index, (wide, rounded) in enumerate(pairs):
+                if wide.is_floating_point():
+                    add_energy(sums.setdefault(index, [0.0, 0.0]), wide, rounded)
+        return [OpError(*sums[index]) for index in sorted(sums)]
+
+    def sqnr_db(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> float:
+        """Fidelity of the worst output under the plan, pooled over all examples; 200 if there is no float output."""
+        return min((error.sqnr_db for error in self.output_errors(plan, examples)), default=SQNR_CAP_DB)
