@@ -50,7 +50,10 @@ def test_a_branch_on_a_value_is_a_seam_whose_fix_is_tried_and_proven(qtbot, qapp
         qtbot.waitUntil(lambda: session.document.file is not None, timeout=60_000)
         session.trust_file()
         session.set_rungs(["export", "partial"])
-        window.actions_.by_id["trace"].trigger()
+        # The window shows changes a moment later; until then the action is grey, and to trigger it does nothing.
+        trace = window.actions_.by_id["trace"]
+        qtbot.waitUntil(trace.isEnabled, timeout=10_000)
+        trace.trigger()
         qtbot.waitUntil(lambda: bool(session.document.graph or session.document.problems), timeout=120_000)
         assert session.document.graph is not None, session.document.problems
         assert session.document.capture.rung == "partial"
