@@ -103,24 +103,30 @@ class Transition:
     target: str
     op_ids: tuple[str, ...]
     """The ops at both ends, in the order of the graph."""
-    edges: int
+    pairs: tuple[tuple[str, str], ...]
+    """The edges themselves, by the ids of their ends."""
+
+    @property
+    def edges(self) -> int:
+        """How many edges."""
+        return len(self.pairs)
 
 
 def transitions(graph: GraphTable, precisions: Mapping[str, str]) -> list[Transition]:
     """Edges counted by the precisions of producer and consumer; edges at ops without one are left out."""
-    counts: dict[tuple[str, str], int] = {}
-    ends: dict[tuple[str, str], dict[int, None]] = {}
+    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for source, target in zip(graph.edge_source, graph.edge_target, strict=True):
         if graph.kind[source] is not OpKind.OP or graph.kind[target] is not OpKind.OP:
             continue
         pair = precisions.get(graph.op_id[source], ""), precisions.get(graph.op_id[target], "")
         if all(pair):
-            counts[pair] = counts.get(pair, 0) + 1
-            ends.setdefault(pair, {})[source] = None
-            ends[pair][target] = None
+            found.setdefault(pair, []).append((source, target))
     return [
         Transition(
-            source=one, target=other, edges=count, op_ids=tuple(graph.op_id[row] for row in sorted(ends[one, other]))
+            source=one,
+            target=other,
+            op_ids=tuple(graph.op_id[row] for row in sorted({row for edge in edges for row in edge})),
+            pairs=tuple((graph.op_id[source], graph.op_id[target]) for source, target in edges),
         )
-        for (one, other), count in counts.items()
+        for (one, other), edges in found.items()
     ]

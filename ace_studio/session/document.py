@@ -101,6 +101,15 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
         return self.verb not in {Verb.NONE, Verb.INSPECT, Verb.ENVIRONMENT}
 
 
+class EdgeChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """Edges of the graph that are looked at."""
+
+    edges: tuple[tuple[str, str], ...]
+    """Ids of the ops at both ends, the producer first; at least one pair."""
+    words: str
+    """What they have in common, to follow their number: ``from int8-static to fp32``."""
+
+
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """What is selected, everywhere at once."""
 
@@ -112,6 +121,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Index into `CaptureReport.graph_breaks`: the break that is looked at. Its rows in the graph are in `op_ids`."""
     place: tuple[str, int] | None = None
     """A line of the user's code that is looked at for itself: path and 1-based line."""
+    edges: EdgeChoice | None = None
+    """Edges that stand out in the graph, whatever else is selected; None for none in particular."""
     closer: int = 0
     """Grows when the user asks to see the selection from close by."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ace_studio.session.document import EdgeChoice
 from ace_studio.session.seams import rows_of_seam, seam_of_ops
 from ace_studio.session.verbs import Verbs
 
@@ -43,6 +44,21 @@ class LookingVerbs(Verbs):
         op_ids = tuple(graph.op_id[row] for row in rows) if graph is not None else ()
         one = breaks[index]
         self._show(replace(document.selection, op_ids=op_ids, seam=index), one.file, one.line)
+
+    def look_at_edges(self, choice: EdgeChoice | None) -> None:
+        """Let some edges of the graph stand out, and select the ops at their ends; None goes back to the whole graph.
+
+        Other ops can be selected meanwhile; a new graph ends it.
+        """
+        before = self.document.selection
+        if choice is None or not choice.edges or self.document.graph is None:
+            if before.edges is not None:
+                self._change(selection=replace(before, edges=None))
+            return
+        if choice != before.edges:
+            ends = dict.fromkeys(op_id for pair in choice.edges for op_id in pair)
+            op_ids = tuple(op_id for op_id in self.document.graph.op_id if op_id in ends)
+            self._change(selection=replace(before, op_ids=op_ids, seam=None, place=None, edges=choice))
 
     def select_place(self, file: str, line: int) -> None:
         """Look at a line of the user's code. A file that the capture did not bring is read; nothing of it is run."""

@@ -1,4 +1,4 @@
-"""Which precision feeds which: a matrix of producers and consumers. A click selects the ops at these edges."""
+"""Which precision feeds which: a matrix of producers and consumers. A click shows these edges in the graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ace_studio.gui.op_facts import op_facts, selected_run
 from ace_studio.gui.theme import Colours
 from ace_studio.gui.widgets import GAP, ElidedLabel, column, label, quiet, row
 from ace_studio.records.plan import Precision
-from ace_studio.session.document import Document
+from ace_studio.session.document import Document, EdgeChoice
 from ace_studio.session.session import Session
 
 _ORDER = {str(each): at for at, each in enumerate(Precision)}
@@ -88,7 +88,7 @@ class Transitions(ChartView):
         if not self._note.text():
             total = sum(one.edges for one in found)
             words = "changes" if changes != 1 else "change"
-            self._note.setText(f"{changes} {words} of precision at {plural(total, 'edge')}; a click selects their ops")
+            self._note.setText(f"{changes} {words} of precision at {plural(total, 'edge')}; a click shows them")
 
     def _fill(self, found: Sequence[Transition]) -> None:
         names = sorted(
@@ -121,7 +121,8 @@ class Transitions(ChartView):
     def _select(self) -> None:
         one = self.found.get((self.table.currentRow(), self.table.currentColumn()))
         if one is not None:
-            self.session.select(one.op_ids)
+            words = f"from {one.source} to {one.target}" if one.source != one.target else f"within {one.source}"
+            self.session.look_at_edges(EdgeChoice(edges=one.pairs, words=words))
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -43,6 +44,8 @@ class GraphCanvas(QWidget):
     camera_moved = Signal()
     scene_changed = Signal()
     current_changed = Signal(int)
+    edges_dismissed = Signal()
+    """Escape, while some edges are looked at."""
     painted = Signal(object)
     """The painter, after a frame was drawn: for what lies over the picture."""
 
@@ -92,11 +95,13 @@ class GraphCanvas(QWidget):
         self._moved()
         self._is_fitted = True
 
-    def frame(self, nodes: Iterable[int]) -> None:
-        """Show these visible nodes as large as fits; does nothing if none is visible."""
+    def frame(self, nodes: Iterable[int], *, at_most: float = math.inf) -> None:
+        """Show these visible nodes as large as fits, up to a scale; does nothing if none is visible."""
         bounds = self.picture.bounds(nodes) if self.picture is not None else None
         if bounds is not None:
             self.camera.show(bounds, self.width(), self.height())
+            if self.camera.scale > at_most:
+                self.zoom(at_most / self.camera.scale)
             self._moved()
 
     def show_node(self, node: int) -> None:

@@ -52,7 +52,10 @@ def _toggle(canvas: GraphCanvas, _: QKeyEvent) -> None:
 
 
 def _clear(canvas: GraphCanvas, _: QKeyEvent) -> None:
-    canvas.select([])
+    if canvas.picture is not None and canvas.picture.edges is not None:
+        canvas.edges_dismissed.emit()
+    else:
+        canvas.select([])
 
 
 def _walk(step: Callable[[Picture, int], int]) -> Callable[[GraphCanvas, QKeyEvent], None]:

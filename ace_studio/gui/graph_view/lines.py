@@ -6,7 +6,8 @@ import numpy as np
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
-from ace_studio.gui.graph_layout import PieceKind, Scene
+from ace_studio.gui.graph_layout import PieceKind
+from ace_studio.gui.graph_layout.marking import leads_to
 from ace_studio.gui.graph_view.colours import blend
 from ace_studio.gui.graph_view.primitives import draw_lines as draw_all_lines
 from ace_studio.gui.graph_view.stage import ROUND_FROM, Stage
@@ -25,12 +26,13 @@ def draw_lines(stage: Stage) -> None:
     ends, index = _visible(stage)
     if not len(index):
         return
-    strong = _strong(stage)[index]
+    edges = stage.picture.edges
+    strong = _strong(stage)[index] if edges is None else edges.pieces(scene)[index]
     kind, arrow = scene.piece_kind[index], scene.piece_arrow[index]
-    colour = stage.colours.edge
-    if strong.any():
-        colour = blend(colour, stage.colours.background, share=0.62)
-    for mask, shade, width in ((~strong, colour, 1.3), (strong, stage.colours.accent, 2.2)):
+    colour, accent = stage.colours.edge, stage.colours.accent if edges is None else stage.colours.match
+    if edges is not None or strong.any():
+        colour = blend(colour, stage.colours.background, share=0.62 if edges is None else 0.3)
+    for mask, shade, width in ((~strong, colour, 1.3), (strong, accent, 2.2 if edges is None else 2.8)):
         if mask.any():
             _draw(stage, ends[mask], (kind[mask], arrow[mask]), colour=shade, width=width)
 
@@ -63,16 +65,9 @@ def _strong(stage: Stage) -> np.ndarray:
         marked[stage.hovered] = True
     if not marked.any():
         return np.zeros(len(scene.pieces), dtype=bool)
-    leading = _leads_to(scene, marked)
-    return marked[scene.piece_source] | marked[scene.piece_target] | leading
-
-
-def _leads_to(scene: Scene, marked: np.ndarray) -> np.ndarray:
-    """Pieces shared by several edges on the way to marked nodes."""
-    deepest = np.full(len(marked), -1)
     last = marked[scene.piece_target] & (scene.piece_target >= 0)
-    np.maximum.at(deepest, scene.piece_source[last], scene.piece_rank[last])
-    return (scene.piece_target < 0) & (scene.piece_rank < deepest[scene.piece_source])
+    leading = leads_to(scene, last, node_count=picture.tree.node_count)
+    return marked[scene.piece_source] | marked[scene.piece_target] | leading
 
 
 def _draw(stage: Stage, ends: np.ndarray, marks: tuple[np.ndarray, np.ndarray], *, colour: str, width: float) -> None:

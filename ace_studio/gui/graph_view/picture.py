@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ace_studio.gui.graph_layout import Arrangement, Hierarchy, Scene
 from ace_studio.gui.graph_layout.sizes import detail_of, title_of
 from ace_studio.gui.graph_view.colours import Colouring
+from ace_studio.gui.graph_view.edge_focus import EdgeFocus
 from ace_studio.gui.graph_view.partial import Partial
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import CaptureReport
@@ -40,6 +41,8 @@ class Picture:
         self.selected: Mask = np.zeros(len(table), dtype=bool)
         self.matched: Mask = np.zeros(len(table), dtype=bool)
         self.version = 0
+        self.edges: EdgeFocus | None = None
+        """Edges that are looked at; None for none in particular."""
         self._row_of = {op_id: row for row, op_id in enumerate(table.op_id)}
         self._titles: dict[int, tuple[str, str]] = {}
         self._notes: dict[int, tuple[str, str]] = {}
@@ -71,6 +74,13 @@ class Picture:
         """What to write on ops (by id) instead of their shapes, and what the pointer says of it."""
         self._notes = {self._row_of[op_id]: words for op_id, words in notes.items() if op_id in self._row_of}
         self._titles = {}
+        self.version += 1
+
+    def look_at_edges(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Let the edges between these ops stand out; no pairs end that. Pairs of unknown ops are left out."""
+        known = self._row_of
+        rows = [(known[source], known[to]) for source, to in pairs if source in known and to in known]
+        self.edges = EdgeFocus(self.tree, rows) if rows else None
         self.version += 1
 
     def note_of(self, row: int) -> str:
@@ -106,9 +116,13 @@ class Picture:
         return bool(self.scene.visible[row])
 
     def dimmed(self, boxes: npt.NDArray[np.int64]) -> Mask:
-        """Which boxes the legend has filtered out: blocks only if nothing inside is left."""
+        """Which boxes the legend has filtered out, or no edge that is looked at touches.
+
+        Blocks are only if nothing inside is left.
+        """
+        missed = self.edges.misses(self.scene, boxes) if self.edges is not None else np.zeros(len(boxes), dtype=bool)
         if not self.hidden_categories:
-            return np.zeros(len(boxes), dtype=bool)
+            return missed
         off = np.zeros(len(self.colouring.categories) + 1, dtype=bool)
         off[list(self.hidden_categories)] = True
         dim = np.zeros(len(boxes), dtype=bool)
@@ -116,7 +130,7 @@ class Picture:
         dim[rows] = off[self.category[boxes[rows]]]
         kept = self.mix[boxes[~rows] - self.tree.root][:, ~off[:-1]].sum(axis=1)
         dim[~rows] = kept == 0
-        return dim
+        return dim | missed
 
     def refresh(self) -> None:
         """Make the scene anew after blocks were opened or closed."""

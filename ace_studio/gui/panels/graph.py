@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QSplitter, QS
 from ace_studio.gui.break_list.entries import Entry, chosen_entry, entries, ops_of_piece
 from ace_studio.gui.colourings import COLOURINGS
 from ace_studio.gui.compare_view import CompareView
+from ace_studio.gui.edge_bar import EdgeBar
 from ace_studio.gui.formatting import plural
 from ace_studio.gui.frontier_card import FrontierCard
 from ace_studio.gui.graph_colours import graph_colours
@@ -69,7 +70,8 @@ class GraphPanel(Panel):
         first.setLayout(column(self._captured, self.view, gap=0))
         self._split.addWidget(first)
         self.compare: CompareView | None = None
-        graph.setLayout(column(bar, self._split, gap=0))
+        self.edge_bar = EdgeBar(session, self.view)
+        graph.setLayout(column(bar, self.edge_bar, self._split, gap=0))
         self._empty = EmptyState("graph")
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
@@ -129,11 +131,13 @@ class GraphPanel(Panel):
             self._show_no_graph(document)
             return
         self._pages.setCurrentIndex(1)
-        if document.graph is not self._shown or self._seams_differ(document):
+        is_new = document.graph is not self._shown or self._seams_differ(document)
+        if is_new:
             self._shown, self._capture = document.graph, document.capture
             self._coloured = ()
             self.view.show_graph(document.graph, document.capture)
         self._recolour(document)
+        self.edge_bar.update_from(document, is_new_graph=is_new)
         if self.compare is not None and self.compare_button.isChecked():
             self.compare.update_from(document)
         if self.view.selected_ops != document.selection.op_ids:
