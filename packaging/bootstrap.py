@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from side_by_side import side_by_side
 from system_packages import describe_missing, install_system_packages, missing_needs, say
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -303,7 +304,8 @@ def choose_start(arguments: Sequence[str]) -> Start:
             code = "print('.venv is ready; start with: packaging/ace')"
             return Start(("-I", "-c", code), ("all", "test") if "--test" in rest else ("all",))
         case "test":
-            return Start(("-m", "pytest", "-m", "not benchmark", *rest), ("all", "test"), is_in_root=True)
+            options = ("-m", "not benchmark", *side_by_side(rest), *rest)
+            return Start(("-m", "pytest", *options), ("all", "test"), is_in_root=True)
         case "check":
             return Start(("packaging/check.py", *rest), ("all", "test"), is_in_root=True)
         case _:

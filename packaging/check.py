@@ -12,6 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from side_by_side import side_by_side
+
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = Path(sys.executable).parent
 
@@ -37,7 +39,7 @@ STEPS = (
     Step("types", _script("mypy")),
     Step(
         "fast tests",
-        (sys.executable, "-m", "pytest", "-q", "-m", "not slow and not heavy and not benchmark"),
+        (sys.executable, "-m", "pytest", "-q", "-m", "not slow and not heavy and not benchmark", *side_by_side()),
         is_static=False,
     ),
 )

@@ -68,11 +68,17 @@ def bootstrap(root, checkout, monkeypatch):
     yield module
     sys.modules.pop("bootstrap")
     sys.modules.pop("system_packages", None)
+    sys.modules.pop("side_by_side", None)
 
 
 @pytest.fixture
 def system_packages(bootstrap):
     return sys.modules["system_packages"]
+
+
+@pytest.fixture
+def side_by_side(bootstrap):
+    return sys.modules["side_by_side"]
 
 
 @pytest.fixture
@@ -234,6 +240,9 @@ def test_a_failed_set_up_ends_with_a_message_and_code_6(bootstrap, monkeypatch, 
     assert "remedy: plug it in" in shown
 
 
+SPREAD = ("-n", "2", "--dist", "worksteal")
+
+
 @pytest.mark.parametrize(
     ("words", "arguments", "is_window"),
     [
@@ -241,14 +250,46 @@ def test_a_failed_set_up_ends_with_a_message_and_code_6(bootstrap, monkeypatch, 
         (["open", "a.pt2"], ("-P", "-m", "ace_studio", "open", "a.pt2"), True),
         (["run", "r.toml", "--json"], ("-P", "-m", "ace_studio", "run", "r.toml", "--json"), False),
         (["demo"], ("-P", "-m", "ace_studio", "demo"), False),
-        (["test", "-k", "x"], ("-m", "pytest", "-m", "not benchmark", "-k", "x"), False),
+        (["test", "-k", "x"], ("-m", "pytest", "-m", "not benchmark", *SPREAD, "-k", "x"), False),
+        (["test", "a_test.py::b"], ("-m", "pytest", "-m", "not benchmark", "a_test.py::b"), False),
         (["check", "--static"], ("packaging/check.py", "--static"), False),
     ],
 )
-def test_each_word_starts_its_program(bootstrap, words, arguments, is_window):
+def test_each_word_starts_its_program(bootstrap, side_by_side, monkeypatch, words, arguments, is_window):
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
+    monkeypatch.setattr(side_by_side, "memory_gib", lambda: 16.0)
     start = bootstrap.choose_start(words)
     assert start.arguments == arguments
     assert start.is_window is is_window
+
+
+@pytest.mark.parametrize(("cores", "gib", "processes"), [(1, 64.0, 0), (4, 64.0, 4), (64, 999.0, 8), (4, 5.9, 0)])
+def test_tests_run_on_the_cores_that_memory_is_there_for(side_by_side, monkeypatch, cores, gib, processes):
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: cores)
+    monkeypatch.setattr(side_by_side, "memory_gib", lambda: gib)
+    assert side_by_side.side_by_side() == (("-n", str(processes), "--dist", "worksteal") if processes else ())
+
+
+@pytest.mark.parametrize(
+    ("words", "is_spread"),
+    [
+        ("tests/gui -k x", True),
+        ("a.py b.py", True),
+        ("a.py", False),
+        ("a.py::b", False),
+        ("-n3", False),
+        ("--pdb", False),
+    ],
+)
+def test_a_single_file_and_whoever_chooses_the_processes_get_one(side_by_side, monkeypatch, words, is_spread):
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
+    monkeypatch.setattr(side_by_side, "memory_gib", lambda: 16.0)
+    assert bool(side_by_side.side_by_side(words.split())) is is_spread
+
+
+def test_this_machine_has_cores_and_memory(side_by_side):
+    assert side_by_side.usable_cores() >= 1
+    assert side_by_side.memory_gib() > 0.1
 
 
 def test_tests_and_checks_need_the_test_extra_and_run_in_the_root(bootstrap):
