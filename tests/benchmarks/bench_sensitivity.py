@@ -1,12 +1,14 @@
 """The sensitivity scan beside the long way: every op run low by itself, on networks of the usual kinds.
 
     python -m tests.benchmarks.bench_sensitivity --out FOLDER [--models FOLDER] [--only NAME ...] [--size 160]
+        [--style reads|pairs|results]
 
 ResNet50 and MobileNetV2 have random weights, batch norms with statistics of random data, and random pictures of
 ``--size``; a folder of models (files with ``load()`` -> (module, tracing examples) and ``calibration()``) adds trained
 ones. Per precision: Spearman's rank correlation with the long way of the scan and of its probes alone (a scan runs the
 most sensitive ops low by themselves as far as its budget goes, a small graph's all), the cost in passes forward, the
-same by the clock. FOLDER gets ``table.md`` and ``summary.json``. The exit status is 1 unless every scan's correlation
+same by the clock. ``--style`` is what the runtime rounds around 8-bit ops (`quantize.simulate.int8_style`).
+FOLDER gets ``table.md`` and ``summary.json``. The exit status is 1 unless every scan's correlation
 is at least 0.9, at a cost of at most 12 passes.
 """
 
@@ -28,6 +30,7 @@ from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.load.torchvision_ops import make_importable
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, Int8Style
 from ace_studio.engine.sensitivity import Scan, ScanRequest
 from ace_studio.engine.sensitivity.scan import BUDGET
 from ace_studio.records.plan import Precision, Scheme, WeightSteps
@@ -37,6 +40,7 @@ from tests.benchmarks.bench_goals import load_file
 ENOUGH = 0.9
 PRECISIONS = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
 SAMPLES = 4
+STYLES = {style.name: style for style in (READS, PAIRS, RESULTS)}
 Case = tuple[nn.Module, list[Any], list[Any]]
 
 
@@ -97,13 +101,20 @@ def _ranks(values: Tensor) -> Tensor:
     return below.double() + (level.double() - 1) / 2
 
 
-def measure(name: str, captured: CapturedModel, calls: Sequence[Any], steps: WeightSteps) -> list[dict[str, Any]]:
+def measure(
+    name: str, captured: CapturedModel, calls: Sequence[Any], steps: WeightSteps, *, style: Int8Style
+) -> list[dict[str, Any]]:
     """One row per precision set: alone, so that the budget is each one's own."""
     samples = [Example.of(one).tensors() for one in calls[:SAMPLES]]
     rows = []
     for precision in PRECISIONS:
         request = ScanRequest(
-            captured=captured, samples=samples, precisions=[precision], scheme=Scheme(weights=steps), probes=4
+            captured=captured,
+            samples=samples,
+            precisions=[precision],
+            scheme=Scheme(weights=steps),
+            style=style,
+            probes=4,
         )
         started = time.perf_counter()
         scan = Scan(request)
@@ -117,13 +128,14 @@ def measure(name: str, captured: CapturedModel, calls: Sequence[Any], steps: Wei
         probed = Scan(replace(request, budget=0.0))
         guess = probed.run()[precision]
         exact = dict(scan.saved.alone.get(str(precision), {}))
-        true = {op_id: exact.get(op_id) or scan.alone(op_id, precision) for op_id in scan.watched}
+        true = {op_id: exact.get(op_id) or scan.alone(op_id, precision) for op_id in scan.watched_at(precision)}
         rows.append(
             {
                 "model": name,
                 "weights": str(steps),
                 "precision": str(precision),
                 "ops": len(true),
+                "followers": sum(scan.watched[one].follows for one in true),
                 "spearman": round(spearman([noise[one] for one in true], list(true.values())), 4),
                 "spearman_of_probes": round(spearman([guess[one] for one in true], list(true.values())), 4),
                 "run_alone": len(exact),
@@ -149,6 +161,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--models", type=Path, default=None)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--style", choices=list(STYLES), default=READS.name)
     parser.add_argument("--size", type=int, default=160)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -163,7 +176,7 @@ def main() -> int:
         case = make()
         captured = captured_of(case)
         for steps in WeightSteps:
-            rows += measure(name, captured, case[2], steps)
+            rows += measure(name, captured, case[2], steps, style=STYLES[arguments.style])
         (arguments.out / "table.md").write_text(table(rows))
         (arguments.out / "summary.json").write_text(json.dumps(rows, indent=1))
     print(table(rows))

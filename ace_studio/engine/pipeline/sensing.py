@@ -11,7 +11,10 @@ import torch
 from ace_studio.engine.capture.cache_store import CaptureStore
 from ace_studio.engine.flow import CapturedModel, Example, PartialModel
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.sensitivity import SIMULATED, Noise, Scan, ScanRequest, noise_db
+from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.int8_styles import most_rounding
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase, SensitivityFound
 from ace_studio.records.plan import Plan, Precision
@@ -133,11 +136,14 @@ def _sense_one(
     teller: _Teller,
     folder: Path | None,
 ) -> Sensing:
+    ranges = RangeChoice(recipe.calibration.observer, percentile=recipe.calibration.percentile)
     request = ScanRequest(
         captured=captured,
         samples=[example.tensors() for example in examples],
         precisions=precisions,
         scheme=recipe.plan.scheme,
+        ranges=ranges,
+        style=most_rounding(_targets(recipe), recipe.plan, ranges),
         probes=recipe.sensitivity.probes,
         folder=folder,
         is_thorough=recipe.sensitivity.scan is ScanChoice.ON,
@@ -148,6 +154,12 @@ def _sense_one(
         found = Sensing(scan.noise(), scan.saved.forwards, scan.saved.notes)
         teller.tell(scan, found.noise)
     return found
+
+
+def _targets(recipe: Recipe) -> list[str]:
+    """Names of the targets that may be built; those that the registry does not have are somebody else's error."""
+    automatic = [name for name, row in TARGETS.items() if row.is_in_auto and row.available().ok]
+    return [one for name in recipe.targets.names for one in (automatic if name == "auto" else [name]) if one in TARGETS]
 
 
 class _Teller:

@@ -11,11 +11,12 @@ from torch import Tensor, fx
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.sensitivity.local_error import Operand, Range, rounded_call
+from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver
+from ace_studio.engine.sensitivity.local_error import Ranges, WatchedOp, rounded_call, rounded_result
 from ace_studio.records.plan import Precision, Scheme
 
-Watched = Mapping[str, tuple[Operand, ...]]
-"""Op id -> operands that a precision rounds."""
+Watched = Mapping[str, WatchedOp]
+"""Op id -> what a precision rounds there."""
 
 
 class WatchingRun(fx.Interpreter):
@@ -48,23 +49,34 @@ class WatchingRun(fx.Interpreter):
 
 
 class RangeRun(WatchingRun):
-    """Widens the range of every operand of the watched ops."""
+    """Shows the values that watched ops read or give in 8 bits to observers of their own."""
 
-    def __init__(self, graph_module: fx.GraphModule, watched: Watched) -> None:
+    def __init__(self, graph_module: fx.GraphModule, watched: Watched, choice: RangeChoice) -> None:
         super().__init__(graph_module, watched)
-        self.ranges: dict[str, dict[int, Range]] = {}
+        self._choice = choice
+        read = {one.source for op in watched.values() for one in op.operands if one.axis is None}
+        self._names = read | {op.result for op in watched.values()}
+        self._observers: dict[str, ValueObserver] = {}
+        self._infinite: set[str] = set()
 
-    def at_op(self, node: fx.Node, op_id: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Look at the operands, then run the op as it is."""
-        leaves = pytree.tree_leaves((tuple(args), dict(kwargs)))
-        known = self.ranges.setdefault(op_id, {})
-        for operand in self.watched[op_id]:
-            value = leaves[operand.index]
-            if operand.axis is None and isinstance(value, Tensor) and value.numel():
-                low, high = (float(one) for one in value.aminmax())
-                before = known.get(operand.index, (low, high))
-                known[operand.index] = (min(low, before[0]), max(high, before[1]))
-        return super().at_op(node, op_id, args, kwargs)
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node and look at its value."""
+        result = super().run_node(n)
+        if n.name in self._names and isinstance(result, Tensor) and result.is_floating_point() and result.numel():
+            if bool(result.isfinite().all()):
+                self._observers.setdefault(n.name, ValueObserver(self._choice)).update(result)
+            else:
+                self._infinite.add(n.name)
+        return result
+
+    def ranges(self, scheme: Scheme) -> dict[str, tuple[float, float]]:
+        """Node name -> range on the plan's kind of grid; values that were not finite are left out."""
+        found = {
+            name: observer.range(scheme.activations)
+            for name, observer in self._observers.items()
+            if name not in self._infinite
+        }
+        return {name: (one.low, one.high) for name, one in found.items()}
 
 
 class RoundedRun(WatchingRun):
@@ -76,7 +88,7 @@ class RoundedRun(WatchingRun):
         watched: Watched,
         *,
         precisions: Mapping[str, Precision],
-        ranges: Mapping[str, Mapping[int, Range]],
+        ranges: Ranges,
         scheme: Scheme,
     ) -> None:
         super().__init__(graph_module, watched)
@@ -92,9 +104,9 @@ class RoundedRun(WatchingRun):
             node.target,  # type: ignore[arg-type]
             args,
             kwargs,
-            operands=self.watched[op_id],
+            op=self.watched[op_id],
             precision=self._precisions[op_id],
-            ranges=self._ranges.get(op_id, {}),
+            ranges=self._ranges,
             scheme=self._scheme,
         )
 
@@ -113,7 +125,7 @@ class ProbingRun(WatchingRun):
         watched: Watched,
         *,
         precisions: Sequence[Precision],
-        ranges: Mapping[str, Mapping[int, Range]],
+        ranges: Ranges,
         scheme: Scheme,
     ) -> None:
         super().__init__(graph_module, watched)
@@ -136,7 +148,8 @@ class ProbingRun(WatchingRun):
         plain = pytree.tree_map_only(Tensor, Tensor.detach, (tuple(args), dict(kwargs)))
         with torch.no_grad():
             wrong = {
-                precision: self._errors_at((node, op_id), plain, exact, precision) for precision in self._precisions
+                precision: self._errors_at((node, op_id), plain, exact, precision)
+                for precision in self.watched[op_id].precisions(self._precisions)
             }
         leaves, spec = pytree.tree_flatten(exact)
         axes = [self._batch_axis(one) for one in pytree.tree_leaves(node.meta["val"])]
@@ -152,16 +165,13 @@ class ProbingRun(WatchingRun):
     def _errors_at(self, at: tuple[fx.Node, str], call: tuple[Any, Any], exact: Any, precision: Precision) -> list[Any]:
         node, op_id = at
         args, kwargs = call
-        self.runs[op_id] += 1
-        rounded = rounded_call(
-            node.target,  # type: ignore[arg-type]
-            args,
-            kwargs,
-            operands=self.watched[op_id],
-            precision=precision,
-            ranges=self._ranges.get(op_id, {}),
-            scheme=self._scheme,
-        )
+        op = self.watched[op_id]
+        options = {"op": op, "precision": precision, "ranges": self._ranges, "scheme": self._scheme}
+        if op.operands:
+            self.runs[op_id] += 1
+            rounded = rounded_call(node.target, args, kwargs, **options)  # type: ignore[arg-type]
+        else:  # it may write into what it reads, so it is not run again
+            rounded = rounded_result(pytree.tree_map_only(Tensor, Tensor.detach, exact), **options)  # type: ignore[arg-type]
         pairs = zip(pytree.tree_leaves(rounded), pytree.tree_leaves(exact), strict=True)
         return [one - other.detach() if isinstance(one, Tensor) else None for one, other in pairs]
 

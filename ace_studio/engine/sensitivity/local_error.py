@@ -21,6 +21,8 @@ SIMULATED = frozenset(Precision) - {Precision.FP32}
 
 
 Range = tuple[float, float]
+Ranges = Mapping[str, Range]
+"""Node name -> range of its value over the calibration data."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,23 @@ class Operand:
     """Place among the leaves of (args, kwargs)."""
     axis: int | None
     """Axis of the output channels if it is a weight; None for an activation."""
+    source: str
+    """Name of the node that it comes from."""
+
+
+@dataclass(frozen=True)
+class WatchedOp:
+    """What a low precision rounds at one op."""
+
+    operands: tuple[Operand, ...]
+    result: str = ""
+    """The node whose range the grid of its 8-bit result has; empty: its result is float."""
+    follows: bool = False
+    """Whether it is no product and only goes on in 8 bits: it differs at int8-static alone."""
+
+    def precisions(self, asked: Sequence[Precision]) -> list[Precision]:
+        """Those at which it differs."""
+        return [one for one in asked if not self.follows or one is Precision.INT8_STATIC]
 
 
 _ELEMENTWISE_STATE: Mapping[str, int] = {"lstm_cell": 2, "lstm": 2}
@@ -54,7 +73,7 @@ def operands_of(node: fx.Node, constants: frozenset[str]) -> tuple[Operand, ...]
             continue
         if index == _ELEMENTWISE_STATE.get(name):
             continue
-        found.append(Operand(index, axis if leaf.name in constants else None))
+        found.append(Operand(index, axis if leaf.name in constants else None, leaf.name))
     return tuple(found)
 
 
@@ -73,9 +92,9 @@ def rounded_call(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     *,
-    operands: Sequence[Operand],
+    op: WatchedOp,
     precision: Precision,
-    ranges: Mapping[int, Range],
+    ranges: Ranges,
     scheme: Scheme,
 ) -> Any:
     """What the op gives at a precision: its operands rounded, its arithmetic exact, its result in float32.
@@ -84,22 +103,29 @@ def rounded_call(
         target: The operator.
         args: Its arguments.
         kwargs: Its keyword arguments.
-        operands: Which tensors among them are rounded.
+        op: What of it is rounded.
         precision: One of `SIMULATED`.
-        ranges: Operand's index -> range over the calibration data; what is not there is taken from the tensor itself.
+        ranges: For int8-static; a value that is not there stays float.
         scheme: How grids are shared.
     """
     leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
-    for operand in operands:
+    for operand in op.operands:
         value = leaves[operand.index]
         if isinstance(value, Tensor) and value.is_floating_point() and value.numel():
-            leaves[operand.index] = _rounded(value, operand, precision, ranges.get(operand.index), scheme)
+            leaves[operand.index] = _rounded(value, operand, precision, ranges.get(operand.source), scheme)
     new_args, new_kwargs = pytree.tree_unflatten(leaves, spec)
-    result = target(*new_args, **new_kwargs)
+    return rounded_result(target(*new_args, **new_kwargs), op=op, precision=precision, ranges=ranges, scheme=scheme)
+
+
+def rounded_result(result: Any, *, op: WatchedOp, precision: Precision, ranges: Ranges, scheme: Scheme) -> Any:
+    """The result of an op as its readers get it."""
     half = HALF_DTYPES.get(precision)
-    if half is None:
+    if half is not None:
+        return pytree.tree_map_only(Tensor, lambda leaf: _through(leaf, half), result)
+    seen = ranges.get(op.result)
+    if precision is not Precision.INT8_STATIC or seen is None or seen[0] == seen[1]:
         return result
-    return pytree.tree_map_only(Tensor, lambda leaf: _through(leaf, half), result)
+    return round_activation(result, precision=precision, scheme=scheme, known=ValueRange(*seen, examples=1))
 
 
 def _rounded(value: Tensor, operand: Operand, precision: Precision, seen: Range | None, scheme: Scheme) -> Tensor:
@@ -108,8 +134,12 @@ def _rounded(value: Tensor, operand: Operand, precision: Precision, seen: Range 
     if operand.axis is not None:
         axes = WeightAxes(output=operand.axis % value.dim(), is_blocked=value.dim() == 2)
         return round_weight(value, axes, precision=precision, scheme=scheme)
-    known = ValueRange(*seen, examples=1) if seen is not None and precision is Precision.INT8_STATIC else None
-    return round_activation(value, precision=precision, scheme=scheme, known=known)
+    if precision is not Precision.INT8_STATIC:
+        has_grid = bool(value.isfinite().all())
+        return round_activation(value, precision=precision, scheme=scheme, known=None) if has_grid else value
+    if seen is None or seen[0] == seen[1]:
+        return value  # nobody knows its range; targets leave the op in float
+    return round_activation(value, precision=precision, scheme=scheme, known=ValueRange(*seen, examples=1))
 
 
 def _through(value: Tensor, half: torch.dtype) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from ace_studio.records.plan import Precision, Scheme
 from ace_studio.records.safe_file import write_atomically
 
-_FORMAT = 1
+_FORMAT = 2
 _MOST_HASHED = 1 << 16
 """Bytes of each input that go into the key, from its beginning; its shape and sum go in whole."""
 
@@ -26,8 +26,8 @@ class SavedScan(msgspec.Struct, kw_only=True):
     ended: bool = False
     forwards: float = 0.0
     """Cost until now, in passes forward over the samples."""
-    ranges: dict[str, dict[int, tuple[float, float]]] = {}
-    """Op id -> operand -> its range over all samples."""
+    ranges: dict[str, tuple[float, float]] = {}
+    """Node name -> range of its value over all samples."""
     powers: tuple[float, ...] = ()
     """Signal power of each output over all samples; empty before the first pass."""
     noise: dict[str, dict[str, float]] = {}
@@ -46,9 +46,13 @@ def scan_key(
     precisions: Sequence[Precision],
     scheme: Scheme,
     probes: int,
+    arithmetic: str = "",
 ) -> str:
-    """A text that is the same for the same model, data and options, and practically never else."""
-    digest = hashlib.sha256(f"{_FORMAT} {fingerprint} {probes}".encode())
+    """A text that is the same for the same model, data and options, and practically never else.
+
+    ``arithmetic`` says what else decides the rounding: the observer, the style of the runtime.
+    """
+    digest = hashlib.sha256(f"{_FORMAT} {fingerprint} {probes} {arithmetic}".encode())
     digest.update(" ".join(precisions).encode() + msgspec.json.encode(scheme))
     for sample in samples:
         for leaf in sample:

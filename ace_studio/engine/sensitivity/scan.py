@@ -15,11 +15,13 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.quantize.simulate import float_graph
+from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.simulate import READS, Int8Style, float_graph
 from ace_studio.engine.sensitivity.interpreters import ProbingRun, RangeRun, RoundedRun, Watched, WatchingRun
-from ace_studio.engine.sensitivity.local_error import SIMULATED, constant_names, operands_of
+from ace_studio.engine.sensitivity.local_error import SIMULATED
 from ace_studio.engine.sensitivity.saved import SavedScan, read_scan, scan_key, write_scan
-from ace_studio.records.plan import WEIGHTED_OPS, Precision, Scheme
+from ace_studio.engine.sensitivity.watched import watched_ops
+from ace_studio.records.plan import Precision, Scheme
 
 BUDGET = 12.0
 """Passes forward over the samples that a scan of differentiable ops may cost; what probes leave is spent on the most
@@ -44,6 +46,10 @@ class ScanRequest:
     """Flat tensor inputs of each sample."""
     precisions: Sequence[Precision]
     scheme: Scheme = field(default_factory=Scheme)
+    ranges: RangeChoice = field(default_factory=RangeChoice)
+    """How static ranges follow from the values."""
+    style: Int8Style = READS
+    """What the runtime rounds around ops at int8-static."""
     probes: int = 4
     folder: Path | None = None
     """Where it is kept as it goes, under its key; None keeps nothing."""
@@ -56,22 +62,25 @@ class ScanRequest:
 class Scan:
     """One scan of one captured graph.
 
-    A product of the graph is any op of `WEIGHTED_OPS` with a matrix to round; other ops follow their neighbours.
+    Watched are the products (any op of `WEIGHTED_OPS` with a matrix to round), at int8-static also the ops behind them
+    whose result the runtime rounds; what is rounded anyway, by the product that reads it, is that product's.
     """
 
     def __init__(self, request: ScanRequest, reporter: Reporter | None = None) -> None:
         self._request = request
         self._reporter = reporter or Reporter()
         self._graph = float_graph(request.captured).graph_module
-        self.watched = _watched_ops(self._graph)
-        self._flops = _flops_of(request.captured, self.watched)
         self._precisions = [one for one in request.precisions if one in SIMULATED]
+        found = watched_ops(self._graph, request.style)
+        self.watched = {op_id: op for op_id, op in found.items() if op.precisions(self._precisions)}
+        self._flops = _flops_of(request.captured, self.watched)
         key = scan_key(
             request.captured.fingerprint,
             request.samples,
             precisions=self._precisions,
             scheme=request.scheme,
             probes=request.probes,
+            arithmetic=f"{request.ranges} {request.style.name}",
         )
         self._path = request.folder / f"{key}.sensitivity.json" if request.folder else None
         self.saved = read_scan(self._path, key) if self._path else SavedScan(key=key)
@@ -97,8 +106,9 @@ class Scan:
         samples = self._request.samples
         if not self.saved.powers:
             self._find_ranges()
-        if 1.0 + len(self.watched) * len(self._precisions) <= self._request.budget:  # so few that the long way is short
-            for precision, op_id in itertools.product(self._precisions, self.watched):
+        single = [(one, op_id) for one in self._precisions for op_id in self.watched_at(one)]
+        if 1.0 + len(single) <= self._request.budget:  # so few that the long way is short
+            for precision, op_id in single:
                 self._run_alone(op_id, precision)
             self.saved.samples_done = len(samples)
             return
@@ -110,6 +120,10 @@ class Scan:
         self._run_unclear()
         self._run_most_sensitive()
 
+    def watched_at(self, precision: Precision) -> list[str]:
+        """The ops that differ at a precision, in the order of the graph."""
+        return [op_id for op_id, op in self.watched.items() if op.precisions([precision])]
+
     def noise(self) -> Noise:
         """What is known now, in the order of the graph."""
         share = self.saved.samples_done / max(1, len(self._request.samples))
@@ -118,7 +132,7 @@ class Scan:
             summed = self.saved.noise.get(precision, {})
             alone = self.saved.alone.get(precision, {})
             row = {}
-            for op_id in self.watched:
+            for op_id in self.watched_at(precision):
                 if op_id in alone:
                     row[op_id] = alone[op_id]
                 elif share and op_id not in self.saved.unclear:
@@ -129,7 +143,7 @@ class Scan:
     # --- the passes ---
 
     def _find_ranges(self) -> None:
-        watch = RangeRun(self._graph, self.watched)
+        watch = RangeRun(self._graph, self.watched, self._request.ranges)
         powers: list[float] = []
         self._exact = []
         with torch.no_grad():
@@ -138,7 +152,7 @@ class Scan:
                 outputs = watch.run(*_copies(sample))
                 self._exact.append([one.clone() for one in outputs])
                 powers = [a + _power(b) for a, b in zip(powers or [0.0] * len(outputs), outputs, strict=True)]
-        self.saved.ranges = watch.ranges
+        self.saved.ranges = watch.ranges(self._request.scheme)
         self.saved.powers = tuple(powers)
         self.saved.forwards += 1.0
         self._keep()
@@ -177,8 +191,8 @@ class Scan:
             row[op_id] = row.get(op_id, 0.0) + one
 
     def _run_unclear(self) -> None:
-        """Run the ops that gradients cannot tell of one at a time."""
-        unclear = [one for one in self.watched if one in self.saved.unclear]
+        """Run the products that gradients cannot tell of one at a time."""
+        unclear = [one for one, op in self.watched.items() if one in self.saved.unclear and not op.follows]
         cost = len(unclear) * len(self._precisions)
         if not unclear:
             return
@@ -257,16 +271,6 @@ def noise_db(noise: float) -> float:
     if noise <= 0.0:
         return SQNR_CAP_DB
     return max(-SQNR_CAP_DB, min(SQNR_CAP_DB, -10.0 * math.log10(noise))) if math.isfinite(noise) else -SQNR_CAP_DB
-
-
-def _watched_ops(graph_module: fx.GraphModule) -> Watched:
-    constants = constant_names(graph_module)
-    found = {}
-    for node in graph_module.graph.nodes:
-        is_product = node.op == "call_function" and str(node.target) in WEIGHTED_OPS and OP_ID in node.meta
-        if is_product and (operands := operands_of(node, constants)):
-            found[node.meta[OP_ID]] = operands
-    return found
 
 
 def _flops_of(captured: CapturedModel, watched: Watched) -> dict[str, float]:

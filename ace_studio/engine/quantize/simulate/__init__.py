@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from ace_studio.engine.quantize.simulate.arithmetic import simulated_precisions
 from ace_studio.engine.quantize.simulate.float_graph import FloatGraph, float_graph, ops_of
-from ace_studio.engine.quantize.simulate.int8_style import PAIRS, READS, RESULTS, Int8Style, lay_out
+from ace_studio.engine.quantize.simulate.int8_style import PAIRS, READS, RESULTS, Int8Style, lay_out, rounding_sums
 from ace_studio.engine.quantize.simulate.op_error import OpError
 from ace_studio.engine.quantize.simulate.simulator import Simulator
 
@@ -34,5 +34,6 @@ __all__ = [
     "float_graph",
     "lay_out",
     "ops_of",
+    "rounding_sums",
     "simulated_precisions",
 ]

@@ -7,25 +7,16 @@ from typing import Any
 
 from torch import Tensor, fx
 
-from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem, is_layout_op
+from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.fake_quantize import cast_round_trip, round_activation, round_weight
 from ace_studio.engine.quantize.flat_graph import constant_of
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.op_roles import ADDING_OPS, OpRole, op_role
-from ace_studio.engine.quantize.simulate.int8_style import Int8Style
+from ace_studio.engine.quantize.simulate.int8_style import Int8Style, rounding_sums
 from ace_studio.records.plan import Precision, Scheme
 
 WEIGHT_CACHE_BYTES = 1 << 30
 """Rounded weights are kept for the next example up to this size."""
-_ACTIVATIONS = frozenset(
-    f"aten.{name}"
-    for name in (
-        "relu.default", "relu_.default", "relu6.default", "hardtanh.default", "hardtanh_.default", "clamp.default",
-        "leaky_relu.default", "leaky_relu_.default", "max_pool2d.default", "avg_pool2d.default", "batch_norm.default",
-        "adaptive_avg_pool2d.default",
-    )
-)  # fmt: skip
-"""Ops behind a product that targets do in 8 bits with it."""
 _WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
 
 
@@ -52,7 +43,7 @@ class OpArithmetic:
         self.style = style
         self._weights: dict[tuple[str, Precision, Scheme], Tensor] = {}
         self._weight_bytes = 0
-        self._additions: dict[fx.Node, bool] = {}
+        self._sums = rounding_sums(graph_module, style)
 
     def run_op(self, node: fx.Node, args: tuple[Any, ...], kwargs: Mapping[str, Any], how: How) -> Any:
         """The result of one node at a precision on these inputs; the inputs are left as they are."""
@@ -65,7 +56,7 @@ class OpArithmetic:
         role = op_role(str(target))
         if role is not None:
             args = self._rounded_product_inputs(node, args, role, how)
-        elif precision is Precision.INT8_STATIC and self._adds_rounded(node):
+        elif precision is Precision.INT8_STATIC and node in self._sums:
             args = tuple(
                 self._rounded_activation(node.args[index], one, how) if _is_float(one) else one
                 for index, one in enumerate(args)
@@ -79,22 +70,6 @@ class OpArithmetic:
         if not _is_float(value):
             return value
         return round_activation(value, precision=Precision.INT8_STATIC, scheme=scheme, known=self.ranges[name])
-
-    def _adds_rounded(self, node: fx.Node) -> bool:
-        """Whether a node is an addition that targets do in 8 bits: of results of products, or of such additions.
-
-        A sum of two values that were computed in float would only lose by it, and few targets do it.
-        """
-        if str(node.target) not in ADDING_OPS or self.style.rounds_for_all:
-            return False  # where values are rounded for all, its inputs are already
-        if str(node.target) in self.style.leaders:
-            return True
-        if node not in self._additions:
-            sources = [_source(one) for one in node.all_input_nodes if one.op != "get_attr"]
-            self._additions[node] = all(
-                op_role(str(one.target)) is not None or self._adds_rounded(one) for one in sources
-            )
-        return self._additions[node]
 
     def _rounded_product_inputs(self, node: fx.Node, args: tuple[Any, ...], role: OpRole, how: How) -> tuple[Any, ...]:
         precision, scheme = how
@@ -138,17 +113,6 @@ class OpArithmetic:
                     f"int8-static needs the range of {name or 'a constant'}, which calibration did not see"
                 )
         return round_activation(value, precision=precision, scheme=scheme, known=known)
-
-
-def _source(node: fx.Node) -> fx.Node:
-    """The node that computed a value, seen through activations and what only moves values."""
-    while _hands_on(node) and node.all_input_nodes:
-        node = node.all_input_nodes[0]
-    return node
-
-
-def _hands_on(node: fx.Node) -> bool:
-    return is_layout_op(str(node.target)) or str(node.target) in _ACTIVATIONS
 
 
 def _is_float(value: object) -> bool:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor, fx
 
+from ace_studio.engine.quantize.casts import is_layout_op
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.op_roles import ADDING_OPS, op_role
@@ -39,7 +40,14 @@ SAME_GRID = _named(
     " max_pool1d.default max_pool2d.default avg_pool1d.default avg_pool2d.default"
 )
 """Ops whose result is on the grid of what they read."""
+PASSING = IDENTITIES | SAME_GRID - _named("avg_pool1d.default avg_pool2d.default")
+"""Ops that change no value, so that rounding behind them changes none either."""
 _OWN_GRID = _named("adaptive_avg_pool2d.default leaky_relu.default leaky_relu_.default cat.default")
+_BEHIND_PRODUCTS = CLAMPS | _named(
+    "leaky_relu.default leaky_relu_.default max_pool2d.default avg_pool2d.default adaptive_avg_pool2d.default"
+    " batch_norm.default"
+)
+"""Ops behind a product that targets do in 8 bits with it."""
 _CONVOLUTIONS = ("aten.conv", "aten.convolution")
 SMALL_SHARE = 0.1
 """A last convolution with less than this part of the weights is left float where its result would be 8-bit scores."""
@@ -100,6 +108,8 @@ class Int8Layout:
     """Ops that compute in 8 bits."""
     values: Mapping[fx.Node, str]
     """Nodes whose value every reader gets rounded -> name of the node whose range its grid has."""
+    results: Mapping[fx.Node, fx.Node] = field(default_factory=dict)
+    """8-bit ops with an 8-bit result -> the node that gives it: the op itself, or a clamp that its kernel does too."""
 
 
 def lay_out(
@@ -107,7 +117,7 @@ def lay_out(
     planned: Collection[str],
     style: Int8Style,
     *,
-    ranges: Mapping[str, ValueRange],
+    ranges: Mapping[str, ValueRange] | None = None,
     scheme_of: Callable[[str], Scheme] = lambda _: Scheme(),
 ) -> Int8Layout:
     """Find what a family of runtimes computes in 8 bits, and which values it rounds for all.
@@ -116,13 +126,15 @@ def lay_out(
         graph_module: That of a `FloatGraph`.
         planned: Op ids at int8-static.
         style: The family.
-        ranges: Node name -> range; a product that reads a value which never moved stays float.
+        ranges: Node name -> range; a product that reads a value which never moved stays float. None: every value moves.
         scheme_of: Op id -> grids.
     """
     products = [
         node
         for node in graph_module.graph.nodes
-        if node.meta.get(OP_ID) in planned and op_role(str(node.target)) is not None and not _is_still(node, ranges)
+        if node.meta.get(OP_ID) in planned
+        and op_role(str(node.target)) is not None
+        and not _is_still(node, ranges or {})
     ]
     if style.keeps_small_ends:
         products = _without_small_ends(graph_module, products)
@@ -131,12 +143,42 @@ def lay_out(
         if node.meta.get(OP_ID) in planned and _goes_on(node, eight_bit, style):
             eight_bit.add(node)
     rounded = [_same_value(one) for node in products for one in _inputs(node)] if style.rounds_for_all else []
+    results: dict[fx.Node, fx.Node] = {}
     if style.rounds_results:
         giving = [node for node in eight_bit if not (style.can_give_float(node) and _is_read_in_float(node, eight_bit))]
-        rounded += [_behind_clamp(node, eight_bit, style, scheme_of) for node in giving]
+        results = {node: _behind_clamp(node, eight_bit, style, scheme_of) for node in giving}
+        absorbed = {clamp for node, clamp in results.items() if clamp is not node}
+        results = {node: given for node, given in results.items() if node not in absorbed}
+        rounded += results.values()
     names = {node: _grid_name(node) for node in rounded}
-    kept = {node: name for node, name in names.items() if name in ranges and ranges[name].low < ranges[name].high}
-    return Int8Layout(frozenset(eight_bit), kept)
+    if ranges is not None:
+        moving = {name for name, one in ranges.items() if one.low < one.high}
+        names = {node: name for node, name in names.items() if name in moving}
+    return Int8Layout(frozenset(eight_bit), names, results)
+
+
+def rounding_sums(graph_module: fx.GraphModule, style: Int8Style) -> frozenset[fx.Node]:
+    """The additions that round what they read, for themselves, at int8-static.
+
+    Those are sums of results of products, or of such sums: a sum of two values that were computed in float would only
+    lose by it, and few targets do it. Where values are rounded for all, their inputs are rounded already.
+    """
+    found: set[fx.Node] = set()
+    for node in graph_module.graph.nodes:
+        if str(node.target) not in ADDING_OPS or style.rounds_for_all:
+            continue
+        sources = [_source(one) for one in _inputs(node)]
+        of_products = all(op_role(str(one.target)) is not None or one in found for one in sources)
+        if of_products or str(node.target) in style.leaders:
+            found.add(node)
+    return frozenset(found)
+
+
+def _source(node: fx.Node) -> fx.Node:
+    """The node that computed a value, seen through activations and what only moves values."""
+    while (is_layout_op(str(node.target)) or str(node.target) in _BEHIND_PRODUCTS) and node.all_input_nodes:
+        node = node.all_input_nodes[0]
+    return node
 
 
 def _goes_on(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style) -> bool:
@@ -180,14 +222,19 @@ def _grid_name(node: fx.Node) -> str:
 
 def _is_read_in_float(node: fx.Node, eight_bit: Collection[fx.Node]) -> bool:
     """Whether no 8-bit op reads it."""
-    waiting = list(node.users)
+    return not any(one in eight_bit for one in readers_of(node, through=IDENTITIES))
+
+
+def readers_of(node: fx.Node, *, through: Collection[str]) -> list[fx.Node]:
+    """Who reads a value, seen through some ops and the parts of a result of several."""
+    found, waiting = [], list(node.users)
     while waiting:
         reader = waiting.pop()
-        if reader in eight_bit:
-            return False
-        if str(reader.target) in IDENTITIES or reader.target is operator.getitem:
+        if str(reader.target) in through or reader.target is operator.getitem:
             waiting += reader.users
-    return True
+        else:
+            found.append(reader)
+    return found
 
 
 def _behind_clamp(
