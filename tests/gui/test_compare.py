@@ -8,10 +8,16 @@ from PySide6.QtCore import Qt
 
 from ace_studio.gui.graph_view.tooltips import tooltip_of
 from ace_studio.records.results import CaptureReport, OpSupport, SupportStatus, TargetSupport
+from ace_studio.session.document import EdgeChoice
 from tests.gui.graph_tables import layered_table
-from tests.gui.run_results import show_result
+from tests.gui.run_results import run_of, show_result
 
 TABLE = layered_table(3)
+
+
+def open_paths(view):
+    picture = view.picture
+    return {picture.tree.paths[block - picture.tree.root] for block in picture.arrangement.open_blocks()} - {""}
 
 
 @pytest.fixture
@@ -35,38 +41,92 @@ def test_the_second_view_counts_what_became_of_the_ops(desk, graph):
     assert graph.compare.summary.text().startswith("onnxruntime")
 
 
-def test_what_does_not_run_is_dimmed_and_says_where_it_went(desk, graph):
-    picture = graph.compare.view.picture
+def test_what_does_not_run_is_not_there_and_the_first_view_says_where_it_went(desk, graph):
+    first, second = graph.view.picture, graph.compare.view.picture
+    assert len(second.table) == len(TABLE) - 4
+    assert "act_0" not in second.table.op_id
     row = TABLE.op_id.index("act_0")
-    assert picture.titles(row)[1] == "→ linear_0"
-    assert "fused into linear_0" in tooltip_of(picture, row)
-    hidden = {picture.colouring.categories[at] for at in picture.hidden_categories}
-    assert hidden == {"fused", "folded"}
-    assert graph.view.picture.hidden_categories == frozenset()
+    assert first.titles(row)[1] == "→ linear_0"
+    assert "fused into linear_0" in tooltip_of(first, row)
+    host = second.table.op_id.index("linear_0")
+    assert second.titles(host)[1] == "+ gelu"
+    assert "act_0 fused" in tooltip_of(second, host)
+    desk.session.select(["act_0"])
+    desk.settle()
+    assert graph.compare.view.selected_ops == ("linear_0",)
+    assert graph.compare.summary.text() == "act_0: fused into linear_0"
+
+
+def test_another_run_brings_another_graph_and_closing_takes_the_words_away(desk, graph):
+    run = run_of(TABLE, "tensorrt", kept=TABLE.op_id)
+    desk.session._change(runs=(*desk.document.runs, run), run_numbers=(0, 1, 2, 3))
+    desk.session.select_run(3)
+    desk.settle()
+    assert len(graph.compare.view.picture.table) == len(TABLE)
+    desk.session.select_run(0)
+    desk.settle()
+    assert len(graph.compare.view.picture.table) == len(TABLE) - 4
+    row = TABLE.op_id.index("act_0")
+    assert graph.view.picture.note_of(row)
+    desk.do("compare-graph")
+    assert not graph.view.picture.note_of(row)
+
+
+def test_the_edges_that_are_looked_at_stand_out_on_both_sides(desk, graph):
+    edges = (("act_0", "add_0"), ("linear_0", "act_0"))
+    desk.session.look_at_edges(EdgeChoice(edges=edges, words="of this test"))
+    desk.settle()
+    second = graph.compare.view.picture
+    ends = [second.table.op_id[row] for row in (*second.edges.source, *second.edges.target)]
+    assert ends == ["linear_0", "add_0"]
 
 
 def test_opening_a_block_on_one_side_opens_it_on_the_other(desk, graph):
     first, second = graph.view, graph.compare.view
     first.close_everything()
-    assert second.picture.arrangement.open_blocks() == first.picture.arrangement.open_blocks()
-    second.open_block("layers.1.mlp")
-    assert first.picture.arrangement.open_blocks() == second.picture.arrangement.open_blocks()
-    assert first.picture.arrangement.is_open(first.picture.tree.block_of_path("layers.1.mlp"))
+    assert not open_paths(first) and not open_paths(second)
+    second.open_block("layers.1")
+    assert open_paths(second) == open_paths(first) == {"layers", "layers.1"}
+    # In the second view this module is one op, and no block.
+    first.open_block("layers.1.mlp")
+    assert open_paths(second) == {"layers", "layers.1"}
+    second.close_block("layers.1")
+    assert "layers.1" not in open_paths(first)
 
 
 def test_both_views_look_at_the_same_place(desk, graph):
     first, second = graph.view.canvas, graph.compare.view.canvas
-    second.zoom(1.7)
-    second.pan(40, -25)
-    middles = [canvas.camera.to_scene(canvas.width() / 2, canvas.height() / 2) for canvas in (first, second)]
-    assert first.camera.scale == second.camera.scale
-    assert middles[0] == pytest.approx(middles[1])
+    graph.view.open_everything()
+    for leader, follower in ((second, first), (first, second)):
+        for op_id in ("linear_0", "add_1", "linear_2"):
+            leader.zoom(3.0 / leader.camera.scale)
+            leader.camera.center_on(*middle(leader, op_id), width=leader.width(), height=leader.height())
+            leader.moved_from_outside()
+            place = follower.camera.to_screen(*middle(follower, op_id))
+            assert follower.camera.scale == leader.camera.scale
+            assert place == pytest.approx((follower.width() / 2, follower.height() / 2), abs=25)
+
+
+def middle(canvas, op_id):
+    scene = canvas.picture.scene
+    (row,) = canvas.picture.rows_of([op_id])
+    return scene.x[row] + scene.width[row] / 2, scene.y[row] + scene.height[row] / 2
+
+
+def test_a_fitted_graph_has_the_smaller_one_in_sight(desk, graph):
+    graph.view.open_everything()
+    desk.settle()
+    assert graph.view.canvas.shows_everything()
+    assert graph.compare.view.canvas.shows_everything()
 
 
 def test_an_op_selected_on_one_side_is_selected_on_the_other(desk, graph):
-    graph.compare.view.select_rows([TABLE.op_id.index("linear_2")])
+    second = graph.compare.view
+    second.select_rows(second.picture.rows_of(["linear_2"]))
     desk.settle()
-    assert graph.view.selected_ops == ("linear_2",)
+    # With it all that it does.
+    assert graph.view.selected_ops == ("linear_2", "act_2")
+    assert second.selected_ops == ("linear_2",)
     desk.session.select(["add_1"])
     desk.settle()
     assert graph.compare.view.selected_ops == ("add_1",)

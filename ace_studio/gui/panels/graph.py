@@ -185,10 +185,15 @@ class GraphPanel(Panel):
             self._split.addWidget(self.compare)
         self.compare.setVisible(is_on)
         self._captured.setVisible(is_on)
+        # Half as wide, map and legend would cover the graph.
+        self.view.shows_map = not is_on
+        self.view.legend.title.setChecked(not is_on)
         if is_on:
             half = self._split.width() // 2
             self._split.setSizes([half, half])
             self.compare.update_from(self.session.document)
+        else:
+            self.compare.leave()
         # Once both have their sizes.
         QTimer.singleShot(0, self.view, self.view.fit)
 
