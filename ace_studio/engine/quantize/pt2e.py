@@ -18,14 +18,14 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.quantize.affine import affine_grid
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
 from ace_studio.engine.quantize.layout import lay_out_inputs
-from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver
+from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
 from ace_studio.engine.quantize.range_search import write_out_range_searches
 from ace_studio.engine.quantize.residual import ADDING_OPS, added_value
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import ActivationGrid, Scheme, WeightSteps
+from ace_studio.records.plan import ActivationGrid, Scheme
 
 STATIC_INT8_OPS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten.linear.default"})
 """Ops with stored weights that Inductor has int8 kernels for."""
@@ -34,8 +34,6 @@ PASSING_OPS = frozenset({"aten.max_pool2d.default"})
 DYNAMIC_INT8_OPS = frozenset({"aten.linear.default"})
 """Ops whose activations can get a grid at every call."""
 _WIDE_CHANNELS = 2
-_STEP_OF_ZEROS = 2.0**-12
-"""Step of a value that was always 0."""
 _CONV1D_DEFAULTS = (None, None, None, [1], [0], [1], 1)
 INSTALL_LINE = "pip install 'torchao>=0.14,<0.20'"
 
@@ -246,7 +244,7 @@ def _make_quantizer(
         SharedQuantizationSpec,
     )
 
-    static, fresh, weights = _activation_specs(ranges), _dynamic_spec(), _weight_specs()
+    static, fresh, weights = activation_specs(ranges, is_signed=False), fresh_spec(is_signed=False), weight_specs()
     wanted = {node.name for node in nodes}
     added = {node.name: added_value(node, nodes) for node in nodes if str(node.target) in ADDING_OPS}
     names = {name: value.name for name, value in added.items() if value is not None}
@@ -278,88 +276,6 @@ def _make_quantizer(
             """Nothing to check: the nodes were chosen by what they are."""
 
     return PlanQuantizer()
-
-
-def _activation_specs(ranges: RangeChoice) -> dict[ActivationGrid, Any]:
-    """One specification per kind of grid; the ranges are found by our own observers."""
-    from torchao.quantization.pt2e import MinMaxObserver  # noqa: PLC0415 - slow
-    from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
-
-    class GridObserver(MinMaxObserver):  # type: ignore[misc]  # torchao is not typed
-        """What torchao's own observers are to it, with our range in the end."""
-
-        def __init__(self, grid: ActivationGrid, **options: Any) -> None:
-            super().__init__(**options)
-            self._grid = grid
-            self._seen = ValueObserver(ranges)
-
-        def forward(self, x: Tensor) -> Tensor:
-            """See one value."""
-            if x.numel():
-                self._seen.update(x)
-            return x
-
-        def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-            """Step and zero point, [1] each."""
-            found = self._seen.range(self._grid)
-            if found.low == found.high == 0.0:
-                return torch.tensor([_STEP_OF_ZEROS]), torch.tensor([0], dtype=torch.int32)
-            if self._grid is ActivationGrid.SYMMETRIC:
-                return torch.tensor([found.high / 127.0]), torch.tensor([128], dtype=torch.int32)
-            made = affine_grid(torch.tensor(found.low), torch.tensor(found.high))
-            return made.scale.reshape(1), made.zero_point.reshape(1)
-
-    return {
-        grid: QuantizationSpec(
-            dtype=torch.uint8,
-            quant_min=0,
-            quant_max=255,
-            qscheme=torch.per_tensor_affine,
-            observer_or_fake_quant_ctr=GridObserver.with_args(grid=grid),
-        )
-        for grid in ActivationGrid
-    }
-
-
-def _dynamic_spec() -> Any:
-    from torchao.quantization.pt2e import PlaceholderObserver  # noqa: PLC0415 - slow
-    from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
-
-    return QuantizationSpec(
-        dtype=torch.uint8,
-        quant_min=0,
-        quant_max=255,
-        qscheme=torch.per_tensor_affine,
-        is_dynamic=True,
-        observer_or_fake_quant_ctr=PlaceholderObserver.with_args(eps=_STEP_OF_ZEROS),
-    )
-
-
-def _weight_specs() -> dict[WeightSteps, Any]:
-    """Symmetric weights. Inductor knows steps per channel only: one for all is the same one in every channel."""
-    from torchao.quantization.pt2e import PerChannelMinMaxObserver  # noqa: PLC0415 - slow
-    from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
-
-    class SharedStepObserver(PerChannelMinMaxObserver):  # type: ignore[misc]  # torchao is not typed
-        """Every channel gets the step of the largest."""
-
-        def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-            """Steps and zero points, [C] each."""
-            step, zero_point = super().calculate_qparams()
-            return step.max().expand_as(step).clone(), zero_point
-
-    kinds = {WeightSteps.PER_CHANNEL: PerChannelMinMaxObserver, WeightSteps.PER_TENSOR: SharedStepObserver}
-    return {
-        steps: QuantizationSpec(
-            dtype=torch.int8,
-            quant_min=-127,
-            quant_max=127,
-            qscheme=torch.per_channel_symmetric,
-            ch_axis=0,
-            observer_or_fake_quant_ctr=observer.with_args(eps=1e-12),
-        )
-        for steps, observer in kinds.items()
-    }
 
 
 def _restore_ids(graph_module: fx.GraphModule) -> None:

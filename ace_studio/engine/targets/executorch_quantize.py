@@ -6,26 +6,24 @@ too (behind its ReLU, if one follows), because XNNPACK computes from int8 to int
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.quantize.affine import affine_grid
 from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, tidy
 from ace_studio.engine.quantize.folding import fold_batch_norms
-from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver
+from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.quiet import hushed
-from ace_studio.records.plan import ActivationGrid, Precision, WeightSteps
+from ace_studio.records.plan import Precision
 
 _PRODUCTS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten.linear.default"})
 _ADDITIONS = frozenset({"aten.add.Tensor"})
 _PASSING = frozenset({"aten.max_pool2d.default"})
 _ABSORBED = frozenset({"aten.relu.default", "aten.relu_.default"})
-_SMALLEST_STEP = 2.0**-12
 
 
 def executorch_op_problem(op: str, precision: Precision) -> str:
@@ -95,7 +93,7 @@ def _quantizer(names: Collection[str], dynamic_names: Collection[str], job: Lowe
         SharedQuantizationSpec,
     )
 
-    specs = _Specs(job.ranges)
+    static, fresh, weights = activation_specs(job.ranges, is_signed=True), fresh_spec(is_signed=True), weight_specs()
 
     class XnnpackQuantizer(Quantizer):  # type: ignore[misc]  # torchao is not typed
         """Writes the plan as annotations."""
@@ -109,9 +107,9 @@ def _quantizer(names: Collection[str], dynamic_names: Collection[str], job: Lowe
 
         def _annotate(self, node: fx.Node) -> None:
             scheme = job.plan.scheme_of(node.meta[OP_ID])
-            activation = specs.activation[scheme.activations]
+            activation = static[scheme.activations]
             if node.name in dynamic_names:
-                inputs = {node.args[0]: specs.fresh, node.args[1]: specs.weight[scheme.weights]}
+                inputs = {node.args[0]: fresh, node.args[1]: weights[scheme.weights]}
                 node.meta["quantization_annotation"] = QuantizationAnnotation(inputs, _annotated=True)
                 return
             if str(node.target) in _PASSING:
@@ -122,7 +120,7 @@ def _quantizer(names: Collection[str], dynamic_names: Collection[str], job: Lowe
                 return
             inputs = {one: activation for one in node.args if isinstance(one, fx.Node)}
             if str(node.target) in _PRODUCTS:
-                inputs = {node.args[0]: activation, node.args[1]: specs.weight[scheme.weights]}
+                inputs = {node.args[0]: activation, node.args[1]: weights[scheme.weights]}
             last = _absorbed_behind(node)
             result = activation if last is node else None
             node.meta["quantization_annotation"] = QuantizationAnnotation(inputs, output_qspec=result, _annotated=True)
@@ -141,58 +139,3 @@ def _absorbed_behind(node: fx.Node) -> fx.Node:
     """The ReLU that XNNPACK does in the same kernel, or the node itself."""
     users = list(node.users)
     return users[0] if len(users) == 1 and str(users[0].target) in _ABSORBED else node
-
-
-class _Specs:
-    """Torchao's specifications of signed activations and weights."""
-
-    def __init__(self, ranges: RangeChoice) -> None:
-        from torchao.quantization.pt2e import PerChannelMinMaxObserver, PlaceholderObserver  # noqa: PLC0415 - slow
-        from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
-
-        signed = {"dtype": torch.int8, "quant_min": -128, "quant_max": 127, "qscheme": torch.per_tensor_affine}
-        observer = _signed_observer(ranges)
-        self.activation: Mapping[ActivationGrid, Any] = {
-            grid: QuantizationSpec(**signed, observer_or_fake_quant_ctr=observer.with_args(grid=grid))
-            for grid in ActivationGrid
-        }
-        self.fresh = QuantizationSpec(
-            **signed, is_dynamic=True, observer_or_fake_quant_ctr=PlaceholderObserver.with_args(eps=_SMALLEST_STEP)
-        )
-        per_channel = QuantizationSpec(
-            dtype=torch.int8,
-            quant_min=-127,
-            quant_max=127,
-            qscheme=torch.per_channel_symmetric,
-            ch_axis=0,
-            observer_or_fake_quant_ctr=PerChannelMinMaxObserver.with_args(eps=1e-12),
-        )
-        self.weight: Mapping[WeightSteps, Any] = dict.fromkeys(WeightSteps, per_channel)
-
-
-def _signed_observer(ranges: RangeChoice) -> Any:
-    from torchao.quantization.pt2e import MinMaxObserver  # noqa: PLC0415 - slow
-
-    class SignedObserver(MinMaxObserver):  # type: ignore[misc]  # torchao is not typed
-        """What torchao's own observers are to it, with our range in the end."""
-
-        def __init__(self, grid: ActivationGrid, **options: Any) -> None:
-            super().__init__(**options)
-            self._grid = grid
-            self._seen = ValueObserver(ranges)
-
-        def forward(self, x: Tensor) -> Tensor:
-            """See one value."""
-            if x.numel():
-                self._seen.update(x)
-            return x
-
-        def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-            """Step and zero point, [1] each."""
-            found = self._seen.range(self._grid)
-            if self._grid is ActivationGrid.SYMMETRIC:
-                return torch.tensor([max(found.high / 127.0, _SMALLEST_STEP)]), torch.zeros(1, dtype=torch.int32)
-            made = affine_grid(torch.tensor(found.low), torch.tensor(max(found.high, found.low + 1e-6)), is_signed=True)
-            return made.scale.clamp(min=_SMALLEST_STEP**2).reshape(1), made.zero_point.reshape(1)
-
-    return SignedObserver

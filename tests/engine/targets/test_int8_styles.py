@@ -6,16 +6,20 @@ import pytest
 import torch
 
 from ace_studio.engine.flow import tensor_leaves
+from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.pt2e import is_torchao_installed
 from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, Simulator, float_graph
 from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.executorch_quantize import quantize_for_xnnpack
 from ace_studio.engine.targets.int8_styles import STYLES, int8_style_of, most_rounding
 from ace_studio.records.plan import ActivationGrid, Plan, PlanRule, Precision, WeightSteps
 from ace_studio.records.recipe import Observer
 
-from .conftest import MODELS, bound, captured_model
+from .conftest import MODELS, bound, captured_model, make_job
 
 INT8 = Plan(default=Precision.INT8_STATIC)
 PLAIN = RangeChoice()
@@ -49,6 +53,20 @@ def test_what_is_built_is_as_good_as_foretold(target, model, lower):
     plan = bound(target, captured, Precision.INT8_STATIC)
     foretold = _foretold(captured, plan, int8_style_of(target, INT8, PLAIN))
     assert foretold == pytest.approx(_found(captured, lowered), abs=NEAR_DB)
+
+
+@pytest.mark.skipif(not is_torchao_installed(), reason="needs torchao")
+@pytest.mark.parametrize("steps", list(WeightSteps))
+def test_the_graph_that_xnnpack_gets_is_as_good_as_foretold(steps, tmp_path):
+    captured = captured_model("conv_net")
+    plan = bind_plan(
+        Plan(default=Precision.INT8_STATIC, weights=steps), captured.table, op_problem=TARGETS["executorch"].op_problem
+    )
+    rewritten = quantize_for_xnnpack(flat_graph(captured.program), make_job(captured, plan, tmp_path))
+    with torch.no_grad():
+        wide = [torch.cat([one.call(captured.module).flatten() for one in captured.examples])]
+        built = [torch.cat([rewritten.graph_module(*one.tensors())[0].flatten() for one in captured.examples])]
+    assert _foretold(captured, plan, RESULTS) == pytest.approx(sqnr_db(wide, built), abs=0.5)
 
 
 def test_every_target_has_a_style():

@@ -1,0 +1,107 @@
+"""What torchao's PT2E flow is told of activations and weights: the plan's grids over our own ranges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ace_studio.engine.quantize.affine import affine_grid
+from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
+from ace_studio.records.plan import ActivationGrid, WeightSteps
+
+STEP_OF_ZEROS = 2.0**-12
+"""Step of a value that was always 0, and the smallest of one that is found at every call."""
+SMALLEST_SIGNED_STEP = 2.0**-24
+"""XNNPACK, which is what reads signed values, turns quotients of steps into shifts, and those have an end."""
+_SMALLEST_WEIGHT_STEP = 1e-12
+
+
+def step_and_zero_point(found: ValueRange, grid: ActivationGrid, *, is_signed: bool) -> tuple[float, int]:
+    """The 8-bit grid over a range: its step, and which of -128..127 (signed) or 0..255 stands for 0.
+
+    A symmetric grid leaves out the lowest integer, so that it is its own mirror image.
+    Raises: InvalidRange if a bound is not finite.
+    """
+    middle, smallest = (0, SMALLEST_SIGNED_STEP) if is_signed else (128, 0.0)
+    if found.low == found.high == 0.0:
+        return STEP_OF_ZEROS, 0
+    if grid is ActivationGrid.SYMMETRIC:
+        return max(found.symmetric.high / 127.0, smallest), middle
+    made = affine_grid(torch.tensor(found.low), torch.tensor(found.high), is_signed=is_signed)
+    return max(float(made.scale), smallest), int(made.zero_point)
+
+
+def activation_specs(ranges: RangeChoice, *, is_signed: bool) -> dict[ActivationGrid, Any]:
+    """One specification per kind of grid of values whose range calibration finds, with a grid per tensor."""
+    from torchao.quantization.pt2e import MinMaxObserver  # noqa: PLC0415 - slow
+
+    class GridObserver(MinMaxObserver):  # type: ignore[misc]  # torchao is not typed
+        """What torchao's own observers are to it, with our range in the end."""
+
+        def __init__(self, grid: ActivationGrid, **options: Any) -> None:
+            super().__init__(**options)
+            self._grid = grid
+            self._seen = ValueObserver(ranges)
+
+        def forward(self, x: Tensor) -> Tensor:
+            """See one value."""
+            if x.numel():
+                self._seen.update(x)
+            return x
+
+        def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+            """Step and zero point, [1] each."""
+            step, zero_point = step_and_zero_point(self._seen.range(self._grid), self._grid, is_signed=is_signed)
+            return torch.tensor([step]), torch.tensor([zero_point], dtype=torch.int32)
+
+    return {grid: _activation_spec(GridObserver.with_args(grid=grid), is_signed=is_signed) for grid in ActivationGrid}
+
+
+def fresh_spec(*, is_signed: bool) -> Any:
+    """The specification of values whose range is found anew at every call."""
+    from torchao.quantization.pt2e import PlaceholderObserver  # noqa: PLC0415 - slow
+
+    observer = PlaceholderObserver.with_args(eps=STEP_OF_ZEROS)
+    return _activation_spec(observer, is_signed=is_signed, is_dynamic=True)
+
+
+def _activation_spec(observer: Any, *, is_signed: bool, is_dynamic: bool = False) -> Any:
+    from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
+
+    return QuantizationSpec(
+        dtype=torch.int8 if is_signed else torch.uint8,
+        quant_min=-128 if is_signed else 0,
+        quant_max=127 if is_signed else 255,
+        qscheme=torch.per_tensor_affine,
+        is_dynamic=is_dynamic,
+        observer_or_fake_quant_ctr=observer,
+    )
+
+
+def weight_specs() -> dict[WeightSteps, Any]:
+    """Symmetric weights. The kernels know steps per channel only: one for all is the same one in every channel."""
+    from torchao.quantization.pt2e import PerChannelMinMaxObserver  # noqa: PLC0415 - slow
+    from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
+
+    class SharedStepObserver(PerChannelMinMaxObserver):  # type: ignore[misc]  # torchao is not typed
+        """Every channel gets the step of the largest."""
+
+        def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+            """Steps and zero points, [C] each."""
+            step, zero_point = super().calculate_qparams()
+            return step.max().expand_as(step).clone(), zero_point
+
+    kinds = {WeightSteps.PER_CHANNEL: PerChannelMinMaxObserver, WeightSteps.PER_TENSOR: SharedStepObserver}
+    return {
+        steps: QuantizationSpec(
+            dtype=torch.int8,
+            quant_min=-127,
+            quant_max=127,
+            qscheme=torch.per_channel_symmetric,
+            ch_axis=0,
+            observer_or_fake_quant_ctr=observer.with_args(eps=_SMALLEST_WEIGHT_STEP),
+        )
+        for steps, observer in kinds.items()
+    }
