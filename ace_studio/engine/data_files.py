@@ -17,8 +17,8 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipe import Subset
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff"})
-LABELS = "labels"
-"""The array of a file that is no input, but what the outputs should be."""
+LABEL_NAMES = ("labels", "label", "targets", "target", "y")
+"""What the array of a file is called that is no input, but what the outputs should be; the first there is counts."""
 PILLOW_LINE = "pip install 'pillow>=10,<14'"
 _SEED = 0
 _CHANNELS = (1, 3)
@@ -115,7 +115,8 @@ def examples_from_arrays(
 
 def _by_input(arrays: Mapping[str, Any], inputs: Sequence[WantedInput], where: str) -> dict[str, Any]:
     """Name of each input -> its array; a model of one input takes the only array under any name."""
-    usable = {name: value for name, value in arrays.items() if name != LABELS}
+    wanted = {one.name for one in inputs}
+    usable = {name: value for name, value in arrays.items() if name in wanted or name not in LABEL_NAMES}
     if len(inputs) == 1 and len(usable) == 1:
         return {inputs[0].name: next(iter(usable.values()))}
     lacking = [one for one in inputs if one.name not in usable]

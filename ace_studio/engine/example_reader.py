@@ -1,9 +1,10 @@
-"""Reading examples from a function of the user's: for tracing and for calibration alike."""
+"""Reading examples and labelled examples from a function of the user's: to trace, calibrate, judge and train alike."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from torch import Tensor
 
@@ -12,6 +13,8 @@ from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode
 
 _FORMS = "an example is a tuple (arguments), a dict (keyword arguments) or one tensor"
+PAIR_FORMS = "each is (inputs, labels); the inputs are a tensor, a tuple (arguments) or a dict (keyword arguments)"
+"""How labelled data are written."""
 
 
 def read_examples(
@@ -29,23 +32,47 @@ def read_examples(
     Raises: AceError(USER_CODE) if the function raises; AceError(BAD_INPUT) if what it returns is no list of examples;
         AceError(NO_DATA) if it gives none.
     """
+    values = list(itertools.islice(read_values(function, role=role, where=where), limit))
+    if not values:
+        what = f"The {role} function {getattr(function, '__name__', role)}() gave no examples"
+        raise AceError.of(ErrorCode.NO_DATA, what, remedy=remedy, where=where)
+    return prepared(Example.of(value) for value in values)
+
+
+def read_values(
+    function: Callable[[], Iterable[object]], *, role: str, where: str, forms: str = _FORMS
+) -> Iterator[object]:
+    """What a function of the user's gives, one after the other, as it is; nothing is asked for before it is used.
+
+    Args:
+        function: Called without arguments.
+        role: How messages call the function.
+        where: The recipe's key that names it.
+        forms: What one value may be, for the remedy.
+
+    Raises: AceError(USER_CODE) if the function raises, at any value; AceError(BAD_INPUT) if it returns no list.
+    """
     name = getattr(function, "__name__", role)
     try:
-        values = list(itertools.islice(iter(_listed(function(), where)), limit))
+        yield from _listed(function(), where, forms)
     except AceError:  # it says the user's line already
         raise
     except Exception as error:
         raise AceError.of(
             ErrorCode.USER_CODE,
             f"The {role} function {name}() raised {type(error).__name__}: {str(error)[:300]}",
-            why="it is called without arguments and must return an iterable of examples",
-            remedy=f"Correct it; {_FORMS}.",
+            why="it is called without arguments and must return an iterable",
+            remedy=f"Correct it; {forms}.",
             where=where,
         ) from error
-    if not values:
-        what = f"The {role} function {name}() gave no examples"
-        raise AceError.of(ErrorCode.NO_DATA, what, remedy=remedy, where=where)
-    return prepared(Example.of(value) for value in values)
+
+
+def split_pair(value: object) -> tuple[Example, Any] | None:
+    """The inputs and the labels of a pair ``(inputs, labels)``; None if the value is none."""
+    parts = value.args if isinstance(value, Example) and not value.kwargs else value
+    if not isinstance(parts, tuple | list) or len(parts) != 2:
+        return None
+    return Example.of(parts[0]), parts[1]
 
 
 def prepared(examples: Iterable[Example]) -> tuple[Example, ...]:
@@ -55,7 +82,7 @@ def prepared(examples: Iterable[Example]) -> tuple[Example, ...]:
     return found
 
 
-def _listed(value: object, where: str) -> Iterable[object]:
+def _listed(value: object, where: str, forms: str) -> Iterable[object]:
     """A tuple or a tensor is one example, not a list of them; every other iterable is the list."""
     if isinstance(value, Tensor | Mapping):
         return [value]
@@ -66,6 +93,6 @@ def _listed(value: object, where: str) -> Iterable[object]:
     raise AceError.of(
         ErrorCode.BAD_INPUT,
         f"The examples are no list but {type(value).__name__}",
-        remedy=f"Return a list of examples; {_FORMS}.",
+        remedy=f"Return a list of examples; {forms}.",
         where=where,
     )

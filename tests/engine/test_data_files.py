@@ -64,6 +64,14 @@ def test_several_inputs_are_filled_by_name_and_plain_values_stay():
     assert first.kwargs["scale"] == 2.0
 
 
+@pytest.mark.parametrize("name", ["label", "target", "y"])
+def test_labels_are_left_alone_under_every_name_that_evaluation_knows(name):
+    arrays = {"pictures": torch.randn(2, 3, 8, 6), name: torch.zeros(2)}
+    assert len(examples_from_arrays(arrays, FORM_X, [X], samples=9)) == 2
+    y = WantedInput("y", X.template, X.free)
+    assert len(examples_from_arrays({"y": torch.randn(2, 3, 8, 6)}, FORM_X, [y], samples=9)) == 2
+
+
 def test_a_list_of_examples_is_what_a_function_would_give():
     content = [(torch.zeros(1, 2),), {"x": torch.ones(1, 2)}]
     found = examples_from_arrays({"": content}, FORM_X, [X], samples=9)

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from ace_studio.engine.example_reader import read_examples
+from ace_studio.engine.example_reader import read_examples, split_pair
+from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode
 
 
@@ -58,3 +59,13 @@ def test_what_is_no_list_of_examples_is_told_with_the_key_and_what_to_do(functio
     problem = caught.value.problem
     assert (problem.code, problem.where) == (code, "[inputs] tracing")
     assert problem.remedy
+
+
+def test_a_pair_may_be_a_tuple_a_list_or_an_example():
+    x, y = torch.ones(2), torch.zeros(2)
+    for value in ((x, y), [x, y], Example(args=(x, y))):
+        inputs, label = split_pair(value)
+        assert inputs.args == (x,) and label is y
+    inputs, label = split_pair(({"ids": x}, 3))
+    assert inputs.kwargs["ids"] is x and label == 3
+    assert all(split_pair(value) is None for value in (x, (x,), (x, y, x), {"x": x, "y": y}, Example(kwargs={"x": x})))

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ace_studio.engine.data_files import LABEL_NAMES
+from ace_studio.engine.example_reader import PAIR_FORMS, read_values, split_pair
 from ace_studio.engine.flow import Example
 from ace_studio.engine.leaf_paths import positions_below, tensor_paths
 from ace_studio.engine.metrics.kinds import IGNORED_LABEL, METRICS, Metric
@@ -18,9 +20,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 WHERE = "[evaluate] data"
 MOST_KEPT_VALUES = 2_000_000
 """Values of all outputs together that are kept per model."""
-LABEL_NAMES = ("labels", "label", "targets", "target", "y")
 INPUT_NAMES = ("inputs", "input", "x")
-_FORM = "each is (inputs, labels); the inputs are a tensor, a tuple (arguments) or a dict (keyword arguments)"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class LabelledMetric:
             outputs.append(given)
             labels.append(wanted)
         if not outputs:
-            raise AceError.of(ErrorCode.NO_DATA, "The evaluation data are empty", remedy=f"Give samples; {_FORM}.",
+            raise AceError.of(ErrorCode.NO_DATA, "The evaluation data are empty", remedy=f"Give samples; {PAIR_FORMS}.",
                               where=WHERE)  # fmt: skip
         return self._score(outputs, labels)
 
@@ -80,7 +80,7 @@ class LabelledMetric:
             raise AceError.of(
                 ErrorCode.BAD_INPUT,
                 f"The evaluation data have no labels, and {self.metric.name} needs them",
-                remedy=f"Give pairs; {_FORM}.",
+                remedy=f"Give pairs; {PAIR_FORMS}.",
                 where=WHERE,
             )
         tokens = next((one for one in example.tensors() if not one.is_floating_point() and one.ndim == 2), None)
@@ -174,31 +174,20 @@ def _calls_of_arrays(inputs: Mapping[str, Tensor], labels: Tensor | None, batch:
 
 
 def _pairs(read: Callable[[], Iterable[object]], metric: Metric) -> Iterator[LabelledCall]:
-    try:
-        values = iter(read())
-    except AceError:
-        raise
-    except Exception as error:
-        raise AceError.of(
-            ErrorCode.USER_CODE,
-            f"The function of the evaluation data raised {type(error).__name__}: {str(error)[:300]}",
-            why="it is called without arguments and must return an iterable of (inputs, labels)",
-            remedy=f"Correct it; {_FORM}.",
-            where=WHERE,
-        ) from error
-    for value in values:
+    for value in read_values(read, role="evaluation data", where=WHERE, forms=PAIR_FORMS):
         yield _pair(value, metric)
 
 
 def _pair(value: object, metric: Metric) -> LabelledCall:
-    if isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[1], Tensor | int | float | list):
-        return LabelledCall(Example.of(value[0]), torch.as_tensor(value[1]))
+    pair = split_pair(value)
+    if pair is not None and isinstance(pair[1], Tensor | int | float | list):
+        return LabelledCall(pair[0], torch.as_tensor(pair[1]))
     if not metric.needs_labels:
         return LabelledCall(Example.of(value), None)
     raise AceError.of(
         ErrorCode.BAD_INPUT,
         f"The evaluation data give {type(value).__name__} instead of a pair",
-        remedy=f"Give pairs; {_FORM}.",
+        remedy=f"Give pairs; {PAIR_FORMS}.",
         where=WHERE,
     )
 

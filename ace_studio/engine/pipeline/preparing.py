@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 from ace_studio.engine import evaluate
-from ace_studio.engine.example_reader import read_examples
+from ace_studio.engine.example_reader import PAIR_FORMS, prepared, read_examples, read_values, split_pair
 from ace_studio.engine.finetune import FinetuneJob, finetune_module
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
 from ace_studio.engine.load import read_arrays
@@ -205,7 +206,8 @@ class _Workshop:
     def batches(self) -> list[Batch]:
         """What to train on: the fine-tuning data, else the calibration data, else the tracing examples.
 
-        Raises: AceError(BAD_INPUT) if a loss is given and a batch is no pair of input and label.
+        Raises: AceError(BAD_INPUT) if a loss is given and a batch is no pair of input and label; AceError(NO_DATA) if there
+            is none.
         """
         function, role, where, limit = self.loaded.finetune_data, "fine-tuning", WHERE_DATA, MOST_BATCHES
         if function is None and self.loaded.calibration is not None:
@@ -213,26 +215,33 @@ class _Workshop:
             limit = self.recipe.calibration.samples
         if function is None:
             return [(example, None) for example in self.examples]
-        values = read_examples(function, role=role, where=where, limit=limit, remedy="Return batches of inputs.")
-        is_paired = self.loaded.finetune_loss is not None
-        pairs = (
-            [_pair(index, one) for index, one in enumerate(values)] if is_paired else [(one, None) for one in values]
-        )
-        return [(self._placed(example), _to(label, self.device)) for example, label in pairs]
+        if self.loaded.finetune_loss is None:
+            examples = read_examples(function, role=role, where=where, limit=limit, remedy="Return batches of inputs.")
+            return [(self._placed(example), None) for example in examples]
+        values = itertools.islice(read_values(function, role=role, where=where, forms=PAIR_FORMS), limit)
+        pairs = [_pair(index, value) for index, value in enumerate(values)]
+        if not pairs:
+            what = "The fine-tuning data are empty"
+            raise AceError.of(ErrorCode.NO_DATA, what, remedy=f"Give pairs; {PAIR_FORMS}.", where=where)
+        placed = prepared(example for example, _ in pairs)
+        return [
+            (self._placed(example), _to(label, self.device)) for example, (_, label) in zip(placed, pairs, strict=True)
+        ]
 
     def _placed(self, example: Example) -> Example:
         shaped = in_form_of(example, self.examples[0], self.loaded.module)
         return shaped.map_tensors(lambda leaf: leaf.to(self.device))
 
 
-def _pair(index: int, value: Example) -> Batch:
-    if len(value.args) == 2 and not value.kwargs:
-        return Example.of(value.args[0]), value.args[1]
+def _pair(index: int, value: object) -> Batch:
+    pair = split_pair(value)
+    if pair is not None:
+        return pair
     raise AceError.of(
         ErrorCode.BAD_INPUT,
         f"Batch {index + 1} of the fine-tuning data is no pair of input and label",
-        why=f"it has {len(value.args)} parts by position and {len(value.kwargs)} by name, and there is a loss",
-        remedy="Give (input, label); an input of several tensors is a tuple or a dict inside of that pair.",
+        why=f"it is {type(value).__name__}, and there is a loss",
+        remedy=f"Give pairs; {PAIR_FORMS}.",
         where=WHERE_DATA,
     )
 

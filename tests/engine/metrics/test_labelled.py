@@ -98,10 +98,17 @@ def test_data_that_do_not_fit_are_said_in_words(pairs, code):
     assert caught.value.problem.code is code
 
 
-def test_a_data_function_that_raises_is_the_users_problem():
-    def broken():
-        raise KeyError("split")
+def broken():
+    raise KeyError("split")
 
+
+def broken_later():
+    yield torch.tensor([1]), 1
+    raise KeyError("split")
+
+
+@pytest.mark.parametrize("broken", [broken, broken_later])
+def test_a_data_function_that_raises_is_the_users_problem(broken):
     with pytest.raises(AceError) as caught:
         labelled_metric("top-1", broken)(predict)
     assert caught.value.problem.code is ErrorCode.USER_CODE
