@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMenu
 from ace_studio.gui.formatting import plural
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.op_facts import row_of_ops
-from ace_studio.gui.plan_form.offers import Offer, precision_offers
+from ace_studio.gui.plan_form.offers import Offer, op_offers
 from ace_studio.records.graph import OpKind
 from ace_studio.records.plan import Precision
 from ace_studio.session.document import Document
@@ -38,29 +38,31 @@ def add_precision_menus(menu: QMenu, session: Session, op_ids: Sequence[str]) ->
     kinds = _kinds(document, op_ids)
     if not kinds:
         return
-    offers = precision_offers(document)
     menu.addSeparator()
-    for title, choose in (*_own(session, op_ids), *_shared(session, kinds)):
-        fill_precisions(menu.addMenu(title), offers, choose)
+    for title, choose, about in (*_own(session, op_ids), *_shared(session, kinds, op_ids)):
+        fill_precisions(menu.addMenu(title), op_offers(document, about), choose)
 
 
-def _own(session: Session, op_ids: Sequence[str]) -> list[tuple[str, Choose]]:
+def _own(session: Session, op_ids: Sequence[str]) -> list[tuple[str, Choose, Sequence[str]]]:
     words = f"Precision of {op_ids[0]}" if len(op_ids) == 1 else f"Precision of {plural(len(op_ids), 'op')}"
-    return [(words, lambda precision: session.set_precision_of_ops(op_ids, precision))]
+    return [(words, lambda precision: session.set_precision_of_ops(op_ids, precision), op_ids)]
 
 
-def _shared(session: Session, kinds: Sequence[tuple[str, str, str]]) -> list[tuple[str, Choose]]:
-    """What the selected ops have in common: one operator, one class, one module."""
-    found: list[tuple[str, Choose]] = []
+def _shared(
+    session: Session, kinds: Sequence[tuple[str, str, str]], op_ids: Sequence[str]
+) -> list[tuple[str, Choose, Sequence[str]]]:
+    """What the selected ops have in common: one operator, one class, one module; and the ops to judge it by."""
+    found: list[tuple[str, Choose, Sequence[str]]] = []
     operators, types, modules = ({one[at] for one in kinds} for at in range(3))
     for names, words, match in ((operators, "every {}", op_match), (types, "every op in {}", type_match)):
         name = next(iter(names))
         if len(names) == 1 and name:
-            found.append((f"Precision of {words.format(short_op(name))}", _by_rule(session, match(name))))
+            about = op_ids if match is op_match else ()
+            found.append((f"Precision of {words.format(short_op(name))}", _by_rule(session, match(name)), about))
     path = next(iter(modules))
     if len(modules) == 1 and path:
         found.append(
-            (f"Precision of module {path}", lambda precision: session.set_precision_of_module(path, precision))
+            (f"Precision of module {path}", lambda precision: session.set_precision_of_module(path, precision), ())
         )
     return found
 

@@ -199,6 +199,14 @@ class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
     """Whether ``auto`` takes it where it is available; if not, it has to be chosen by name."""
 
 
+class TargetRefusals(msgspec.Struct, frozen=True, kw_only=True):
+    """What a target leaves at a float precision in a captured graph, although it can do the precision in general."""
+
+    target: str
+    operators: dict[str, dict[str, str]] = {}
+    """Operator such as ``aten.relu.default`` -> `Precision` word -> why not, in a sentence."""
+
+
 class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
     """A device that models can run on."""
 
@@ -310,6 +318,8 @@ class ModelCaptured(Event, frozen=True, kw_only=True):
     graph: GraphTable
     sources: dict[str, str] = {}
     """Path -> text of the user's files that ops point to, so that the window need not read them."""
+    refusals: tuple[TargetRefusals, ...] = ()
+    """Of every target that is available, in the order of the registry."""
 
 
 class SensitivityFound(Event, frozen=True, kw_only=True):

@@ -13,7 +13,14 @@ import msgspec
 from ace_studio.records.errors import Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.messages import EnvironmentReport, FileReport, InputsCaught, Phase, SensitivityFound
+from ace_studio.records.messages import (
+    EnvironmentReport,
+    FileReport,
+    InputsCaught,
+    Phase,
+    SensitivityFound,
+    TargetRefusals,
+)
 from ace_studio.records.pruning import PruningReport
 from ace_studio.records.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
@@ -161,6 +168,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     capture: CaptureReport | None = None
     sources: dict[str, str] = {}
     """Path -> text of the user's files that ops point to."""
+    refusals: tuple[TargetRefusals, ...] = ()
+    """What each target leaves at a float precision in `graph`."""
     rungs: tuple[RungOutcome, ...] = ()
     """Outcomes of the current or last trace, as they came in."""
     rung_at_work: str = ""
@@ -245,7 +254,8 @@ PART_OF_FIELD: dict[str, Part] = {
     "recipe": Part.RECIPE, "is_dirty": Part.RECIPE, "undo_label": Part.RECIPE, "redo_label": Part.RECIPE,
     "recipe_path": Part.FILE, "folder": Part.FILE, "file": Part.FILE,
     "is_trusted": Part.TRUST, "needs_trust": Part.TRUST,
-    "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH, "rungs": Part.GRAPH,
+    "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH,
+    "refusals": Part.GRAPH, "rungs": Part.GRAPH,
     "rung_at_work": Part.GRAPH,
     "captured_with": Part.GRAPH, "graph_job": Part.GRAPH, "failure": Part.GRAPH,
     "sensitivity": Part.RUNS, "pruning": Part.RUNS,

@@ -125,6 +125,7 @@ def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> D
         capture=event.capture,
         graph=event.graph,
         sources=event.sources,
+        refusals=event.refusals,
         rungs=event.capture.rungs or document.rungs,
         rung_at_work="",
         captured_with=asked_with,

@@ -36,7 +36,7 @@ from ace_studio.engine.pipeline.ways import WAYS
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.shapes import gather_examples
-from ace_studio.engine.targets import report_targets
+from ace_studio.engine.targets import report_refusals, report_targets
 from ace_studio.records.errors import AceError
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.messages import (
@@ -258,6 +258,7 @@ def capture(
             capture=report,
             graph=captured.table,
             sources=read_sources(captured.table.files),
+            refusals=report_refusals(captured.table.op[row] for row in captured.table.op_rows()),
         )
     )
     return captured, report

@@ -18,7 +18,7 @@ from ace_studio.engine.targets.openvino import OpenVinoTarget
 from ace_studio.engine.targets.support import judge_model, summarize
 from ace_studio.engine.targets.tensorrt import TensorRtTarget
 from ace_studio.engine.targets.torchao_cuda import TorchaoCudaTarget
-from ace_studio.records.messages import TargetReport
+from ace_studio.records.messages import TargetRefusals, TargetReport
 from ace_studio.records.plan import Precision
 from ace_studio.records.results import TargetSupport
 
@@ -45,6 +45,18 @@ def report_targets() -> tuple[TargetReport, ...]:
 def report_support(captured: CapturedModel | PartialModel, targets: Iterable[Target]) -> tuple[TargetSupport, ...]:
     """How each of the targets that are available takes the ops of a graph; nothing is built."""
     return tuple(summarize(row.name, judge_model(row.support, captured)) for row in targets if row.available().ok)
+
+
+def report_refusals(operators: Iterable[str]) -> tuple[TargetRefusals, ...]:
+    """Which of these operators each available target leaves at a float precision, and why."""
+    names = sorted(set(operators))
+    return tuple(_refusals(row, names) for row in TARGETS.values() if row.available().ok)
+
+
+def _refusals(row: Target, operators: Iterable[str]) -> TargetRefusals:
+    possible = [each for each in Precision if not row.precision_problem(each)]
+    found = {op: {str(each): words for each in possible if (words := row.op_problem(op, each))} for op in operators}
+    return TargetRefusals(target=row.name, operators={op: reasons for op, reasons in found.items() if reasons})
 
 
 def _report(row: Target) -> TargetReport:

@@ -19,7 +19,7 @@ from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.anchored import Anchored
 from ace_studio.gui.op_facts import OpFacts, op_facts, row_of_ops
 from ace_studio.gui.panel import Panel
-from ace_studio.gui.plan_form.offers import grey_out, precision_offers
+from ace_studio.gui.plan_form.offers import grey_out, op_offers
 from ace_studio.gui.precision_menu import add_precision_menus
 from ace_studio.gui.starting import why_not
 from ace_studio.gui.theme import Colours, Theme
@@ -244,7 +244,7 @@ class GraphPanel(Panel):
         chosen = own.pop() if len(own) == 1 else _MIXED
         options = [("as the plan says", _FROM_PLAN), *((str(each), str(each)) for each in Precision)]
         fill_combo(self.precision, options, chosen)
-        grey_out(self.precision, precision_offers(document))
+        grey_out(self.precision, op_offers(document, op_ids))
 
     def _choose_precision(self) -> None:
         value = self.precision.currentData()

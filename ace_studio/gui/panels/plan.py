@@ -7,6 +7,7 @@ from functools import partial
 
 from PySide6.QtWidgets import QWidget
 
+from ace_studio.gui.op_facts import op_facts
 from ace_studio.gui.panel import Panel
 from ace_studio.gui.plan_form import field_rows
 from ace_studio.gui.plan_form.goal import GoalForm, goal_words
@@ -35,7 +36,7 @@ class PlanPanel(Panel):
     """What is wanted."""
 
     title = "Plan"
-    shows = frozenset({Part.RECIPE, Part.ENVIRONMENT, Part.GRAPH, Part.RUNS, Part.FILE})
+    shows = frozenset({Part.RECIPE, Part.ENVIRONMENT, Part.GRAPH, Part.RUNS, Part.FILE, Part.SELECTION})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Build a section per form."""
@@ -44,6 +45,7 @@ class PlanPanel(Panel):
         self.goal = GoalForm(session)
         self.targets = TargetsForm(session)
         self.measure = MeasureForm(session)
+        self._shown: tuple[object, ...] = ()
         self.forms: dict[str, RecordForm] = {}
         """Those of `_FORMS` that were opened."""
         self.sections = {name: Section(session, name, make, is_open=is_open) for name, make, is_open in self._parts()}
@@ -53,7 +55,7 @@ class PlanPanel(Panel):
             if at:
                 layout.addWidget(rule())
             layout.addWidget(section)
-            section.opened.connect(lambda: self.update_from(session.document))
+            section.opened.connect(lambda: self._show(session.document))
         layout.addStretch(1)
         content.setLayout(layout)
         self.setLayout(column(scrolling(content)))
@@ -72,7 +74,19 @@ class PlanPanel(Panel):
         return self.forms[name]
 
     def update_from(self, document: Document) -> None:
-        """Show the choices."""
+        """Show the choices. If only other ops are selected, little is to be done."""
+        wanted = (
+            document.recipe, document.environment, document.graph, document.capture, document.refusals, document.file,
+            document.folder, op_facts(document),
+        )  # fmt: skip
+        is_same = len(self._shown) == len(wanted) and all(a is b for a, b in zip(self._shown, wanted, strict=True))
+        self._shown = wanted
+        if is_same:
+            self.precision.modules.show_selection(document)
+        else:
+            self._show(document)
+
+    def _show(self, document: Document) -> None:
         shown = (self.precision, self.goal, self.targets, self.measure)
         for update in (*(one.update_from for one in shown), *(one.update_from for one in self.forms.values())):
             update(document)

@@ -22,7 +22,7 @@ class PrecisionCells(QStyledItemDelegate):
         parent: QWidget,
         *,
         name: str,
-        offers: Callable[[], Mapping[str, Offer]],
+        offers: Callable[[AnyIndex], Mapping[str, Offer]],
         choose: Callable[[QModelIndex, Precision | None], object],
         can_clear: str = "",
     ) -> None:
@@ -31,7 +31,7 @@ class PrecisionCells(QStyledItemDelegate):
         Args:
             parent: The view.
             name: For screen readers.
-            offers: What is possible now.
+            offers: What is possible now in a cell.
             choose: Gets the cell and the precision; None for the row that clears.
             can_clear: Words of a first row that takes the choice back; empty for no such row.
         """
@@ -40,14 +40,14 @@ class PrecisionCells(QStyledItemDelegate):
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: AnyIndex) -> QWidget:  # noqa: N802 - Qt's name
         """A combo box that closes as soon as something is chosen."""
-        del option, index
+        del option
         combo = QComboBox(parent)
         combo.setAccessibleName(self._name)
         if self._can_clear:
             combo.addItem(self._can_clear, AS_PLANNED)
         for each in Precision:
             combo.addItem(str(each), str(each))
-        grey_out(combo, self._offers())
+        grey_out(combo, self._offers(index))
         combo.activated.connect(lambda _: self._finish(combo))
         return combo
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox
 
+from ace_studio.gui.op_facts import row_of_ops
+from ace_studio.records.graph import OpKind
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.plan import Precision
 from ace_studio.session.document import Document
@@ -45,6 +47,47 @@ def _offer(reports: Iterable[TargetReport], precision: str) -> Offer:
     refused = [one for one in known if one.precisions.get(precision)]
     words = "\n".join(f"{one.name}: {one.precisions[precision]}" for one in refused)
     return Offer(is_possible=not known or len(refused) < len(known), words=words)
+
+
+def op_offers(document: Document, op_ids: Iterable[str]) -> dict[str, Offer]:
+    """Precision -> whether it is possible for these ops: for at least one of them, in at least one chosen target."""
+    offers = precision_offers(document)
+    operators = _operators(document, op_ids)
+    reports = chosen_reports(document)
+    if not operators or not reports:
+        return offers
+    refused = {one.target: one.operators for one in document.refusals}
+    return {
+        precision: _op_offer(
+            {one.name: _why_not(one, precision, operators, refused.get(one.name, {})) for one in reports}
+        )
+        for precision in offers
+    }
+
+
+def _operators(document: Document, op_ids: Iterable[str]) -> tuple[str, ...]:
+    graph = document.graph
+    if graph is None:
+        return ()
+    rows = row_of_ops(graph)
+    found = [rows[op_id] for op_id in op_ids if op_id in rows]
+    return tuple(dict.fromkeys(graph.op[row] for row in found if graph.kind[row] is OpKind.OP))
+
+
+def _why_not(
+    report: TargetReport, precision: str, operators: Sequence[str], refused: Mapping[str, Mapping[str, str]]
+) -> str:
+    """Why a target cannot do a precision for any of these operators; empty if it can for one."""
+    words = report.precisions.get(precision, "")
+    if words:
+        return words
+    reasons = [refused.get(operator, {}).get(precision, "") for operator in operators]
+    return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
+
+
+def _op_offer(why_not: Mapping[str, str]) -> Offer:
+    words = "\n".join(f"{target}: {why}" for target, why in why_not.items() if why)
+    return Offer(is_possible=not all(why_not.values()), words=words)
 
 
 def grey_out(combo: QComboBox, offers: Mapping[str, Offer]) -> None:

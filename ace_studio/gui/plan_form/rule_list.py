@@ -118,7 +118,7 @@ class RuleList(QWidget):
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         table.setTabKeyNavigation(False)
-        cells = PrecisionCells(table, name="Precision of the rule", offers=lambda: self._offers, choose=self._choose)
+        cells = PrecisionCells(table, name="Precision of the rule", offers=lambda _: self._offers, choose=self._choose)
         table.setItemDelegateForColumn(_PRECISION, cells)
         header = table.horizontalHeader()
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)

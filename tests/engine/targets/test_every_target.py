@@ -12,7 +12,7 @@ from ace_studio.engine.export import verify_artifact
 from ace_studio.engine.flow import BoundPlan, tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
-from ace_studio.engine.targets import TARGETS, report_targets
+from ace_studio.engine.targets import TARGETS, report_refusals, report_targets
 from ace_studio.engine.targets.flat_call import tensor_places
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import Plan, Precision
@@ -107,6 +107,21 @@ def test_the_report_gives_a_reason_for_everything_that_is_missing():
         assert row.available or all(row.precisions.values())
         assert row.version or not row.available
         assert row.is_in_auto == TARGETS[row.name].is_in_auto
+
+
+def test_the_report_of_refusals_is_what_binding_a_plan_would_say_of_each_operator():
+    operators = ("aten.relu.default", "aten.conv2d.default", "aten.relu.default")
+    found = {one.target: one.operators for one in report_refusals(operators)}
+    assert set(found) == {name for name, target in TARGETS.items() if target.available().ok}
+    for name, refused in found.items():
+        target = TARGETS[name]
+        for precision in Precision:
+            words = {op: refused.get(op, {}).get(precision, "") for op in operators}
+            if not target.precision_problem(precision):
+                assert words == {op: target.op_problem(op, precision) for op in operators}
+            else:
+                assert not any(words.values())
+    assert found["eager"]["aten.relu.default"]["int8-weight"]
 
 
 @every_case
