@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from ace_studio.gui.main_window import MainWindow
@@ -85,6 +87,17 @@ class Desk:
     def ran(self) -> Desk:
         self.traced().do("run")
         return self
+
+
+@pytest.fixture(autouse=True)
+def no_widgets_of_earlier_tests():
+    """Delete what connections and Python's cycles keep of them: every style that is set goes through all widgets."""
+    application = QApplication.instance()
+    if isinstance(application, QApplication):
+        for widget in application.topLevelWidgets():
+            if widget.parent() is None:
+                widget.deleteLater()
+        application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 @pytest.fixture
