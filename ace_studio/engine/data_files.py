@@ -20,6 +20,8 @@ IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".
 LABEL_NAMES = ("labels", "label", "targets", "target", "y")
 """What the array of a file is called that is no input, but what the outputs should be; the first there is counts."""
 PILLOW_LINE = "pip install 'pillow>=10,<14'"
+MOST_TRACED_IMAGES = 8
+"""So many images are looked at for one of another size."""
 _SEED = 0
 _CHANNELS = (1, 3)
 
@@ -209,6 +211,58 @@ def examples_from_images(
     Raises: AceError(NOT_INSTALLED) without Pillow; AceError(BAD_INPUT) if the model does not take one image; AceError
         (NO_DATA) if the folder has none; AceError(BAD_FILE) for one that cannot be read.
     """
+    files = _image_files(folder, where)
+    template = _image_template(inputs, where)
+    scaling = scaling or ImageScaling()
+    _check_scaling(scaling, _channels(template), where)
+    for index in choose_indices(len(files), samples=samples, subset=subset):
+        pixels = _scaled(_read_image(files[index], template, where), scaling)
+        shaped = pixels if _is_channels_first(template) else pixels.permute(1, 2, 0)
+        if template.dim() == 4:
+            shaped = shaped.unsqueeze(0).expand(1 if 0 in inputs[0].free else template.shape[0], *shaped.shape)
+        yield _filled(form, [shaped.contiguous().to(template.dtype)])
+
+
+def images_to_trace(
+    folder: Path, *, channels: int, scaling: ImageScaling | None = None, where: str = ""
+) -> Iterator[Example]:
+    """Calls with the first images at their own size, [n, channels, height, width], scaled as for calibration.
+
+    The first call has one image, the second two, so that the batch is free; if one of the first few has another size,
+    a third call has it alone, so that height and width are free too.
+
+    Raises: AceError, as `examples_from_images` does.
+    """
+    files = _image_files(folder, where)
+    scaling = scaling or ImageScaling()
+    _check_scaling(scaling, channels, where)
+
+    def batch(paths: Sequence[Path], size: tuple[int, int]) -> Example:
+        template = torch.empty(1, 1, 1, 1).expand(1, channels, *size)
+        return Example((torch.stack([_scaled(_read_image(path, template, where), scaling) for path in paths]),))
+
+    sizes = {path: _image_size(path, where) for path in files[:MOST_TRACED_IMAGES]}
+    size = sizes[files[0]]
+    alike = [path for path, one in sizes.items() if one == size]
+    yield batch(alike[:1], size)
+    yield batch((alike * 2)[:2], size)
+    other = next((path for path, one in sizes.items() if one != size), None)
+    if other is not None:
+        yield batch([other], sizes[other])
+
+
+def _image_size(path: Path, where: str) -> tuple[int, int]:
+    """Height and width as the file says them."""
+    from PIL import Image  # noqa: PLC0415 - optional package
+
+    try:
+        with Image.open(path) as opened:
+            return opened.height, opened.width
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise _bad_image(path, error, where) from error
+
+
+def _image_files(folder: Path, where: str) -> list[Path]:
     if importlib.util.find_spec("PIL") is None:
         what = "Reading images needs Pillow, which is not installed"
         raise AceError.of(ErrorCode.NOT_INSTALLED, what, remedy=PILLOW_LINE, where=where)
@@ -221,15 +275,7 @@ def examples_from_images(
             remedy="name a folder with images",
             where=where,
         )
-    template = _image_template(inputs, where)
-    scaling = scaling or ImageScaling()
-    _check_scaling(scaling, _channels(template), where)
-    for index in choose_indices(len(files), samples=samples, subset=subset):
-        pixels = _scaled(_read_image(files[index], template, where), scaling)
-        shaped = pixels if _is_channels_first(template) else pixels.permute(1, 2, 0)
-        if template.dim() == 4:
-            shaped = shaped.unsqueeze(0).expand(1 if 0 in inputs[0].free else template.shape[0], *shaped.shape)
-        yield _filled(form, [shaped.contiguous().to(template.dtype)])
+    return files
 
 
 def _image_template(inputs: Sequence[WantedInput], where: str) -> Tensor:
@@ -280,15 +326,19 @@ def _read_image(path: Path, template: Tensor, where: str) -> Tensor:
             mode = "L" if _channels(template) == 1 else "RGB"
             image = opened.convert(mode).resize((int(width), int(height)), Image.Resampling.BILINEAR)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise AceError.of(
-            ErrorCode.BAD_FILE,
-            f"{path.name} cannot be read as an image",
-            why=str(error)[:300],
-            remedy="remove it from the folder, or save it again",
-            where=where,
-        ) from error
+        raise _bad_image(path, error, where) from error
     pixels = torch.from_numpy(np.array(image, dtype=np.float32)) / 255.0
     return pixels.unsqueeze(0) if pixels.dim() == 2 else pixels.permute(2, 0, 1)
+
+
+def _bad_image(path: Path, error: Exception, where: str) -> AceError:
+    return AceError.of(
+        ErrorCode.BAD_FILE,
+        f"{path.name} cannot be read as an image",
+        why=str(error)[:300],
+        remedy="remove it from the folder, or save it again",
+        where=where,
+    )
 
 
 def _scaled(pixels: Tensor, scaling: ImageScaling) -> Tensor:

@@ -84,6 +84,8 @@ class LoadedModel:
     calibration_data: Path | None = None
     """File of arrays or folder of images that ``calibration`` is made from once an example says what fits."""
     tracing: Callable[[], Iterable[object]] | None = None
+    tracing_data: Path | None = None
+    """File of arrays or folder of images that ``tracing`` is made from."""
     evaluate: Callable[[Callable[..., Any]], Any] | None = None
     """The metric: takes a ``predict``, gives a number, or the scores of all samples."""
     labelled: Callable[[], Iterable[object]] | None = None

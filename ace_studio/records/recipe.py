@@ -44,7 +44,8 @@ class InputsChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The examples to trace with: a callable, or rows of tensors, and overrides per dimension."""
 
     tracing: str = ""
-    """Callable -> list of examples (tuple = args, dict = kwargs, tensor = the one argument)."""
+    """Callable -> list of examples (tuple = args, dict = kwargs, tensor = the one argument); a file
+    (``.npz .safetensors .pt``) or a folder of images."""
     caught: str = ""
     """``inputs.json`` that ``ace-studio catch`` wrote, or its folder."""
     rows: tuple[dict[str, TensorSpec], ...] = ()

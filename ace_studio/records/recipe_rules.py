@@ -162,7 +162,7 @@ _RULES: tuple[_Rule, ...] = (
     _range_rule("plan", "group_size", is_good=_is_group, wanted=_GROUPS),
     _range_rule("capture", "time_limit_s", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
     _reference_rule("model", "entry"),
-    _reference_rule("inputs", "tracing"),
+    _source_of_data_rule("inputs", "tracing"),
     _source_of_data_rule("calibration", "inputs"),
     _reference_rule("evaluate", "function"),
     _word_rule(("advice_from", "quantity"), "a quantity of advice", ("", *map(str, AdviceQuantity))),
@@ -345,7 +345,7 @@ def _finetune_faults(finetune: object) -> Iterator[Fault]:
         )
 
 
-_SOURCES_OF_EXAMPLES = {"tracing": "a tracing function", "caught": "caught inputs", "rows": "rows"}
+_SOURCES_OF_EXAMPLES = {"tracing": "tracing inputs", "caught": "caught inputs", "rows": "rows"}
 
 
 def _source_of_examples_faults(inputs: Mapping[str, Any]) -> Iterator[Fault]:

@@ -55,8 +55,8 @@ def unsaid_choices(recipe: Recipe) -> list[str]:
             continue
         keys = (key for key in chosen.__struct_fields__ if f"{table}.{key}" not in _SAID)
         found += [f"{table}.{key}" for key in keys if getattr(chosen, key) != getattr(default, key)]
-    if _is_data_file(recipe.calibration.inputs):
-        found.append("calibration.inputs from a file")
+    data = {"calibration.inputs": recipe.calibration.inputs, "inputs.tracing": recipe.inputs.tracing}
+    found += [f"{key} from a file" for key, text in data.items() if _is_data_file(text)]
     if any((rule.weights, rule.activations, rule.group_size) != (None, None, None) for rule in recipe.plan.rules):
         found.append("the grids of single rules")
     return found
@@ -230,7 +230,7 @@ def _data_keywords(recipe: Recipe, program: _Program) -> list[str]:
     source = recipe.model.source
     inputs = recipe.inputs
     found = []
-    if inputs.tracing:
+    if inputs.tracing and not _is_data_file(inputs.tracing):
         found.append(f"tracing_inputs={program.callable_name(inputs.tracing, source)}")
     elif inputs.rows:
         rows = (

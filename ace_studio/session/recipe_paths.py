@@ -52,6 +52,11 @@ def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
         file, colon, name = text.rpartition(":")
         return f"{moved(file)}:{name}" if colon else text
 
+    def moved_data(text: str) -> str:
+        if text.endswith("/"):
+            return f"{moved(text)}/"
+        return moved(text) if text.endswith(DATA_SUFFIXES) else moved_callable(text)
+
     def moved_tensor(spec: TensorSpec) -> TensorSpec:
         is_word = spec.values in {*ValueSource}
         return spec if is_word else replace(spec, values=moved(spec.values))
@@ -65,11 +70,10 @@ def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
         entry=moved_callable(model.entry),
         weights=moved(model.weights),
     )
-    recipe = change(recipe, "inputs", tracing=moved_callable(inputs.tracing), rows=rows, caught=moved(inputs.caught))
+    recipe = change(recipe, "inputs", tracing=moved_data(inputs.tracing), rows=rows, caught=moved(inputs.caught))
     calibration = recipe.calibration
-    recipe = change(recipe, "calibration", inputs=moved_callable(calibration.inputs), caught=moved(calibration.caught))
+    recipe = change(recipe, "calibration", inputs=moved_data(calibration.inputs), caught=moved(calibration.caught))
     finetune = recipe.finetune
     recipe = change(recipe, "finetune", data=moved_callable(finetune.data), loss=moved_callable(finetune.loss))
     judging = recipe.evaluate
-    data = moved(judging.data) if judging.data.endswith(DATA_SUFFIXES) else moved_callable(judging.data)
-    return change(recipe, "evaluate", function=moved_callable(judging.function), data=data)
+    return change(recipe, "evaluate", function=moved_callable(judging.function), data=moved_data(judging.data))

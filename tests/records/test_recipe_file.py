@@ -164,7 +164,7 @@ names = ["auto", "openvno"]
         ("[inputs]\nrows = [{ x = { shape = [1], values = 'zeroes' } }]", 5, "did you mean 'zeros'"),
         ("[inputs]\nrows = [{ x = { shape = [1], values = 'file' } }]", 5, "the file's path"),
         ("[[inputs.rows]]\nx = { shape = [1] }\n[[inputs.rows]]\ny = { shape = [1] }", 6, "the first row gives x"),
-        ("[inputs]\ntracing = 'f'\n[[inputs.rows]]\nx = { shape = [1] }", 6, "both a tracing function and rows"),
+        ("[inputs]\ntracing = 'f'\n[[inputs.rows]]\nx = { shape = [1] }", 6, "both tracing inputs and rows"),
         ("[inputs.dims]\n'x' = 'dynamic'", 5, "does not name a dimension"),
         ("[inputs.dims]\n'x.0' = 'dinamic'", 5, "did you mean 'dynamic'"),
         ("[inputs]\nrows = [{ x = { shape = [1] } }]\ndims = { 'y.0' = 'auto' }", 6, "no row gives an input 'y'"),

@@ -204,6 +204,14 @@ def test_calibration_data_in_a_file_is_left_to_the_command_line() -> None:
     ast.parse(python_code(Document(recipe=recipe, folder="/x")))
 
 
+def test_tracing_inputs_in_a_file_are_left_to_the_command_line_too() -> None:
+    for given in ("data.npz", "photos/"):
+        recipe = Recipe(model=ModelChoice(source="m.py", entry="make"), inputs=InputsChoice(tracing=given))
+        assert unsaid_choices(recipe) == ["inputs.tracing from a file"]
+        code = python_code(Document(recipe=recipe, folder="/x"))
+        assert given not in "".join(line for line in code.splitlines() if not line.startswith("#"))
+
+
 def test_nothing_open_is_a_comment() -> None:
     assert python_code(Document()).startswith("#")
 

@@ -92,6 +92,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         reference=built.reference,
         calibration=functions.get("calibration"),
         calibration_data=data_path(recipe.calibration.inputs, folder),
+        tracing_data=data_path(recipe.inputs.tracing, folder, where="[inputs] tracing"),
         tracing=functions.get("tracing"),
         evaluate=functions.get("evaluate"),
         labelled=functions.get("labelled"),
@@ -138,10 +139,11 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
         entry = parse_reference(recipe.model.entry, role="entry", folder=folder, default=default)
         default = default or entry.path
     calibration_data = data_path(recipe.calibration.inputs, folder)
+    tracing_data = data_path(recipe.inputs.tracing, folder, where="[inputs] tracing")
     roles = {
         role: parse_reference(text, role=label, folder=folder, default=default)
         for role, label, text in (
-            ("tracing", "[inputs] tracing", recipe.inputs.tracing),
+            ("tracing", "[inputs] tracing", "" if tracing_data else recipe.inputs.tracing),
             ("calibration", "[calibration] inputs", "" if calibration_data else recipe.calibration.inputs),
             ("evaluate", "[evaluate] function", recipe.evaluate.function),
             ("finetune_data", "[finetune] data", recipe.finetune.data),
@@ -157,7 +159,7 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
     return _Sources(source, loader, weights, weights_key, entry, roles, code)
 
 
-def data_path(text: str, folder: Path) -> Path | None:
+def data_path(text: str, folder: Path, *, where: str = "[calibration] inputs") -> Path | None:
     """The file of arrays or the folder that a text names; None if it names a function, or nothing.
 
     A folder has a slash in its text: a bare word is a function, whatever lies beside the recipe.
@@ -174,7 +176,7 @@ def data_path(text: str, folder: Path) -> Path | None:
         ErrorCode.NOT_FOUND,
         f"There is no {'file' if is_file else 'folder'} {text}",
         remedy="check the path, which is relative to the recipe",
-        where="[calibration] inputs",
+        where=where,
     )
 
 

@@ -32,6 +32,7 @@ from ace_studio.engine.pipeline.preparing import (
     preview_pruning,
 )
 from ace_studio.engine.pipeline.sensing import scan_folder, scanned_precisions, sense
+from ace_studio.engine.pipeline.tracing_data import read_tracing_data
 from ace_studio.engine.pipeline.ways import WAYS
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
@@ -224,6 +225,7 @@ def fixes(
 def examples_on(device: torch.device, loaded: LoadedModel, recipe: Recipe, folder: Path) -> tuple[Example, ...]:
     """The examples that the recipe asks for, and the model, on a device."""
     loaded.module.to(device)
+    read_tracing_data(loaded, recipe)
     with torch.no_grad():
         examples = tuple(
             example.map_tensors(lambda leaf: leaf.to(device))

@@ -58,11 +58,11 @@ def _read(path: Path, form: Example, inputs: Sequence[WantedInput], recipe: Reci
             path, form, inputs, samples=chosen.samples, subset=chosen.subset, scaling=scaling, where=WHERE
         )
     return examples_from_arrays(
-        _named(path), form, inputs, samples=chosen.samples, subset=chosen.subset, where=f"{WHERE}: {path.name}"
+        named_content(path), form, inputs, samples=chosen.samples, subset=chosen.subset, where=f"{WHERE}: {path.name}"
     )
 
 
-def _named(path: Path) -> Mapping[str, Any]:
+def named_content(path: Path) -> Mapping[str, Any]:
     """What the file holds, by name; a list or a lone tensor of a ``.pt`` file under an empty name."""
     if path.suffix != ".pt":
         return read_arrays(path)

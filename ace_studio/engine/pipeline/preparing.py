@@ -206,8 +206,8 @@ class _Workshop:
     def batches(self) -> list[Batch]:
         """What to train on: the fine-tuning data, else the calibration data, else the tracing examples.
 
-        Raises: AceError(BAD_INPUT) if a loss is given and a batch is no pair of input and label; AceError(NO_DATA) if there
-            is none.
+        Raises: AceError(BAD_INPUT) if a loss is given and a batch is no pair of input and label; AceError(NO_DATA) if
+            there is none.
         """
         function, role, where, limit = self.loaded.finetune_data, "fine-tuning", WHERE_DATA, MOST_BATCHES
         if function is None and self.loaded.calibration is not None:
