@@ -22,8 +22,8 @@ from ace_studio.engine.targets.kernels import Step, adopt_orphans, covered_steps
 from ace_studio.engine.targets.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
 
-OPSET = 18
-"""High enough for LayerNormalization and the reductions that the exporter writes; both runtimes fuse its patterns."""
+OPSET = 20
+"""High enough for LayerNormalization, the reductions that the exporter writes, and Gelu as one node."""
 MAX_PROTO_BYTES = 2**31 - 2**20
 """A protobuf message cannot be larger than 2 GiB."""
 _UNROLLING = frozenset({"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"})
@@ -216,7 +216,7 @@ def _separate_results(graph: Any) -> None:
 
 def _name_interface(graph: Any, captured: CapturedModel, output_names: Sequence[str]) -> None:
     """Give inputs and outputs the names that the user knows; a value inside that has such a name gets another."""
-    placeholders = _tensor_placeholders(captured.program)
+    placeholders = tensor_placeholders(captured.program)
     wanted = dict(zip(placeholders, _input_names(captured), strict=False))
     new_names = {id(value): wanted.get(value.name, value.name) for value in graph.inputs}
     outputs = list(graph.outputs)
@@ -231,7 +231,7 @@ def _name_interface(graph: Any, captured: CapturedModel, output_names: Sequence[
         value.name = new_names[id(value)]
 
 
-def _tensor_placeholders(program: torch.export.ExportedProgram) -> list[str]:
+def tensor_placeholders(program: torch.export.ExportedProgram) -> list[str]:
     """Names of the placeholders that stand for tensors of the call, in order."""
     user_inputs = set(program.graph_signature.user_inputs)
     return [

@@ -176,12 +176,13 @@ class SeenValues:
 def _shared_ranges(
     program: OnnxProgram, job: LoweringJob, examples: Sequence[Example], make_session: Callable[[Any], Any]
 ) -> SeenValues:
-    """What was seen of all float values, found once per job and set of examples."""
-    if _RANGES_KEY not in job.shared or job.shared[_RANGES_KEY][0] is not examples:
-        found = observe_values(program, examples, make_session, reporter=job.reporter, choice=job.ranges)
-        job.shared[_RANGES_KEY] = (examples, found)
-    seen: SeenValues = job.shared[_RANGES_KEY][1]
-    return seen
+    """What was seen of all float values, found once per job and model: a job has one set of calibration examples."""
+    known: list[tuple[OnnxProgram, SeenValues]] = job.shared.setdefault(_RANGES_KEY, [])
+    for one, seen in known:
+        if one is program:
+            return seen
+    known.append((program, observe_values(program, examples, make_session, reporter=job.reporter, choice=job.ranges)))
+    return known[-1][1]
 
 
 def observe_values(

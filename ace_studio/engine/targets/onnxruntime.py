@@ -13,11 +13,12 @@ from torch import Tensor
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
-from ace_studio.engine.targets.flat_call import FlatCall, as_numpy, as_tensor
+from ace_studio.engine.targets.flat_call import FlatCall, as_numpy
 from ace_studio.engine.targets.kernels import ReadBack
 from ace_studio.engine.targets.library_error import library_reason
+from ace_studio.engine.targets.onnx_attention import program_with_attention
 from ace_studio.engine.targets.onnx_op_support import onnxruntime_op_problem, refuse_precisions
-from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
+from ace_studio.engine.targets.onnx_program import OnnxProgram
 from ace_studio.engine.targets.onnx_quantize import apply_plan
 from ace_studio.engine.targets.onnx_support import onnx_verdict
 from ace_studio.engine.targets.onnxruntime_profile import profile_kernels
@@ -81,7 +82,7 @@ class OnnxRuntimeTarget(Target):
         """Export once, apply the plan, open a session."""
         self._refuse_missing()
         refuse_precisions(self, job.plan)
-        program = onnx_program_of(job)
+        program = program_with_attention(job)
         model, notes = apply_plan(program, job, _session_maker(job))
         job.reporter.advance(None, "optimizing for ONNX Runtime")
         return OnnxRuntimeLowered(job, program, model, notes=notes)
@@ -112,12 +113,11 @@ class OnnxRuntimeLowered(Lowered):
         self._program = program
         self._model = model
         self._notes = notes
-        self._call = FlatCall(job.captured)
-        self._run = _flat_function(_session_maker(job)(model))
+        self._call = FlatCall(job.captured).around(_flat_function(_session_maker(job)(model)))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it as forward is called."""
-        return self._call.unflatten(self._run(*self._call.flatten(args, kwargs)))
+        return self._call(*args, **kwargs)
 
     def read_back(self) -> list[OpActual]:
         """Profile the traced example and map every kernel back to its ops."""
@@ -234,6 +234,6 @@ def _flat_function(session: Any) -> Callable[..., list[Tensor]]:
                 remedy="Choose another target for this model, or give the inputs a size that was traced.",
             ) from error
         # The runtime makes new arrays for the outputs of every call, so wrapping them without a copy is safe.
-        return [as_tensor(array) for array in arrays]
+        return [torch.from_numpy(array) for array in arrays]
 
     return run

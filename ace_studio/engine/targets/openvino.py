@@ -144,12 +144,11 @@ class OpenVinoLowered(Lowered):
         self._model = model
         self._options = options
         self._notes = notes
-        self._call = FlatCall(job.captured)
-        self._run = _flat_function(_compile(model, options))
+        self._call = FlatCall(job.captured).around(_flat_function(_compile(model, options)))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it as forward is called."""
-        return self._call.unflatten(self._run(*self._call.flatten(args, kwargs)))
+        return self._call(*args, **kwargs)
 
     def read_back(self) -> list[OpActual]:
         """Compile once more with counters, run the traced example, read the runtime's own model."""
