@@ -34,7 +34,7 @@ class Desk:
 
     def settle(self) -> None:
         """Let everything that changed reach the screen, however busy the machine is."""
-        self.bot.wait(40)
+        self.bot.wait(15)
         self.bot.waitUntil(self._is_settled, timeout=20_000)
         self.bot.wait(1)
 
