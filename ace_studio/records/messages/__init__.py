@@ -1,0 +1,130 @@
+"""What the window (or the command line) and the engine process say to each other.
+
+Length-prefixed msgpack over a private channel, tagged unions, one protocol version. No pickle: a pickled
+``torch.__version__`` imports torch into the window. Tensors travel as files, graphs as columns.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ace_studio.records.messages.events import (
+    AnyEvent,
+    BaselineMeasured,
+    EnvironmentFound,
+    Event,
+    FileInspected,
+    FixTried,
+    InputsCaught,
+    JobCancelled,
+    JobFailed,
+    JobFinished,
+    LogLine,
+    ModelCaptured,
+    Progress,
+    PruningPreviewed,
+    RungStarted,
+    RungTried,
+    SensitivityFound,
+    TargetFinished,
+    WorkerLost,
+    WorkerReady,
+)
+from ace_studio.records.messages.phases import Phase
+from ace_studio.records.messages.reports import (
+    DeviceReport,
+    EntryPoint,
+    EnvironmentReport,
+    FileReport,
+    ModuleCalls,
+    StoredTensor,
+    TargetRefusals,
+    TargetReport,
+)
+from ace_studio.records.messages.requests import (
+    AnyRequest,
+    CancelRequest,
+    CatchRequest,
+    DoctorRequest,
+    FixRequest,
+    InspectRequest,
+    PrunePreviewRequest,
+    Request,
+    RunRequest,
+    SensitivityRequest,
+    ShutdownRequest,
+    TraceRequest,
+)
+
+__all__ = [
+    "JOB_ENDS",
+    "PROTOCOL_VERSION",
+    "AnyEvent",
+    "AnyRequest",
+    "BaselineMeasured",
+    "CancelRequest",
+    "CatchRequest",
+    "DeviceReport",
+    "DoctorRequest",
+    "EntryPoint",
+    "EnvironmentFound",
+    "EnvironmentReport",
+    "Event",
+    "FileInspected",
+    "FileReport",
+    "FixRequest",
+    "FixTried",
+    "InputsCaught",
+    "InspectRequest",
+    "JobCancelled",
+    "JobFailed",
+    "JobFinished",
+    "LogLine",
+    "ModelCaptured",
+    "ModuleCalls",
+    "Phase",
+    "Progress",
+    "PrunePreviewRequest",
+    "PruningPreviewed",
+    "Request",
+    "RunRequest",
+    "RungStarted",
+    "RungTried",
+    "SensitivityFound",
+    "SensitivityRequest",
+    "ShutdownRequest",
+    "StoredTensor",
+    "TargetFinished",
+    "TargetRefusals",
+    "TargetReport",
+    "TraceRequest",
+    "WorkerLost",
+    "WorkerReady",
+    "decode_event",
+    "decode_request",
+    "encode_message",
+]
+
+PROTOCOL_VERSION = 1
+JOB_ENDS = (FileInspected, EnvironmentFound, InputsCaught, PruningPreviewed, JobFinished, JobFailed, JobCancelled)
+"""Exactly one of these ends every job of a living worker; WorkerLost ends all jobs of a dead one."""
+
+_encoder = msgspec.msgpack.Encoder()
+_request_decoder = msgspec.msgpack.Decoder(AnyRequest)
+_event_decoder: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)
+
+
+def encode_message(message: AnyRequest | AnyEvent) -> bytes:
+    """One message as msgpack, without its length."""
+    return _encoder.encode(message)
+
+
+def decode_request(payload: bytes) -> AnyRequest:
+    """Read a request. Raises msgspec.ValidationError if it is none."""
+    request: AnyRequest = _request_decoder.decode(payload)
+    return request
+
+
+def decode_event(payload: bytes) -> AnyEvent:
+    """Read an event. Raises msgspec.ValidationError if it is none."""
+    return _event_decoder.decode(payload)

@@ -1,0 +1,28 @@
+"""What the engine can be busy with."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """What the engine is busy with; the word a progress bar shows."""
+
+    START = "Starting the engine"
+    LOAD = "Loading the model"
+    EAGER = "Running the model once"
+    CAPTURE = "Capturing the graph"
+    VERIFY = "Comparing with eager"
+    CALIBRATE = "Calibrating"
+    COMPRESS = "Compressing"
+    LOWER = "Building"
+    SENSITIVITY = "Finding sensitive ops"
+    MEASURE = "Measuring latency"
+    EVALUATE = "Measuring accuracy"
+    EXPORT = "Saving and verifying"
+    REPORT = "Writing the report"
+    FIX = "Trying a fix"
+    CATCH = "Running the script"
+    PRUNE = "Pruning"
+    FINETUNE = "Fine-tuning"
+    ADVISE = "Looking for advice"

@@ -1,0 +1,116 @@
+"""Facts that only messages carry: of files, of this machine and its targets, of a script's calls."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ace_studio.records.tensors import TensorSpec
+
+
+class EntryPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A callable of a ``.py`` file, read from its syntax tree."""
+
+    name: str
+    line: int
+    kind: str
+    """``function`` or ``class`` (a class is a factory of itself)."""
+    signature: str
+    summary: str = ""
+    """First line of its docstring."""
+    required_arguments: int = 0
+    is_module: bool = False
+    """A class whose bases look like ``nn.Module``."""
+
+
+class StoredTensor(msgspec.Struct, frozen=True, kw_only=True):
+    """One tensor of a weights file, read from its header."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class FileReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file is, found without running any code in it."""
+
+    path: str
+    kind: str
+    """Row name of the loader registry: python, safetensors, state-dict, pickle-module, torchscript, pt2, onnx, ..."""
+    label: str
+    """The kind in words."""
+    sha256: str
+    size_bytes: int
+    trust: str
+    """``inspect``, ``data`` or ``code``: the level of trust that opening it needs."""
+    would_run: tuple[str, ...] = ()
+    """What opening it would run, in words."""
+    entries: tuple[EntryPoint, ...] = ()
+    tensors: tuple[StoredTensor, ...] = ()
+    notes: tuple[str, ...] = ()
+    inputs: tuple[dict[str, TensorSpec], ...] = ()
+    """Rows of example inputs to begin with, where the file's own words give their sizes."""
+
+
+class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the target registry on this machine."""
+
+    name: str
+    label: str
+    available: bool
+    reason: str = ""
+    """Why it is not available."""
+    install: str = ""
+    """The line that would install it."""
+    version: str = ""
+    precisions: dict[str, str] = {}
+    """Precision -> empty if it can, else why it cannot."""
+    is_in_auto: bool = True
+    """Whether ``auto`` takes it where it is available; if not, it has to be chosen by name."""
+
+
+class TargetRefusals(msgspec.Struct, frozen=True, kw_only=True):
+    """What a target leaves at a float precision in a captured graph, although it can do the precision in general."""
+
+    target: str
+    operators: dict[str, dict[str, str]] = {}
+    """Operator such as ``aten.relu.default`` -> `Precision` word -> why not, in a sentence."""
+
+
+class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A device that models can run on."""
+
+    name: str
+    """``cpu`` or ``cuda:0``."""
+    label: str
+    available: bool
+    reason: str = ""
+    memory_bytes: int = 0
+
+
+class EnvironmentReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The interpreter that the engine runs in."""
+
+    python: str
+    executable: str
+    platform: str
+    cpu: str
+    cores: int
+    memory_bytes: int
+    versions: dict[str, str]
+    """Package -> version, of those that matter and are installed."""
+    devices: tuple[DeviceReport, ...] = ()
+    targets: tuple[TargetReport, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Known traps of this environment, each with its remedy."""
+
+
+class ModuleCalls(msgspec.Struct, frozen=True, kw_only=True):
+    """A module that a script called."""
+
+    path: str
+    """Dotted path inside of the outermost module; empty for that itself."""
+    kind: str
+    """Its class."""
+    calls: int
+    inputs: tuple[str, ...] = ()
+    """The first few different forms of its calls, in words: ``x float32 1x3x32x32``."""
