@@ -8,7 +8,7 @@ import torch
 
 from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.load import inspect_file, make_importable
-from ace_studio.engine.load.huggingface_inputs import rows_for
+from ace_studio.engine.load.huggingface.inputs import rows_for
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from tests.engine.load.samples import load, problem_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -105,3 +106,8 @@ def _number(config: Config, *names: str) -> int:
     """The first of the entries that is a whole number; 0 if none is."""
     found = (config.get(name) for name in names)
     return next((value for value in found if isinstance(value, int) and not isinstance(value, bool)), 0)
+
+
+def parameters_of(owner: Any) -> frozenset[str]:
+    """Names of what the forward of a module, or of its class, takes."""
+    return frozenset(inspect.signature(owner.forward).parameters)

@@ -1,0 +1,140 @@
+"""A folder's class with its weights in it, and an account of what did not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from ace_studio.engine.load.build_job import BuildJob, Built
+from ace_studio.engine.load.huggingface.classes import find_class
+from ace_studio.engine.load.huggingface.folder import CONFIG, INDEXES, SINGLE_FILES, ModelFolder, read_folder
+from ace_studio.engine.load.huggingface.inputs import parameters_of, rows_for
+from ace_studio.engine.load.huggingface.library import import_transformers, offline_and_quiet
+from ace_studio.engine.load.huggingface.step import STEP_ENTRY, as_step, can_step
+from ace_studio.engine.load.proposals import examples_of
+from ace_studio.engine.load.sniff import bad_file
+from ace_studio.engine.load.state_match import shown
+from ace_studio.engine.load.tensors import check_holds_tensors_only
+from ace_studio.records.errors import AceError, ErrorCode
+
+_LOAD_ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError, IndexError)
+"""What transformers raises for folders that do not fit together."""
+
+
+def build_huggingface(job: BuildJob) -> Built:
+    """The class that the configuration names (or the entry), with the folder's weights in float32, and examples.
+
+    Raises: AceError(NOT_INSTALLED) without transformers; AceError(NOT_FOUND) for a class that it does not have;
+        AceError(BAD_FILE) if folder and class do not fit together, with what is missing or of another shape.
+    """
+    folder = read_folder(job.path)
+    files = folder.weight_files()
+    if not files and not job.has_weights:
+        raise bad_file(
+            folder.path / CONFIG,
+            "lies in a folder without weights",
+            why=f"there is none of {', '.join((*SINGLE_FILES, *INDEXES))}",
+            remedy="download the weights into the same folder, or name a file as [model] weights",
+        )
+    for file in files:
+        check_holds_tensors_only(file)
+    transformers = import_transformers()
+    is_step = job.entry_word == STEP_ENTRY
+    chosen = find_class(transformers, folder, "" if is_step else job.entry_word)
+    with job.library.user.guard(f"Loading {folder.path.name}"), offline_and_quiet(transformers):
+        try:
+            module = _load(chosen, folder, job) if files else _without_weights(chosen, folder)
+        except _LOAD_ERRORS as error:
+            raise _does_not_fit(folder, chosen, error) from error
+    for part in module.modules():  # encoder and decoder may have a configuration of their own
+        config: Any = getattr(part, "config", None)
+        if getattr(config, "use_cache", False):
+            config.use_cache = False  # a cache is no tensor, and one call of the model needs none
+    if is_step:
+        return _step(module, folder)
+    rows = rows_for(folder.config, parameters_of(module))
+    return Built(module.eval(), examples_of(rows, module), files=folder.files())
+
+
+def _step(module: nn.Module, folder: ModelFolder) -> Built:
+    """The model as one step of decoding. Raises: AceError(UNSUPPORTED) if it has no cache of keys and values."""
+    try:
+        if not can_step(type(module)):
+            raise TypeError(f"{type(module).__name__} is no causal language model with a cache")
+        step, examples = as_step(module.eval())
+    except (AttributeError, TypeError, ImportError) as error:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            f"{type(module).__name__} cannot be opened as one step of decoding",
+            why=str(error),
+            remedy="leave [model] entry out, or write a module of your own around it that takes and gives the cache",
+            where=str(folder.path),
+        ) from error
+    return Built(step, examples, files=folder.files())
+
+
+def _load(chosen: Any, folder: ModelFolder, job: BuildJob) -> nn.Module:
+    module, account = chosen.from_pretrained(
+        str(folder.path),
+        local_files_only=True,
+        trust_remote_code=folder.needs_its_own_code,
+        output_loading_info=True,
+        dtype=torch.float32,
+    )
+    missing, unexpected = (sorted(account.get(f"{kind}_keys") or ()) for kind in ("missing", "unexpected"))
+    wanted = sum(1 for _ in module.state_dict())
+    if missing and 2 * len(missing) > wanted and not job.has_weights:
+        raise bad_file(
+            folder.path,
+            f"does not hold the weights of {type(module).__name__}",
+            why=f"{len(missing)} of {wanted} are missing ({shown(missing)}); {len(unexpected)} are unknown to it"
+            + (f" ({shown(unexpected)})" if unexpected else ""),
+            remedy="name the class that it was saved from as the entry, such as AutoModelForSequenceClassification",
+        )
+    if missing and not job.has_weights:
+        job.reporter.warn(
+            "weights-missing",
+            f"{len(missing)} of the {wanted} tensors of {type(module).__name__} are not in {folder.path.name} and have "
+            f"random values: {shown(missing)}",
+            where=str(folder.path),
+        )
+    if unexpected:
+        job.reporter.warn(
+            "weights-left-out",
+            f"{len(unexpected)} tensors of {folder.path.name} are no part of {type(module).__name__} and were left "
+            f"out: {shown(unexpected)}",
+            where=str(folder.path),
+        )
+    return _as_module(module)
+
+
+def _without_weights(chosen: Any, folder: ModelFolder) -> nn.Module:
+    """The class with random weights; the recipe's own weights follow."""
+    transformers = import_transformers()
+    trust = {"trust_remote_code": folder.needs_its_own_code}
+    config = transformers.AutoConfig.from_pretrained(str(folder.path), local_files_only=True, **trust)
+    if hasattr(chosen, "from_config"):
+        return _as_module(chosen.from_config(config, **trust))
+    return _as_module(chosen(config))
+
+
+def _as_module(made: Any) -> nn.Module:
+    if not isinstance(made, nn.Module):
+        raise TypeError(f"{type(made).__name__} is no module of torch")
+    return made
+
+
+def _does_not_fit(folder: ModelFolder, chosen: Any, error: Exception) -> AceError:
+    text = " ".join(str(error).split())
+    remedy = "check that the folder is complete, and that its class is right; name another one as the entry"
+    if "mismatch" in text or "size" in text:
+        remedy = "config.json and the weights have different sizes; take both from the same place"
+    return bad_file(
+        folder.path,
+        f"could not be loaded as {chosen.__name__}",
+        why=f"{type(error).__name__}: {text[:300]}",
+        remedy=remedy,
+        details=str(error),
+    )

@@ -1,0 +1,124 @@
+"""The folder: its configuration, its weights, its own code. Nothing of it is run and transformers is not needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ace_studio.engine.load.sniff import bad_file
+from ace_studio.engine.load.state_match import shown
+from ace_studio.records.errors import AceError
+
+CONFIG = "config.json"
+INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+SINGLE_FILES = ("model.safetensors", "pytorch_model.bin")
+FOLDER_DOORS = (CONFIG, *INDEXES)
+"""Files that stand for their folder when they are opened."""
+_LARGEST_CONFIG_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """The folder, its configuration read."""
+
+    path: Path
+    config: Mapping[str, Any]
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        """Names of classes that the configuration gives, the one it was saved from first."""
+        names = self.config.get("architectures")
+        return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+
+    @property
+    def model_type(self) -> str:
+        """The family: ``bert``, ``llama``; empty if the configuration does not say."""
+        return str(self.config.get("model_type") or "")
+
+    @property
+    def auto_map(self) -> Mapping[str, str]:
+        """``AutoModel`` and so on -> ``file.Class`` of the folder's own code."""
+        found = self.config.get("auto_map")
+        return {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
+
+    @property
+    def needs_its_own_code(self) -> bool:
+        """Whether the model is written in the folder, and the installed transformers has none of its type."""
+        return bool(self.auto_map) and not knows_type(self.model_type)
+
+    @property
+    def code_files(self) -> tuple[Path, ...]:
+        """The Python files of the folder."""
+        return tuple(sorted(self.path.glob("*.py")))
+
+    def weight_files(self) -> tuple[Path, ...]:
+        """The files that hold the weights, safetensors before pickles; empty if there are none.
+
+        Raises: AceError(BAD_FILE) if an index is damaged or names a file that is not here.
+        """
+        for index, single in zip(INDEXES, SINGLE_FILES, strict=True):
+            if (self.path / single).is_file():
+                return (self.path / single,)
+            if (self.path / index).is_file():
+                return self._shards(self.path / index)
+        return ()
+
+    def _shards(self, index: Path) -> tuple[Path, ...]:
+        table = _read_json(index).get("weight_map")
+        if not isinstance(table, dict) or not table:
+            raise bad_file(index, "names no file of weights", why="it has no weight_map")
+        names = sorted({str(name) for name in table.values()})
+        if outside := [name for name in names if Path(name).name != name]:
+            raise bad_file(index, f"names a file outside of its folder: {outside[0]}", remedy="do not use this folder")
+        if missing := [name for name in names if not (self.path / name).is_file()]:
+            raise bad_file(
+                index,
+                f"names {len(names)} files of weights, of which {len(missing)} are not here",
+                why=f"missing: {shown(missing)}",
+                remedy="download the rest into the same folder",
+            )
+        return tuple(self.path / name for name in names)
+
+    def files(self) -> tuple[Path, ...]:
+        """Everything that is read."""
+        code = self.code_files if self.needs_its_own_code else ()
+        return (self.path / CONFIG, *self.weight_files(), *code)
+
+
+def looks_like_huggingface(folder: Path) -> bool:
+    """Whether the folder has a configuration that says of which model it is."""
+    try:
+        config = _read_json(folder / CONFIG)
+    except (AceError, OSError):
+        return False
+    return "model_type" in config or "architectures" in config
+
+
+def read_folder(path: Path) -> ModelFolder:
+    """Read the configuration. Raises: AceError(BAD_FILE) if it is damaged."""
+    return ModelFolder(path, _read_json(path / CONFIG))
+
+
+def knows_type(model_type: str) -> bool:
+    """Whether the installed transformers has the family, without importing it."""
+    spec = find_spec("transformers")
+    if spec is None or not spec.submodule_search_locations or not model_type.replace("-", "_").isidentifier():
+        return False
+    return (Path(next(iter(spec.submodule_search_locations))) / "models" / model_type.replace("-", "_")).is_dir()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Raises: AceError(BAD_FILE) if it is no table in JSON; OSError."""
+    with path.open("rb") as file:
+        raw = file.read(_LARGEST_CONFIG_BYTES)
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise bad_file(path, "is not valid JSON", why=str(error)[:200]) from error
+    if not isinstance(content, dict):
+        raise bad_file(path, "is not a table in JSON", why=f"it is a {type(content).__name__}")
+    return content

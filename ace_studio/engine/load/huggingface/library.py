@@ -1,0 +1,71 @@
+"""transformers itself: imported late, kept quiet and off the network."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from types import ModuleType
+
+from ace_studio.engine.load.torchvision_ops import make_importable
+from ace_studio.records.errors import AceError, ErrorCode
+
+
+def import_transformers() -> ModuleType:
+    """The package, imported. Raises: AceError(NOT_INSTALLED)."""
+    make_importable()
+    try:
+        with silence():
+            return importlib.import_module("transformers")
+    except (ImportError, RuntimeError, OSError) as error:
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name == "transformers"
+        raise AceError.of(
+            ErrorCode.NOT_INSTALLED,
+            f"transformers {'is not installed' if is_missing else 'cannot be imported'}",
+            why="a Hugging Face folder holds configuration and weights; the classes are in transformers"
+            if is_missing
+            else str(error)[:300],
+            remedy=install_line(),
+        ) from error
+
+
+def install_line() -> str:
+    """What to type to install it."""
+    return f"{sys.executable} -m pip install transformers"
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """No warnings of packages that transformers imports along: about libraries that they can do without."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+@contextlib.contextmanager
+def offline_and_quiet(transformers: ModuleType) -> Iterator[None]:
+    """No download, no progress bar, no advice on the log: what matters is reported in our words."""
+    chatter = transformers.utils.logging
+    level, had_bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()
+    before = os.environ.get("HF_HUB_OFFLINE")
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    chatter.set_verbosity_error()
+    chatter.disable_progress_bar()
+    try:
+        with silence():
+            yield
+    finally:
+        chatter.set_verbosity(level)
+        if had_bars:
+            chatter.enable_progress_bar()
+        if before is None:
+            del os.environ["HF_HUB_OFFLINE"]
