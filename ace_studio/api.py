@@ -135,6 +135,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     rest: str = "fp32",
     group_size: int = 32,
     improve: Sequence[str] = (),
+    improve_by_search: bool = True,
     threads: int | str = 1,
     rounds: int = 30,
     device: str = "auto",
@@ -183,6 +184,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         group_size: Weights that share a step where only weights are rounded; 0: a whole channel.
         improve: What to try beyond plain quantization, in order: ``equalize``, ``smoothquant``, ``bias-correction``,
             ``gptq``, ``awq``; each is kept only if it helps.
+        improve_by_search: Whether a search for a goal tries these by itself before it keeps ops high.
         threads: Threads for every target and the baseline, or ``"all"``.
         rounds: Interleaved measuring rounds.
         device: ``auto``, ``cpu`` or ``cuda``.
@@ -210,7 +212,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
                 "observer": observer,
                 "percentile": float(percentile),
             },
-            "improve": {"methods": list(improve) or None},
+            "improve": {"methods": list(improve) or None, "by_search": improve_by_search},
             "evaluate": {
                 "function": "evaluate" if evaluate is not None and metric else None,  # refused: one of them is enough
                 "higher_is_better": higher_is_better,

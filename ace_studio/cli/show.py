@@ -270,6 +270,8 @@ def show_search(result: Result, console: Console) -> None:
     known = f", {reused} of them known from an earlier run" if reused else ""
     console.print(f"Search: {len(result.search)} plans on {places}{known}")
     chosen = next((step for step in result.search if step.run is not None and step.run == result.chosen), None)
+    if chosen is not None and chosen.improved:
+        console.print(f"Weights improved by the search: {', '.join(chosen.improved)}")
     if chosen is not None and chosen.kept_high:
         ops = ", ".join(rule.match.removeprefix("id:") for rule in chosen.rules[:8])
         more = f" and {chosen.kept_high - 8} more" if chosen.kept_high > 8 else ""

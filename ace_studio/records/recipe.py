@@ -148,6 +148,8 @@ class ImproveChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What to try beyond plain quantization; each is kept only if it helps on held-out calibration examples."""
 
     methods: tuple[ImproveMethod, ...] = ()
+    by_search: bool = True
+    """Whether a search for a goal tries methods by itself before it keeps ops high; never beside ``methods``."""
 
 
 class ScanChoice(StrEnum):

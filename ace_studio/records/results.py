@@ -352,6 +352,8 @@ class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
     """How many ops could be."""
     rules: tuple[PlanRule, ...] = ()
     """What was added to the plan to keep them high."""
+    improved: tuple[str, ...] = ()
+    """Methods that the search tried by itself and that changed the weights for it; see `Improvement`."""
     predicted_db: float | None = None
     """Fidelity that the sensitivity scan let expect, before it was built."""
     metric: float | None = None

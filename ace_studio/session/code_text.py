@@ -292,6 +292,7 @@ def _plain_keywords(recipe: Recipe) -> list[str]:
             for key in ("weights", "activations", "group_size", "rest")
         ),
         ("improve", list(recipe.improve.methods), []),
+        ("improve_by_search", recipe.improve.by_search, True),
         *(
             (key, getattr(recipe.measure, key), getattr(default.measure, key))
             for key in ("threads", "rounds", "device", "profile", "batches", "decode")

@@ -153,6 +153,8 @@ IMPROVE_FIELDS: tuple[FieldRow, ...] = (
                       ("gptq", "round weights one by one, the rest makes up for it"),
                       ("awq", "scale the weights that matter before rounding")),
              tip="Each is kept only if it helps; the results say how much it did"),
+    FieldRow(table="improve", key="by_search", text="Search tries them", kind=_KIND.FLAG,
+             tip="A search for a goal tries methods by itself, if none is ticked, before it keeps ops high"),
 )  # fmt: skip
 SENSITIVITY_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="sensitivity", key="scan", text="Scan in a run", kind=_KIND.CHOICE,

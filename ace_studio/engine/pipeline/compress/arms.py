@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -11,7 +12,7 @@ from ace_studio.engine.search import Ladder
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import WEIGHTED_OPS, Plan, Precision
-from ace_studio.records.recipe import Objective
+from ace_studio.records.recipe import ImproveMethod, Objective
 from ace_studio.records.results import SearchStep
 
 FEW_USES = 4
@@ -25,6 +26,15 @@ _LOW = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
 _SMALL = (Precision.INT4_WEIGHT, Precision.INT8_WEIGHT)
 
 
+METHODS_TO_TRY: Mapping[Precision, tuple[ImproveMethod, ...]] = {
+    Precision.INT8_STATIC: (ImproveMethod.EQUALIZE, ImproveMethod.SMOOTHQUANT, ImproveMethod.BIAS_CORRECTION),
+    Precision.INT8_DYNAMIC: (ImproveMethod.EQUALIZE, ImproveMethod.SMOOTHQUANT, ImproveMethod.BIAS_CORRECTION),
+    Precision.INT8_WEIGHT: (ImproveMethod.BIAS_CORRECTION,),
+    Precision.INT4_WEIGHT: (ImproveMethod.GPTQ, ImproveMethod.BIAS_CORRECTION),
+}
+"""What a search tries by itself where a low precision is not accurate enough: it costs no time when the model runs."""
+
+
 @dataclass
 class Arm:
     """One low precision (or the recipe's plan) on one target."""
@@ -34,6 +44,8 @@ class Arm:
     high: Precision = Precision.FP32
     ladder: Ladder | None = None
     steps: list[SearchStep] = field(default_factory=list)
+    methods: tuple[ImproveMethod, ...] = ()
+    """What improves its weights."""
 
     @property
     def name(self) -> str:
@@ -43,13 +55,14 @@ class Arm:
 
 def arms_of(bench: Bench, target: Target) -> list[Arm]:
     """Those that the target can do and that may win; what the recipe itself plans is tried in any case."""
-    arms = [Arm(target, plan) for plan in _bases(bench)]
+    arms = [Arm(target, plan, methods=bench.recipe.improve.methods) for plan in _bases(bench)]
     if not bench.recipe.plan.from_goal or not target.available().ok:
         return arms
     arms = [arm for arm in arms if not target.precision_problem(arm.plan.default)]
     if target.precision_problem(Precision.BF16) or not has_much_besides_products(bench.captured.table):
         return arms
-    return [*arms, *(Arm(target, msgspec.structs.replace(arm.plan, rest=Precision.BF16)) for arm in arms)]
+    halves = [msgspec.structs.replace(arm.plan, rest=Precision.BF16) for arm in arms]
+    return [*arms, *(Arm(target, plan, methods=bench.recipe.improve.methods) for plan in halves)]
 
 
 def _bases(bench: Bench) -> list[Plan]:

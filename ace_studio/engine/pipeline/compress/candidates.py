@@ -17,7 +17,7 @@ from ace_studio.engine.targets.support import unsupported_problem
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import Goal, Objective, Recipe
+from ace_studio.records.recipe import Goal, ImproveMethod, Objective, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, ParetoPoint, RunStatus, SupportStatus, TargetRun
 
 SEARCH_ORDER = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.BF16, Precision.FP32)
@@ -36,6 +36,8 @@ class Candidate:
     """Op id -> why the search kept it high."""
     score: Score | None = None
     """Its metric with what is known of single samples."""
+    methods: tuple[ImproveMethod, ...] = ()
+    """What is tried to improve its weights."""
 
     @property
     def label(self) -> str:

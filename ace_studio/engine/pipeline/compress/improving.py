@@ -19,13 +19,15 @@ from ace_studio.records.results import Improvement
 if TYPE_CHECKING:
     from ace_studio.engine.pipeline.compress.bench import Bench
 
+Methods = tuple[ImproveMethod, ...]
+
 
 @dataclass
 class Improving:
     """What was found in this job so far."""
 
-    found: dict[Plan, Improved] = field(default_factory=dict)
-    """By plan, without the rules that keep ops high."""
+    found: dict[tuple[Plan, Methods], Improved] = field(default_factory=dict)
+    """By plan, without the rules that keep ops high, and by what was tried."""
     by_targets: list[Improvement] = field(default_factory=list)
     """What targets did in ways of their own."""
     built: tuple[object, CapturedModel, dict[str, Any]] | None = None
@@ -38,14 +40,16 @@ class Improving:
         return (*found, *self.by_targets)
 
 
-def improved_capture(bench: Bench, captured: CapturedModel, plan: BoundPlan) -> tuple[CapturedModel, dict[str, Any]]:
+def improved_capture(
+    bench: Bench, captured: CapturedModel, plan: BoundPlan, methods: Methods
+) -> tuple[CapturedModel, dict[str, Any]]:
     """The capture that a plan is lowered from, with the weights that were found for it, and what its targets share.
 
     Without improvements, or where none helps, it is the capture itself.
     """
-    if not bench.recipe.improve.methods or not plan.precisions - HIGH:
+    if not methods or not plan.precisions - HIGH:
         return captured, bench.shared
-    improved = _improved(bench, plan.plan)
+    improved = _improved(bench, plan.plan, methods)
     if not improved.layers:
         return captured, bench.shared
 
@@ -53,7 +57,7 @@ def improved_capture(bench: Bench, captured: CapturedModel, plan: BoundPlan) -> 
         return plan.precision.get(op_id, Precision.FP32) not in HIGH
 
     owners = {op_id for layer in improved.layers for op_id in layer.owners.values()}
-    key = (_rounding_part(plan.plan), frozenset(op_id for op_id in owners if is_low(op_id)))
+    key = (_rounding_part(plan.plan), methods, frozenset(op_id for op_id in owners if is_low(op_id)))
     built = bench.improving.built
     if built is None or built[0] != key:
         built = (key, with_layers(captured, improved.layers, is_low=is_low), {})
@@ -61,9 +65,14 @@ def improved_capture(bench: Bench, captured: CapturedModel, plan: BoundPlan) -> 
     return built[1], built[2]
 
 
-def left_methods(bench: Bench, plan: BoundPlan) -> frozenset[ImproveMethod]:
+def methods_that_help(bench: Bench, plan: Plan, methods: Methods) -> Methods:
+    """Those of the methods that bring the simulated plan closer to the original; found once for each plan."""
+    return tuple(ImproveMethod(one.method) for one in _improved(bench, plan, methods).reports if one.kept)
+
+
+def left_methods(bench: Bench, plan: BoundPlan, methods: Methods) -> frozenset[ImproveMethod]:
     """The methods that found nothing to do in the graph; a target may have its own way to do them."""
-    improved = bench.improving.found.get(_rounding_part(plan.plan))
+    improved = bench.improving.found.get((_rounding_part(plan.plan), methods))
     if improved is None:
         return frozenset()
     return frozenset(ImproveMethod(one.method) for one in improved.reports if one.after_db is None)
@@ -79,10 +88,10 @@ def _rounding_part(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, rules=tuple(rule for rule in plan.rules if rule.precision not in HIGH))
 
 
-def _improved(bench: Bench, plan: Plan) -> Improved:
-    wanted = _rounding_part(plan)
+def _improved(bench: Bench, plan: Plan, methods: Methods) -> Improved:
+    wanted = (_rounding_part(plan), methods)
     if wanted not in bench.improving.found:
-        bench.improving.found[wanted] = _find(bench, wanted)
+        bench.improving.found[wanted] = _find(bench, *wanted)
     return bench.improving.found[wanted]
 
 
@@ -92,8 +101,7 @@ def _any_target(op: str, precision: Precision) -> str:
     return ""
 
 
-def _find(bench: Bench, plan: Plan) -> Improved:
-    methods = bench.recipe.improve.methods
+def _find(bench: Bench, plan: Plan, methods: Methods) -> Improved:
     reason = ""
     if not isinstance(bench.captured, CapturedModel):
         reason = "the model was captured in pieces, and a method looks across a whole graph"

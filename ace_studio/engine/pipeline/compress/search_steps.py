@@ -11,7 +11,7 @@ import msgspec
 from ace_studio.engine.pipeline.compress.candidates import Candidate, goal_distance, goal_misses, latency_ratio
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.plan import Plan
-from ace_studio.records.recipe import Goal, Objective
+from ace_studio.records.recipe import Goal, ImproveMethod, Objective
 from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun
 from ace_studio.records.safe_file import write_atomically
 
@@ -52,9 +52,10 @@ class StepStore:
             return
 
 
-def step_key(target: Target, plan: Plan) -> str:
-    """A text that is the same for the same plan on the same version of a target."""
-    content = f"{target.name} {target.available().version} ".encode() + msgspec.json.encode(plan, order="deterministic")
+def step_key(target: Target, plan: Plan, methods: Sequence[ImproveMethod] = ()) -> str:
+    """A text that is the same for the same plan, with weights improved alike, on the same version of a target."""
+    content = f"{target.name} {target.available().version} {' '.join(methods)} ".encode()
+    content += msgspec.json.encode(plan, order="deterministic")
     return hashlib.sha256(content).hexdigest()
 
 

@@ -15,10 +15,11 @@ from functools import partial
 import msgspec
 
 from ace_studio.engine import export, measure
-from ace_studio.engine.pipeline.compress.arms import Arm, arms_of
+from ace_studio.engine.pipeline.compress.arms import METHODS_TO_TRY, Arm, arms_of
 from ace_studio.engine.pipeline.compress.bench import Bench, bound_call
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
 from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
+from ace_studio.engine.pipeline.compress.improving import methods_that_help
 from ace_studio.engine.pipeline.compress.search_steps import (
     StepStore,
     is_accurate,
@@ -36,7 +37,7 @@ from ace_studio.engine.targets.base import Target
 from ace_studio.records.errors import AceError
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import WEIGHTED_OPS, Plan, PlanRule, Precision
-from ace_studio.records.recipe import Goal, Objective, ScanChoice
+from ace_studio.records.recipe import Goal, ImproveMethod, Objective, ScanChoice
 from ace_studio.records.results import OpReport, RunStatus, SearchStep, Warning
 
 QUICK_ROUNDS = 7
@@ -47,6 +48,7 @@ CLEARLY_BEHIND = 0.95
 """A ladder is climbed only if its first step, the cheapest, costs at most this share of what meets the goal already."""
 FLOATS = (Precision.BF16, Precision.FP32)
 """What ops that stay high run at: the first that the target has, that is accurate enough, and faster than eager."""
+_MOST_ACCURATE = Goal(optimize=Objective.ACCURACY)
 _UNKNOWN_NOISE = 1e-3
 """Of every op, where nothing is known of any; what is built corrects it."""
 
@@ -55,6 +57,7 @@ _UNKNOWN_NOISE = 1e-3
 class _Tried:
     step: SearchStep
     plan: Plan
+    methods: tuple[ImproveMethod, ...]
     candidate: Candidate | None
 
 
@@ -95,17 +98,34 @@ class GoalSearch:
             if reason := self._hopeless(first):
                 self._note(f"{arm.name}: {reason}")
             elif not self._is_float_inaccurate(arm.target):
-                self._climb(arm)
+                self._climb(self._with_better_weights(arm, first))
         for target in targets:
             own = [first for arm, first in firsts if arm.target is target]
             if not any(self._meets(one.step) for one in self._of(target)) and not self._is_outrun(own):
                 self._try_floats(target)
 
+    def _with_better_weights(self, arm: Arm, first: SearchStep) -> Arm:
+        """The arm with improved weights, if it is more accurate so; they cost no time, ops that stay high do."""
+        improve = self._bench.recipe.improve
+        wanted = METHODS_TO_TRY.get(arm.plan.default, ()) if improve.by_search and not improve.methods else ()
+        helpful = methods_that_help(self._bench, arm.plan, wanted) if wanted else ()
+        if not helpful:
+            return arm
+        better = Arm(arm.target, arm.plan, methods=wanted)
+        step = self._evaluate(better, 0)
+        if step is None or step.sqnr_db is None or merit(step, _MOST_ACCURATE) >= merit(first, _MOST_ACCURATE):
+            return arm
+        return better
+
     def _climb(self, arm: Arm) -> None:
-        if not self._choose_high(arm):
+        if self._is_met_by_first(arm) or not self._choose_high(arm):
             return  # not even all high is accurate enough on this target
         if fewest_high(self._ladder(arm), partial(self._point, arm), wanted_db=self._wanted_db) is None:
             self._note(f"{arm.name}: no step of its ladder is accurate enough")
+
+    def _is_met_by_first(self, arm: Arm) -> bool:
+        first = self._evaluate(arm, 0)
+        return first is not None and self._is_accurate(first)
 
     def _is_outrun(self, firsts: Sequence[SearchStep]) -> bool:
         """Whether something meets the goal that is better than what a target has with all ops low."""
@@ -130,7 +150,9 @@ class GoalSearch:
             if not is_affordable(first, self._bench.baseline, self._goal):
                 self._note(f"{arm.name}: even all low, " + "; ".join(first.misses))
             elif self._choose_high(arm, is_accuracy_asked=False):
-                most_high(self._ladder(arm), partial(self._point, arm))
+                better = self._with_better_weights(arm, first)
+                better.high = arm.high
+                most_high(self._ladder(better), partial(self._point, better))
 
     def _try_floats(self, target: Target, *, all_of_them: bool = False) -> list[SearchStep]:
         """All ops at 16 bits, then at fp32; the second only if the first misses the goal."""
@@ -224,11 +246,12 @@ class GoalSearch:
     def _evaluate_plan(
         self, target: Target, plan: Plan, *, of: Arm | None = None, rules: tuple[PlanRule, ...] = ()
     ) -> SearchStep | None:
-        key = step_key(target, plan)
+        methods = of.methods if of is not None else self._bench.recipe.improve.methods
+        key = step_key(target, plan, methods)
         if key in self._tried:
             return self._tried[key].step
         if (reused := self._store.find(key)) is not None:
-            self._tried[key] = _Tried(reused, plan, None)
+            self._tried[key] = _Tried(reused, plan, methods, None)
             self._bench.search.append(reused)
             return reused
         started = time.monotonic()
@@ -240,6 +263,7 @@ class GoalSearch:
             kept_high=len(rules),
             of=len(ladder) if ladder is not None else 0,
             rules=rules,
+            improved=self._methods_in(of),
             predicted_db=round(ladder.predicted_db(len(rules)), 2) if ladder is not None else None,
         )
         candidate = self._build(target, plan, of, rules)
@@ -248,14 +272,24 @@ class GoalSearch:
         step = with_findings(step, candidate, self._bench.baseline, self._goal)
         run = self._bench.candidates.index(candidate)
         step = msgspec.structs.replace(step, seconds=round(time.monotonic() - started, 3), run=run)
-        self._tried[key] = _Tried(step, plan, candidate)
+        self._tried[key] = _Tried(step, plan, methods, candidate)
         self._bench.search.append(step)
         self._store.keep(key, step)
         return step
 
+    def _methods_in(self, arm: Arm | None) -> tuple[str, ...]:
+        if arm is None or not arm.methods or self._bench.recipe.improve.methods:
+            return ()
+        return tuple(map(str, methods_that_help(self._bench, arm.plan, arm.methods)))
+
     def _build(self, target: Target, plan: Plan, of: Arm | None, rules: Sequence[PlanRule]) -> Candidate:
-        asked = [one for one in self._bench.candidates if one.target is target and one.plan.plan == plan]
-        candidate = asked[0] if asked else try_plan(self._bench, target, plan)
+        methods = of.methods if of is not None else self._bench.recipe.improve.methods
+        asked = [
+            one
+            for one in self._bench.candidates
+            if one.target is target and one.plan.plan == plan and one.methods == methods
+        ]
+        candidate = asked[0] if asked else try_plan(self._bench, target, plan, methods=methods)
         self._asked.extend(asked)
         if of is not None and rules:
             candidate.kept = self._reasons(of, len(rules))
@@ -335,9 +369,8 @@ class GoalSearch:
         return fastest is not None and slowest is not None and fastest >= slowest
 
     def _build_again(self, target: Target, one: _Tried) -> Candidate:
-        arm = Arm(
-            target, msgspec.structs.replace(one.plan, rules=one.plan.rules[: len(one.plan.rules) - one.step.kept_high])
-        )
+        rules = one.plan.rules[: len(one.plan.rules) - one.step.kept_high]
+        arm = Arm(target, msgspec.structs.replace(one.plan, rules=rules), methods=one.methods)
         if one.step.rules:
             arm.high = one.step.rules[0].precision
         candidate = self._build(target, one.plan, arm, one.step.rules)

@@ -17,15 +17,26 @@ from ace_studio.engine.targets.pieces import PiecesLowered, lower_pieces
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.recipe import ImproveMethod
 from ace_studio.records.results import RunStatus
 
 UNREPEATABLE = frozenset({"random", "dropout-in-eval"})
 """Codes of capture warnings that explain why two calls differ."""
 
 
-def try_plan(bench: Bench, target: Target, plan: Plan) -> Candidate:
-    """Make the candidate and find out how accurate it is; what fails is recorded in its run. It joins the bench."""
+def try_plan(
+    bench: Bench, target: Target, plan: Plan, *, methods: tuple[ImproveMethod, ...] | None = None
+) -> Candidate:
+    """Make the candidate and find out how accurate it is; what fails is recorded in its run. It joins the bench.
+
+    Args:
+        bench: The job.
+        target: Where it is to run.
+        plan: At which precisions.
+        methods: What is tried to improve the weights; None for what the recipe says.
+    """
     candidate = make_candidate(target, plan, bench.captured.table, device=bench.captured.device)
+    candidate.methods = bench.recipe.improve.methods if methods is None else methods
     if candidate.run.status is RunStatus.UNAVAILABLE and target.name not in bench.recipe.targets.names:
         bench.left_out.append(candidate)  # auto is all targets that fit; this one does not
         return candidate
@@ -50,7 +61,7 @@ def build(bench: Bench, candidate: Candidate) -> None:
     folder = bench.folder_of(candidate)
     folder.mkdir(parents=True, exist_ok=True)
     captured = bench.captured if isinstance(bench.captured, CapturedModel) else bench.captured.pieces[0].captured
-    captured, shared = improved_capture(bench, captured, candidate.plan)
+    captured, shared = improved_capture(bench, captured, candidate.plan, candidate.methods)
     job = LoweringJob(
         captured=captured,
         plan=candidate.plan,
@@ -61,7 +72,7 @@ def build(bench: Bench, candidate: Candidate) -> None:
         reporter=bench.reporter,
         ranges=ranges_of(bench),
         shared=shared,
-        library_methods=left_methods(bench, candidate.plan),
+        library_methods=left_methods(bench, candidate.plan, candidate.methods),
     )
     if isinstance(bench.captured, CapturedModel):
         candidate.lowered = candidate.target.lower(job)

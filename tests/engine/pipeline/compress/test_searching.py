@@ -18,7 +18,7 @@ from ace_studio.engine.pipeline.compress.searching import GoalSearch, with_sensi
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.plan import Plan, Precision, WeightSteps
-from ace_studio.records.recipe import Goal, Objective, Recipe
+from ace_studio.records.recipe import Goal, ImproveChoice, Objective, Recipe
 from ace_studio.records.results import OpReport, RunStatus, SearchStep
 
 TARGET = TARGETS["openvino"]
@@ -159,7 +159,7 @@ def test_a_search_that_runs_again_builds_only_what_it_chose(model, searched, mon
     first = searched
     built = []
     real = searching.try_plan
-    monkeypatch.setattr(searching, "try_plan", lambda *given: built.append(given[2]) or real(*given))
+    monkeypatch.setattr(searching, "try_plan", lambda *given, **named: built.append(given[2]) or real(*given, **named))
     second = _searched(model, first.output, FOR_30_DB)
     assert all(step.reused for step in second.search)
     assert [step.kept_high for step in second.search] == [step.kept_high for step in first.search]
@@ -226,6 +226,66 @@ def test_floats_of_16_bits_beside_8_bit_products_are_an_arm_where_there_is_much_
         assert "openvino int8-static + bf16" in names
 
 
+class Unequal(nn.Module):
+    """Two layers around a ReLU; some channels between them are a hundred times larger than the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(32, 32), nn.Linear(32, 32)
+        with torch.no_grad():
+            scale = torch.where(torch.arange(32) % 8 == 0, 100.0, 1.0)
+            self.first.weight *= scale[:, None]
+            self.first.bias *= scale
+            self.second.weight /= scale
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+
+@pytest.fixture(scope="module")
+def unequal(tmp_path_factory):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = Unequal().eval()
+    loaded = LoadedModel(
+        module=module,
+        source=tmp_path_factory.mktemp("unequal"),
+        sha256="",
+        calibration=lambda: [(_random(8, 32, seed=seed),) for seed in range(4)],
+    )
+    with torch.no_grad():
+        captured, report = capture_model(
+            loaded, [Example((_random(8, 32),))], Recipe(), device=torch.device("cpu"), reporter=Reporter()
+        )
+    return loaded, captured, report
+
+
+def test_weights_are_improved_before_ops_stay_high_because_that_costs_no_time(unequal, tmp_path):
+    bench = _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
+    plain, better = bench.search
+    assert (plain.improved, plain.meets) == ((), False)
+    assert "equalize" in better.improved
+    assert better.kept_high == 0
+    assert better.meets
+    assert any(one.method == "equalize" and one.kept for one in bench.improving.reports)
+    assert [one.run.status for one in bench.candidates] == [RunStatus.DROPPED, RunStatus.OK]
+
+
+def test_a_search_that_may_not_improve_weights_keeps_ops_high(unequal, tmp_path):
+    recipe = msgspec.structs.replace(_recipe(min_sqnr_db=30.0), improve=ImproveChoice(by_search=False))
+    bench = _searched(unequal, tmp_path, recipe)
+    assert not any(step.improved for step in bench.search)
+    assert any(step.meets and (step.kept_high or step.low != "int8-static") for step in bench.search)
+
+
+def test_improved_weights_are_built_again_by_the_search_that_runs_again(unequal, tmp_path):
+    _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
+    bench = _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
+    assert [step.reused for step in bench.search] == [True, True]
+    (built,) = bench.candidates
+    assert built.run.sqnr_db >= 30.0
+
+
 class Told(GoalSearch):
     """A search that is told what every first step gives, and notes what it would do next."""
 
@@ -240,7 +300,7 @@ class Told(GoalSearch):
         step = SearchStep(
             target=arm.target.name, low=arm.name, sqnr_db=fidelity, latency_ratio=ratio, size_bytes=1, meets=meets
         )
-        self._tried[arm.name] = searching._Tried(step, arm.plan, None)
+        self._tried[arm.name] = searching._Tried(step, arm.plan, arm.methods, None)
         return step
 
     def _climb(self, arm):
@@ -260,7 +320,8 @@ def _told(model, output, monkeypatch, firsts):
         return [Arm(target, Plan(default=Precision(low))) for low in lows]
 
     monkeypatch.setattr(searching, "arms_of", arms)
-    search = Told(_bench(model, output, Recipe(goal=Goal(min_sqnr_db=30.0))), firsts)
+    recipe = Recipe(goal=Goal(min_sqnr_db=30.0), improve=ImproveChoice(by_search=False))
+    search = Told(_bench(model, output, recipe), firsts)
     search._cheapest(targets)
     return search
 
