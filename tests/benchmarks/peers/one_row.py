@@ -26,6 +26,8 @@ from tests.benchmarks.peers.row import PeerRow, make_row
 from tests.benchmarks.peers.tools import PEERS, Run, eager, peers_of
 
 OURS = "ACE Studio auto"
+MOST_GOALS = 3
+"""Peers of about one speed change places from one timing to the next: then ours gets the other one's goal too."""
 EAGER = "eager"
 
 
@@ -128,7 +130,8 @@ def build_ours(
     )
 
     def run(*tensors: Tensor) -> list[Tensor]:
-        return list(pytree.tree_leaves(module(*tensors)))
+        given = module(*tensors)
+        return [given] if isinstance(given, Tensor) else list(pytree.tree_leaves(given))
 
     return run, f"{chosen.target} {chosen.precision}{met}"
 
@@ -153,17 +156,19 @@ def compare(row: PeerRow, names: Sequence[str], *, rounds: int, note: Callable[[
                 one.error = f"{type(error).__name__}: {error}"[:300]
                 traceback.print_exc()
             note(found)
-        quick = times_of(row, runs, rounds=9)
+        quick = times_of(row, runs, rounds=15)
         peers = {one.name: one for one in found.tools if one.name in runs and one.name != EAGER}
         found.fastest_peer = min(peers, key=lambda name: quick[name].latency().p50)
         ours = ToolFound(name=OURS)
         found.tools.append(ours)
-        runs[OURS], ours.what = build_ours(
-            row, peers[found.fastest_peer], base.metric, Path(folder) / "ours", rounds=rounds
-        )
-        judge(row, runs[OURS], ours)
-        note(found)
-        _time(row, found, runs, rounds=rounds)
+        asked: set[str] = set()
+        while found.fastest_peer not in asked and len(asked) < MOST_GOALS and not found.is_as_faithful:
+            asked.add(found.fastest_peer)
+            own = Path(folder) / f"ours_{len(asked)}"
+            runs[OURS], ours.what = build_ours(row, peers[found.fastest_peer], base.metric, own, rounds=rounds)
+            judge(row, runs[OURS], ours)
+            note(found)
+            _time(row, found, runs, rounds=rounds)
     note(found)
 
 
