@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
+from ace_studio.gui.break_list.entries import sentence
 from ace_studio.gui.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.theme import Theme
 from ace_studio.gui.widgets import GAP, MARGIN, ElidedLabel, button
@@ -149,8 +150,8 @@ class Bars(QWidget):
         # Without an open model there is no panel with the rest of it: the bar says what it can.
         has_panels = bool(document.recipe.model.source)
         self._details.setVisible(has_panels)
-        everything = ". ".join(part for part in (newest.why, newest.remedy) if part)
-        self.problem.say(newest.what, (newest.remedy or newest.why) if has_panels else everything)
+        everything = " ".join(sentence(part) for part in (newest.why, newest.remedy) if part)
+        self.problem.say(newest.what, everything)
 
     def _dismiss(self) -> None:
         problems = self._session.document.problems

@@ -49,9 +49,12 @@ def with_problems(document: Document, *problems: Any) -> Document:
 
 
 def without_rungs(document: Document) -> Document:
-    """The document as a new trace starts. Code that was only read to be looked at may have been edited since."""
+    """The document as a new trace starts. Code that was only read to be looked at may have been edited since.
+
+    What went wrong before is what this start is meant to mend, so it is not said any longer.
+    """
     sources = document.sources if document.graph is not None else {}
-    return replace(document, rungs=(), rung_at_work="", failure=None, sources=sources)
+    return replace(document, rungs=(), rung_at_work="", failure=None, sources=sources, problems=())
 
 
 def without_runs(document: Document, *, output: str) -> Document:

@@ -87,7 +87,7 @@ def test_inputs_come_and_go_in_all_rows():
         (finding(DimVerdict.DYNAMIC, symbol="s0", min=2, max=512), "dynamic s0 in [2, 512]"),
         (finding(DimVerdict.DYNAMIC, symbol="s0", min=2), "dynamic s0 ≥ 2"),
         (finding(DimVerdict.DYNAMIC, symbol="s0", equal_to="ids.1"), "equal to ids.1"),
-        (finding(DimVerdict.UNKNOWN), "only ever 1: cannot tell, add a row"),
+        (finding(DimVerdict.UNKNOWN), "only ever 1: try another size"),
     ],
 )
 def test_a_verdict_is_said_in_a_few_words(found, text):
@@ -98,7 +98,7 @@ def test_before_a_trace_the_chip_says_what_the_examples_let_expect():
     rows = [{"x": TensorSpec(shape=(size,))} for size in (2, 5)]
     assert chip_of(SIZE_0, rows, [], dims={}).text == "will be dynamic"
     assert chip_of(SIZE_0, rows[:1], [], dims={}).text == "will be static"
-    assert "add a row" in chip_of(SIZE_0, [ROW], [], dims={}).text
+    assert "another size" in chip_of(SIZE_0, [ROW], [], dims={}).text
     assert chip_of(SIZE_0, rows, [], dims={"x.0": DimChoice.STATIC}).text == "static (asked)"
 
 

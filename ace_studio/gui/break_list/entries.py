@@ -49,6 +49,11 @@ class Entry:
         return f"{PurePath(self.file.replace(chr(92), '/')).name}:{self.line}" if self.line else ""
 
     @property
+    def is_about_inputs(self) -> bool:
+        """Whether the examples of the recipe have to be mended."""
+        return self.file.lstrip("[").startswith("inputs")
+
+    @property
     def where(self) -> str:
         """The whole path and the line."""
         return f"{self.file}:{self.line}" if self.line else self.file

@@ -16,7 +16,7 @@ MAX_ROUND = 400
 MAX_NAMES = 60
 MAX_TRIED = 300
 TITLE_PIXELS = 13.0
-READABLE_TITLE = 15.0
+READABLE_TITLE = 10.5
 """Height of a title bar, in pixels, from which its text can be read."""
 
 

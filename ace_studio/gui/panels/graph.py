@@ -325,7 +325,17 @@ class GraphPanel(Panel):
             return "No graph yet", text, (trace,)
         if not document.recipe.model.entry and document.file is not None and document.file.entries:
             return "Which function makes the model?", "Choose the entry under Model, then trace.", (trace,)
+        if _has_no_examples(document):
+            add = button("Add inputs", lambda: self.panel_wanted.emit("shapes"), role="primary")
+            text = "Say under Inputs what the model takes, one row per example; then trace it or run everything."
+            return "No examples yet", text, (add, button("Trace (F5)", self.session.trace), run)
         return "Not traced yet", "Trace captures the graph; Run also compresses, measures and compares.", (trace, run)
+
+
+def _has_no_examples(document: Document) -> bool:
+    """Whether nothing says what to call the model with; an entry may still bring examples of its own."""
+    inputs = document.recipe.inputs
+    return not (inputs.rows or inputs.tracing or inputs.caught)
 
 
 def _size_words(document: Document) -> str:

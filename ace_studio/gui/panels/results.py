@@ -19,6 +19,7 @@ from ace_studio.gui.formatting import (
     latency_text,
     metric_text,
     percent_text,
+    plural,
     speedup_text,
     spread_text,
 )
@@ -28,7 +29,8 @@ from ace_studio.gui.table_model import Column, ColumnsModel
 from ace_studio.gui.theme import Colours, Theme
 from ace_studio.gui.widgets import GAP, EmptyState, button, column, label, row, set_role
 from ace_studio.records.errors import Problem
-from ace_studio.records.results import Baseline, RunStatus, TargetRun
+from ace_studio.records.plan import Precision
+from ace_studio.records.results import Baseline, Result, RunStatus, TargetRun
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -65,25 +67,25 @@ def result_columns(
 
     return [
         Column(title="", values=marks, width=24, tip="★ the best that meets the goal", colour=lambda _: colours.accent),
-        Column(title="target", values=[run.target for run in rows], width=94, colour=dim_lost, tips=why),
-        Column(title="precision", values=[run.precision for run in rows], width=88, colour=dim_lost),
-        Column(title="status", values=[_status(run, at < first) for at, run in enumerate(rows)], width=92,
+        Column(title="target", values=[run.target for run in rows], width=90, colour=dim_lost, tips=why),
+        Column(title="precision", values=[run.precision for run in rows], width=84, colour=dim_lost),
+        Column(title="status", values=[_status(run, at < first) for at, run in enumerate(rows)], width=84,
                colour=mood, tips=why),
-        Column(title="latency", values=rows, text=lambda run: latency_text(run.latency_ms), width=72,
+        Column(title="latency", values=rows, text=lambda run: latency_text(run.latency_ms), width=66,
                order=_numbers(latencies("p50")), tip="Median over the rounds"),
-        Column(title="p10 – p90", values=rows, text=lambda run: spread_text(run.latency_ms), width=116,
+        Column(title="p10 – p90", values=rows, text=lambda run: spread_text(run.latency_ms), width=114,
                order=_numbers(latencies("p90")), colour=lambda _: colours.text_dim),
-        Column(title="speed-up (95 %)", values=[_speed(one) for one in speedups], width=132, colour=speed_colour,
+        Column(title="speed-up (95 %)", values=[_speed(one) for one in speedups], width=146, colour=speed_colour,
                order=_numbers([run.speedup for run in rows]), tips=lambda at: speedups[at].interval,
                tip="Over eager fp32, measured in the same rounds, with the bootstrap interval of the median ratio"),
-        Column(title="metric", values=[run.metric for run in rows], text=metric_text, is_number=True, width=62,
+        Column(title="metric", values=[run.metric for run in rows], text=metric_text, is_number=True, width=56,
                tips=lambda at: _interval(rows[at].metric_low, rows[at].metric_high, metric_text)),
-        Column(title="drop", values=[run.metric_drop for run in rows], text=percent_text, is_number=True, width=66,
+        Column(title="drop", values=[run.metric_drop for run in rows], text=percent_text, is_number=True, width=56,
                tips=lambda at: _interval(rows[at].drop_low, rows[at].drop_high, percent_text),
                tip="Relative to eager fp32; negative is a gain. The pointer says the 95 % interval, where it is known"),
-        Column(title="SQNR", values=[run.sqnr_db for run in rows], text=decibel_text, is_number=True, width=66,
+        Column(title="SQNR", values=[run.sqnr_db for run in rows], text=decibel_text, is_number=True, width=64,
                tip="Fidelity of the outputs to eager fp32"),
-        Column(title="size", values=[run.size_bytes for run in rows], text=bytes_text, is_number=True, width=72),
+        Column(title="size", values=[run.size_bytes for run in rows], text=bytes_text, is_number=True, width=64),
         *_where_known("memory", [run.peak_memory_bytes for run in rows], bytes_text,
                       "What the memory of a fresh process grew by at most while it opened and ran the artifact"),
         *_where_known("tokens/s", [run.tokens_per_s for run in rows], lambda rate: f"{rate:.1f}" if rate else NOTHING,
@@ -97,7 +99,7 @@ def _where_known(title: str, values: list[Any], text: Callable[[Any], str], tip:
     """A column that is there only if some run has a value for it."""
     if all(value is None for value in values):
         return []
-    return [Column(title=title, values=values, text=text, is_number=True, width=76, tip=tip)]
+    return [Column(title=title, values=values, text=text, is_number=True, width=66, tip=tip)]
 
 
 def _interval(low: float | None, high: float | None, text: Callable[[float], str]) -> str:
@@ -154,6 +156,12 @@ def _lost_words(runs: Sequence[TargetRun]) -> str:
     return f"{lost} of {len(runs)} runs gave no numbers; select one to read why." if lost else ""
 
 
+def _is_uncompressed(result: Result) -> bool:
+    """Whether there was no goal, and all runs that gave numbers are at the precision of the original."""
+    measured = [run for run in result.runs if run.status is RunStatus.OK]
+    return result.goal_met is None and bool(measured) and all(run.precision == str(Precision.FP32) for run in measured)
+
+
 class ResultsPanel(Panel):
     """The table, and what can be done with the selected run."""
 
@@ -164,6 +172,8 @@ class ResultsPanel(Panel):
         """Start empty."""
         super().__init__(session, theme)
         self._shown: tuple[object, ...] = ()
+        self._exported: tuple[TargetRun | None, str] = (None, "")
+        """The run that was exported last, and what to say of it."""
         self.model = ColumnsModel(self)
         self.table = QTableView()
         self.table.setModel(self.model)
@@ -186,7 +196,8 @@ class ResultsPanel(Panel):
         self._why = label("", "dim")
         self.export_button = button("Export artifact…", self._export)
         self.folder_button = button("Open folder", self._open_folder)
-        foot = row(column(self._verdict, self._why, gap=2), self.folder_button, self.export_button)
+        self.plan_button = button("Go to Plan", lambda: self.panel_wanted.emit("plan"))
+        foot = row(column(self._verdict, self._why, gap=2), self.plan_button, self.folder_button, self.export_button)
         foot.setContentsMargins(GAP, 6, GAP, 6)
         foot.setStretch(0, 1)
         content = QWidget()
@@ -234,17 +245,22 @@ class ResultsPanel(Panel):
         result, run = document.result, selected_run(document)
         if result is None:
             words, role = ("Measuring …" if document.activity.is_working else "Stopped before the end"), "dim"
+        elif _is_uncompressed(result):
+            words, role = "Nothing was compressed: choose a precision or a goal first", "warn"
         elif result.goal_met is None:
             words, role = "No goal was set", "dim"
         else:
             words, role = ("The goal is met", "good") if result.goal_met else ("Nothing met the goal", "warn")
         self._verdict.setText(words)
         set_role(self._verdict, role)
+        self.plan_button.setVisible(result is not None and _is_uncompressed(result))
         error = run.error if run else None
         warnings = "; ".join(warning.what for warning in run.warnings) if run else ""
         lost = _lost_words(document.runs) if document.selection.run is None else ""
-        said = _reason(error) if error else " ".join(part for part in (warnings, lost) if part)
+        exported = self._exported[1] if self._exported[0] is run and run is not None else ""
+        said = exported or (_reason(error) if error else " ".join(part for part in (warnings, lost) if part))
         self._why.setText(said)
+        set_role(self._why, "good" if exported else "dim")
         self._why.setVisible(bool(self._why.text()))
         self.export_button.setEnabled(bool(run and run.artifact))
         self.folder_button.setEnabled(bool(document.output) and Path(document.output).is_dir())
@@ -277,8 +293,11 @@ class ResultsPanel(Panel):
         index = document.runs.index(run)
         suggestion = str(Path(document.folder) / Path(run.artifact).name)
         path, _ = QFileDialog.getSaveFileName(self, "Export the artifact", suggestion)
-        if path:
-            self.session.export_artifact(index, path)
+        written = self.session.export_artifact(index, path) if path else ()
+        if written:
+            files = f"{plural(len(written), 'file')}, " if len(written) > 1 else ""
+            self._exported = run, f"Exported to {path} ({files}checksums beside it)"
+            self._show_words(self.session.document)
 
     def _open_folder(self) -> None:
         QDesktopServices.openUrl(QUrl.fromLocalFile(self.session.document.output))

@@ -134,6 +134,8 @@ class RunPanel(Panel):
             if activity.state is EngineState.STARTING:
                 return "Waiting for the engine"
             return str(activity.phase.value)
+        if document.failure is not None:
+            return f"Failed: {document.failure.problems[0].what}"
         if document.result is not None:
             return f"Done in {seconds_text(document.result.seconds)}"
         if document.graph is not None:

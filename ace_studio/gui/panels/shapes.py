@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
@@ -15,6 +17,7 @@ from ace_studio.gui.shape_table.verdicts import next_choice
 from ace_studio.gui.theme import Colours, Theme
 from ace_studio.gui.widgets import GAP, ElidedLabel, EmptyState, button, column, row, set_role
 from ace_studio.session.document import Document, Part
+from ace_studio.session.forward_names import forward_inputs
 from ace_studio.session.session import Session
 
 
@@ -22,7 +25,7 @@ class ShapesPanel(Panel):
     """Examples and verdicts."""
 
     title = "Inputs"
-    shows = frozenset({Part.RECIPE, Part.GRAPH})
+    shows = frozenset({Part.RECIPE, Part.GRAPH, Part.FILE})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Build the table and its tools."""
@@ -96,9 +99,26 @@ class ShapesPanel(Panel):
                 )
             )
             self._empty.say(*words)
+        needed = self._needed(document)
+        self.form.offer(needed)
+        if not self.table.has_columns and not uses_callable and needed:
+            self._empty.say(
+                "No examples yet",
+                f"forward() takes {', '.join(needed)}. Type a shape such as 1x3x224x224, then Add input.",
+            )
         has_rows = bool(inputs.rows)
         for each in (self.add_row_button, self.remove_row_button, self.remove_input_button):
             each.setEnabled(has_rows)
+
+    def _needed(self, document: Document) -> tuple[str, ...]:
+        """What the model takes, as far as its code says, and what no row has yet."""
+        model = document.recipe.model
+        path = str(Path(document.folder) / model.source)
+        if document.file is not None and path not in document.sources and path.endswith(".py"):
+            QTimer.singleShot(0, self, self.session.read_model_source)
+        names = forward_inputs(document.sources.get(path, ""), model.entry)
+        given = set(document.recipe.inputs.rows[0]) if document.recipe.inputs.rows else set()
+        return tuple(name for name in names if name not in given)
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""

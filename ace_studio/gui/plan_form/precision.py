@@ -9,12 +9,13 @@ from ace_studio.gui.plan_form.module_tree import ModuleTree
 from ace_studio.gui.plan_form.offers import grey_out, precision_offers, warning_for
 from ace_studio.gui.plan_form.record_form import RecordForm
 from ace_studio.gui.plan_form.rule_list import RuleList
-from ace_studio.gui.widgets import column, fill_combo, label
+from ace_studio.gui.widgets import column, fill_combo, label, set_role
 from ace_studio.records.plan import Precision
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 FROM_GOAL = "from-goal"
+NO_GOAL = "No goal is set below: a run would compress nothing. Choose a precision here, or tick a bound of the goal."
 _ABOUT: dict[str, str] = {
     FROM_GOAL: "The goal below chooses the precision of every op when it runs.",
     "fp32": "The reference: nothing is compressed.",
@@ -55,7 +56,9 @@ class PrecisionForm(QWidget):
         chosen = FROM_GOAL if plan.from_goal else str(plan.default)
         fill_combo(self.default, options, chosen)
         grey_out(self.default, offers)
-        self._about.setText(_ABOUT.get(chosen, ""))
+        has_nothing_to_do = plan.from_goal and not document.recipe.goal.has_bound
+        self._about.setText(NO_GOAL if has_nothing_to_do else _ABOUT.get(chosen, ""))
+        set_role(self._about, "warn" if has_nothing_to_do else "dim")
         refused = warning_for(offers, chosen, document)
         self._refused.setText(refused)
         self._refused.setVisible(bool(refused))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 
@@ -20,6 +22,7 @@ class AddInputForm(QWidget):
     def __init__(self) -> None:
         """Start empty; an empty field counts as its placeholder."""
         super().__init__()
+        self._hint = "x"
         self.name, self.shape, self.dtype = QLineEdit(), QLineEdit(), QComboBox()
         for field, name, hint, width in (
             (self.name, "Name of the new input", "x", 80),
@@ -35,6 +38,13 @@ class AddInputForm(QWidget):
         self.button = button("Add input", self.add)
         self.setLayout(row(self.name, self.shape, self.dtype, self.button, gap=4))
 
+    def offer(self, names: Sequence[str]) -> None:
+        """Names that the model takes and that have no column yet: the first is meant where none is typed."""
+        self._hint = names[0] if names else "x"
+        self.name.setPlaceholderText(self._hint)
+        listed = f": the model still needs {', '.join(names)}" if names else ""
+        self.name.setToolTip(f"Name of the new input{listed}")
+
     def add(self) -> None:
         """Ask for the input, if its shape makes sense."""
         shape = parse_shape(self.shape.text() or _EXAMPLE)
@@ -43,7 +53,7 @@ class AddInputForm(QWidget):
             self.shape.setFocus()
             self.shape.selectAll()
             return
-        name = self.name.text().strip() or "x"
+        name = self.name.text().strip() or self._hint
         self.name.clear()
         self.shape.clear()
         self.wanted.emit(InputSpec(name=name, shape=shape, dtype=self.dtype.currentText()))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ace_studio.gui.shape_table.rows import ColumnKind, Row, ShapeColumn
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
+ONLY_ONE = "only ever 1: try another size"
 _HELD = "batch_only"
 """Named in the reason of a dimension that would be dynamic if not only the batch were free."""
 _CYCLE = {None: DimChoice.DYNAMIC, DimChoice.AUTO: DimChoice.DYNAMIC, DimChoice.DYNAMIC: DimChoice.STATIC}
@@ -60,7 +61,7 @@ def _verdict(found: DimFinding) -> tuple[str, str]:
     if found.verdict is DimVerdict.STATIC:
         return f"static {found.size}", "static"
     if found.verdict is DimVerdict.UNKNOWN:
-        return "only ever 1: cannot tell, add a row", "unknown"
+        return ONLY_ONE, "unknown"
     if found.equal_to:
         return f"equal to {found.equal_to}", "dynamic"
     low = "0" if found.min is None else str(found.min)
@@ -84,7 +85,5 @@ def _expected(column: ShapeColumn, rows: Sequence[Row], choice: DimChoice) -> Ch
     if len(sizes) > 1:
         return Chip(text="will be dynamic", mood="asked", tip="The examples differ here")
     if sizes == {1}:
-        return Chip(
-            text="only ever 1: cannot tell, add a row", mood="unknown", tip="Another size in another row decides"
-        )
+        return Chip(text=ONLY_ONE, mood="unknown", tip="Another size in another row decides")
     return Chip(text="will be static", mood="asked", tip="All examples agree here; ask for dynamic if it may vary")
