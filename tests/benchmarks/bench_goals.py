@@ -17,7 +17,6 @@ its result (if that meets the goal).
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import shutil
 import statistics
@@ -28,25 +27,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ace_studio.engine.load.torchvision_ops import make_importable
 from tests.benchmarks.children import run_child
+from tests.benchmarks.model_files import load_file
 
 AS_FAST = 1.05
 """Up to this ratio of the medians, in turn, two artifacts count as equally fast."""
 ROUNDS = 60
-
-
-def load_file(path: Path) -> ModuleType:
-    """The module of one model."""
-    make_importable()  # a model may import what imports torchvision
-    sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 class Counted:

@@ -35,7 +35,7 @@ from ace_studio.engine.sensitivity import Scan, ScanRequest
 from ace_studio.engine.sensitivity.scan import BUDGET
 from ace_studio.records.plan import Precision, Scheme, WeightSteps
 from ace_studio.records.recipe import Recipe
-from tests.benchmarks.bench_goals import load_file
+from tests.benchmarks.model_files import load_file
 
 ENOUGH = 0.9
 PRECISIONS = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)

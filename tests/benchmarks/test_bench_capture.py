@@ -60,7 +60,7 @@ def test_a_slow_median_breaks_the_claim_about_seconds():
 @pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_a_few_rows_are_captured_whole_and_the_benchmark_writes_what_it_found(tmp_path):
-    names = ["mlp", "lstm", "nested_dicts", "key_value_cache", "dataclass_out"]
+    names = ["mlp", "lstm", "dataclass_out"]
     bench_capture.main(["--out", str(tmp_path), "--only", *names])
     summary = msgspec.json.decode((tmp_path / "summary.json").read_bytes(), type=Summary)
     assert (summary.rows, summary.whole) == (len(names), len(names))

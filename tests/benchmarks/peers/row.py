@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.load.torchvision_ops import make_importable
+from tests.benchmarks.model_files import load_file
 
 Inputs = tuple[Tensor, ...]
 Predict = Callable[..., Any]
@@ -147,8 +145,7 @@ def _decoder() -> PeerRow:
 
 def _given(name: str, folder: Path) -> PeerRow:
     """A trained model of a folder: ``NAME.py`` with ``load``, ``calibration`` and ``score``."""
-    make_importable()
-    given = _import(folder / f"{name}.py")
+    given = load_file(folder / f"{name}.py")
     module, tracing = given.load()
     calibration = [tuple(call) for call in given.calibration()]
     return PeerRow(
@@ -160,16 +157,6 @@ def _given(name: str, folder: Path) -> PeerRow:
         score=given.score,
         tracing=[tuple(call) for call in tracing],
     )
-
-
-def _import(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 MADE: dict[str, Callable[[], PeerRow]] = {

@@ -6,8 +6,9 @@ Only where ``auto`` searches for the fastest plan: many candidates are built the
 from __future__ import annotations
 
 from ace_studio.engine import measure
-from ace_studio.engine.pipeline.compress.bench import Bench, bound_call
+from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, keeps_accuracy
+from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipe import Objective
 from ace_studio.records.results import RunStatus, Warning
@@ -23,20 +24,14 @@ def drop_if_lost(bench: Bench, candidate: Candidate) -> None:
     if leader is None or not _is_race(bench):
         return
     bench.reporter.phase(Phase.MEASURE, f"{candidate.label} against {leader.label}")
-    example = bench.captured.examples[0]
-    samples = measure.measure_interleaved(
-        {"leader": bound_call(example, leader.lowered), "candidate": bound_call(example, candidate.lowered)},
-        rounds=ROUNDS,
-        reporter=bench.reporter,
-        timer=measure.timer_for(bench.captured.device),
-    )
-    times = measure.ratio_of(samples["candidate"], samples["leader"])
+    its, own = time_beside(bench, leader.lowered, candidate, rounds=ROUNDS)
+    times = measure.ratio_of(own, its)
     if times.low > CLEARLY_SLOWER:
         reason = f"{times.median:.1f} times slower than {leader.label}, which meets the goal (a quick race)"
         candidate.lowered = None
         candidate.note(
             status=RunStatus.DROPPED,
-            latency_ms=samples["candidate"].latency(),
+            latency_ms=own.latency(),
             warnings=(*candidate.run.warnings, Warning(code="dropped", what=reason)),
         )
 

@@ -16,7 +16,7 @@ import msgspec
 
 from ace_studio.engine import export, measure
 from ace_studio.engine.pipeline.compress.arms import METHODS_TO_TRY, Arm, arms_of
-from ace_studio.engine.pipeline.compress.bench import Bench, bound_call
+from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
 from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
 from ace_studio.engine.pipeline.compress.improving import methods_that_help
@@ -29,6 +29,7 @@ from ace_studio.engine.pipeline.compress.search_steps import (
     step_key,
     with_findings,
 )
+from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.pipeline.sensing import Sensing, scan_folder, sense, sensitivity_of_ops
 from ace_studio.engine.search import Ladder, Point, Rung, fewest_high, most_high
@@ -457,14 +458,7 @@ def with_sensitivity(bench: Bench, candidate: Candidate, reports: Sequence[OpRep
 def _time_quickly(bench: Bench, candidate: Candidate) -> None:
     """A few rounds against the baseline: enough to choose what to build next, not to report."""
     bench.reporter.phase(Phase.MEASURE, f"{candidate.label}, quickly")
-    example = bench.captured.examples[0]
-    samples = measure.measure_interleaved(
-        {"baseline": bound_call(example, bench.reference), "candidate": bound_call(example, candidate.lowered)},
-        rounds=QUICK_ROUNDS,
-        reporter=bench.reporter,
-        timer=measure.timer_for(bench.captured.device),
-    )
-    base, own = samples["baseline"], samples["candidate"]
+    base, own = time_beside(bench, bench.reference, candidate, rounds=QUICK_ROUNDS)
     ratio = measure.ratio_of(base, own)
     candidate.note(
         latency_ms=own.latency(),

@@ -8,7 +8,22 @@ import msgspec
 
 from ace_studio.engine import measure
 from ace_studio.engine.pipeline.compress.bench import Bench, bound_call
+from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.records.messages import Phase
+
+
+def time_beside(
+    bench: Bench, other: Callable[..., object] | None, candidate: Candidate, *, rounds: int
+) -> tuple[measure.Samples, measure.Samples]:
+    """A few rounds of another model and a candidate in turn: enough to decide what comes next, not to report."""
+    example = bench.captured.examples[0]
+    samples = measure.measure_interleaved(
+        {"other": bound_call(example, other), "candidate": bound_call(example, candidate.lowered)},
+        rounds=rounds,
+        reporter=bench.reporter,
+        timer=measure.timer_for(bench.captured.device),
+    )
+    return samples["other"], samples["candidate"]
 
 
 def measure_latency(bench: Bench) -> None:
