@@ -144,7 +144,9 @@ class Workbench(QWidget):
         tabs.tabBar().setExpanding(False)
         tabs.tabBar().setUsesScrollButtons(True)
         tabs.tabBar().setDrawBase(False)
-        tabs.setAccessibleName("Choices" if place is Place.SIDE else "Findings")
+        name = "Choices" if place is Place.SIDE else "Findings"
+        tabs.setAccessibleName(name)
+        tabs.tabBar().setAccessibleName(f"{name}: panels")
         for row in PANELS:
             if row.place is place:
                 at = tabs.addTab(self._slots[row.id], row.title)

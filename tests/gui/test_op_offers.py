@@ -97,6 +97,11 @@ def test_for_a_selected_op_it_is_said_which_target_refuses_what_and_why(desk, pl
         "fp8", "onnxruntime: onnxruntime has no fp8", "openvino: openvino has no fp8",
         "int8-static: other targets can", "onnxruntime: gelu has no 8-bit kernel",
     ]  # fmt: skip
+    assert note.words.property("role") == "dim"
+    desk.session.set_precision_of_ops(("act_1",), Precision.INT8_DYNAMIC)
+    desk.settle()
+    assert "planned at int8-dynamic, which none of its targets does" in note.words.text()
+    assert note.words.property("role") == "warn"
     # The other ops are products: nothing about them but what the targets cannot do at all.
     desk.session.select(("linear_1",))
     desk.settle()

@@ -130,7 +130,7 @@ SCHEME_FIELDS: tuple[FieldRow, ...] = (
              why_grey=_only_for(_GROUPED, "weight-only ops"),
              tip="ONNX Runtime takes 256 at most, OpenVINO's int8-weight whole channels",
              options=(("0", "all weights of a channel share a scale"),
-                      *((str(2**n), "so many weights share a scale") for n in range(4, 9)))),
+                      *((str(2**n), f"{2**n} weights share a scale") for n in range(4, 9)))),
     FieldRow(table="plan", key="rest", text="The rest", kind=_KIND.CHOICE, why_grey=_only_for(_INT8, "8-bit ops"),
              options=(("fp32", "as eager"), ("bf16", "faster where the processor has it"), ("fp16", "likewise")),
              tip="What ops run at that the target cannot run as planned, such as a softmax"),

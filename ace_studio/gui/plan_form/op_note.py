@@ -8,8 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QToolButton, QWidget
 
 from ace_studio.gui.formatting import plural
+from ace_studio.gui.op_facts import op_facts
 from ace_studio.gui.plan_form.offers import Offer, op_offers
-from ace_studio.gui.widgets import column, label
+from ace_studio.gui.widgets import column, label, set_role
 from ace_studio.session.document import Document
 
 
@@ -39,7 +40,9 @@ class OpNote(QWidget):
         if refused:
             named = op_ids[0] if len(op_ids) == 1 else plural(len(op_ids), "selected op")
             possible = ", ".join(name for name, offer in offers.items() if offer.is_possible)
-            self.words.setText(f"{named}: {possible or 'no precision'} can be chosen.")
+            in_vain = _planned_in_vain(document, offers)
+            self.words.setText(f"{named}: {in_vain}{possible or 'no precision'} can be chosen.")
+            set_role(self.words, "warn" if in_vain else "dim")
             self.reasons.setText(reasons_of(refused))
             self._fold()
 
@@ -47,6 +50,16 @@ class OpNote(QWidget):
         is_open = self.why.isChecked()
         self.why.setText(f"{'▾' if is_open else '▸'}  What its targets do not do, and why")
         self.reasons.setVisible(is_open)
+
+
+def _planned_in_vain(document: Document, offers: dict[str, Offer]) -> str:
+    """What to say of a precision that is planned for some of the selected ops and that no chosen target does."""
+    planned = op_facts(document).planned
+    wanted = {planned[op_id] for op_id in document.selection.op_ids if op_id in planned}
+    refused = [name for name in sorted(wanted) if name in offers and not offers[name].is_possible]
+    return (
+        f"planned at {', '.join(refused)}, which none of its targets does, so it stays in floats. " if refused else ""
+    )
 
 
 def reasons_of(refused: dict[str, Offer]) -> str:
