@@ -25,6 +25,8 @@ MIN_RELOAD_SQNR_DB = 30.0
 left is another compilation's rounding, which int8 grids can amplify by one step."""
 POLL_S = 0.05
 TIME_LIMIT_S = 600.0
+LOG_NAME = "log.txt"
+"""What the process printed, in the folder of its order."""
 
 
 class StoredCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,13 +129,17 @@ def write_flat(path: Path, examples: Sequence[Sequence[Tensor]]) -> None:
 
 def run_child(folder: Path, artifact: Path, reporter: Reporter) -> int | None:
     """Have a new process carry out the order in ``folder``. Returns and raises as `verify_artifact` does."""
+    _carry_out(folder, reporter)
+    return _read_answer(folder, artifact)
+
+
+def _carry_out(folder: Path, reporter: Reporter) -> None:
     package_parent = Path(__file__).resolve().parents[3]
     code = (
         f"import sys; sys.path.insert(0, {str(package_parent)!r}); "
         "from ace_studio.engine.verify_child import main; sys.exit(main(sys.argv[1]))"
     )
-    log_path = folder / "log.txt"
-    with log_path.open("w", encoding="utf-8") as log:
+    with (folder / LOG_NAME).open("w", encoding="utf-8") as log:
         child = subprocess.Popen(
             [sys.executable, "-c", code, str(folder)], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
         )
@@ -143,6 +149,9 @@ def run_child(folder: Path, artifact: Path, reporter: Reporter) -> int | None:
             if child.poll() is None:
                 child.kill()
                 child.wait()
+
+
+def _read_answer(folder: Path, artifact: Path) -> int | None:
     answer_path = folder / "answer.json"
     answer = json.loads(answer_path.read_text(encoding="utf-8")) if answer_path.exists() else {}
     problem = answer.get("problem", "the process ended without an answer" if not answer else "")
@@ -155,7 +164,7 @@ def run_child(folder: Path, artifact: Path, reporter: Reporter) -> int | None:
             why=str(problem),
             remedy="Do not ship it. Try another target, and report the log if it looks like our mistake.",
             where=str(artifact),
-            details=log_path.read_text(encoding="utf-8", errors="replace")[-20_000:],
+            details=(folder / LOG_NAME).read_text(encoding="utf-8", errors="replace")[-20_000:],
         )
     peak_bytes = answer.get("peak_bytes")
     return int(peak_bytes) if peak_bytes is not None else None
