@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
+
+import psutil
 
 from ace_studio.engine import evaluate, export
 from ace_studio.engine.flow import CapturedModel
@@ -14,24 +19,61 @@ from ace_studio.engine.targets.flat_call import tensor_places
 from ace_studio.engine.torch_compat import foreign_operators
 from ace_studio.records.messages import Phase
 
+Proof = Future[int | None]
+"""Bytes that the proving process needed; raises what `export.verify_artifact` raises."""
+POLL_S = 0.1
+
+
+VERIFIER_BYTES = 1_000_000_000
+"""Memory of a fresh process with torch and a runtime, before it has a model."""
+WEIGHT_COPIES = 3
+"""How often such a process may hold the weights: as they were read, as the runtime has them, packed for its kernels."""
+
 
 def export_all(bench: Bench) -> None:
-    """Save and verify what is alive; a candidate whose artifact is wrong has failed."""
-    for candidate in bench.alive:
-        bench.reporter.phase(Phase.EXPORT, candidate.label)
-        bench.guarded(candidate, _save_and_verify)
-        bench.guarded(candidate, _report_ops)
-        bench.tell(candidate)
+    """Save and verify what is alive; a candidate whose artifact is wrong has failed.
+
+    Fresh processes prove the artifacts, several at once where there are cores and memory, while this one asks the
+    runtimes what they do with every op. Nothing is timed meanwhile that anybody reports.
+    """
+    with ThreadPoolExecutor(_verifiers_at_once(bench), thread_name_prefix="verify") as pool:
+        try:
+            proofs = [(candidate, _save_and_begin_proof(bench, candidate, pool)) for candidate in bench.alive]
+            for candidate, proof in proofs:
+                bench.reporter.phase(Phase.EXPORT, candidate.label)
+                if proof is not None:
+                    bench.guarded(candidate, _report_ops)
+                    bench.guarded(candidate, partial(_take_proof, proof=proof))
+                bench.tell(candidate)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _save_and_verify(bench: Bench, candidate: Candidate) -> None:
+def _verifiers_at_once(bench: Bench) -> int:
+    """How many fresh processes fit beside each other, by cores and by free memory; one at least."""
+    by_cores = (os.cpu_count() or 1) // bench.threads
+    each = VERIFIER_BYTES + WEIGHT_COPIES * (bench.baseline.size_bytes or 0)
+    by_memory = int(psutil.virtual_memory().available) // each
+    return max(1, min(by_cores, by_memory))
+
+
+def _save_and_begin_proof(bench: Bench, candidate: Candidate, pool: Executor) -> Proof | None:
+    """Write an artifact and let a fresh process prove it; None if it could not be written."""
+    started: list[Proof] = []
+    bench.reporter.phase(Phase.EXPORT, candidate.label)
+    bench.guarded(candidate, lambda bench, candidate: started.append(_begin_proof(bench, candidate, pool)))
+    return started[0] if started else None
+
+
+def _begin_proof(bench: Bench, candidate: Candidate, pool: Executor) -> Proof:
     assert candidate.lowered is not None
     path = candidate.lowered.save(bench.folder_of(candidate))
     candidate.note(artifact=path.relative_to(bench.output).as_posix(), size_bytes=export.artifact_bytes(path))
     chosen = [*bench.captured.examples[:3], *bench.captured.unseen[:2]]
     expected = [evaluate.flat_outputs(candidate.lowered, example) for example in chosen]
     if isinstance(bench.captured, CapturedModel):
-        peak_bytes = export.verify_artifact(
+        return pool.submit(
+            export.verify_artifact,
             candidate.target.name,
             path,
             chosen,
@@ -39,11 +81,12 @@ def _save_and_verify(bench: Bench, candidate: Candidate) -> None:
             places=tensor_places(bench.captured),
             threads=bench.threads,
             device=bench.captured.device,
-            reporter=bench.reporter,
+            reporter=bench.reporter.quiet(),
             registers=_registering_source(bench, bench.captured),
         )
-    else:
-        peak_bytes = export.verify_pieces(
+    proof: Proof = Future()  # the user's own module may take part, and is nobody's to call from another thread
+    proof.set_result(
+        export.verify_pieces(
             candidate.target.name,
             path,
             chosen,
@@ -53,7 +96,15 @@ def _save_and_verify(bench: Bench, candidate: Candidate) -> None:
             threads=bench.threads,
             reporter=bench.reporter,
         )
-    candidate.note(verified=True, peak_memory_bytes=peak_bytes)
+    )
+    return proof
+
+
+def _take_proof(bench: Bench, candidate: Candidate, *, proof: Proof) -> None:
+    while not proof.done():
+        bench.reporter.check()
+        wait([proof], timeout=POLL_S)
+    candidate.note(verified=True, peak_memory_bytes=proof.result())
 
 
 def _registering_source(bench: Bench, captured: CapturedModel) -> export.ModelSource | None:
@@ -71,8 +122,7 @@ def _registering_source(bench: Bench, captured: CapturedModel) -> export.ModelSo
 
 
 def _report_ops(bench: Bench, candidate: Candidate) -> None:
-    if candidate.lowered is None:  # the artifact was wrong
-        return
+    assert candidate.lowered is not None
     actual = candidate.lowered.read_back()
     support = {op.id: op for one in bench.capture.support if one.target == candidate.target.name for op in one.ops}
     reports = report_ops(bench.captured.table, candidate.plan, actual, support=support)

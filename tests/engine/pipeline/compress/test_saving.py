@@ -1,0 +1,94 @@
+"""Artifacts are proven in processes of their own, several at once; what one proof finds concerns its candidate only."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from ace_studio.engine import export
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.pipeline.compress import saving
+from ace_studio.engine.pipeline.compress.bench import Bench
+from ace_studio.engine.pipeline.compress.saving import export_all
+from ace_studio.engine.pipeline.compress.trying import try_plan
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.targets import TARGETS
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.plan import Plan, Precision
+from ace_studio.records.recipe import Recipe
+from ace_studio.records.results import RunStatus
+
+PLANS = (Plan(default=Precision.FP32), Plan(default=Precision.BF16))
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """A job with two candidates of the eager target, built and not saved yet."""
+    torch.manual_seed(0)
+    loaded = LoadedModel(module=nn.Linear(4, 4).eval(), source=tmp_path, sha256="")
+    with torch.no_grad():
+        captured, report = capture_model(
+            loaded, [Example((torch.randn(2, 4),))], Recipe(), device=torch.device("cpu"), reporter=Reporter()
+        )
+    made = Bench(
+        loaded=loaded, captured=captured, capture=report, recipe=Recipe(), output=tmp_path, reporter=Reporter()
+    )
+    with torch.no_grad():
+        for plan in PLANS:
+            try_plan(made, TARGETS["eager"], plan)
+    assert len(made.alive) == 2
+    return made
+
+
+def test_two_artifacts_are_proven_at_the_same_time(bench, monkeypatch):
+    together = threading.Barrier(2, timeout=30)  # breaks if one proof waits for the other
+    monkeypatch.setattr(saving, "_verifiers_at_once", lambda _: 2)
+    monkeypatch.setattr(export, "verify_artifact", lambda *_, **__: together.wait() + 7)
+    export_all(bench)
+    assert [one.run.verified for one in bench.candidates] == [True, True]
+    assert sorted(one.run.peak_memory_bytes for one in bench.candidates) == [7, 8]
+    assert all(one.run.ops for one in bench.candidates)
+
+
+def test_an_artifact_that_does_not_hold_up_is_the_failure_of_its_candidate_alone(bench, monkeypatch):
+    def prove(target, path, *_, **__):
+        if "bf16" in str(path):
+            raise AceError.of(ErrorCode.WRONG_CAPTURE, "It gives other numbers")
+        return 1
+
+    monkeypatch.setattr(export, "verify_artifact", prove)
+    export_all(bench)
+    right, wrong = bench.candidates
+    assert (right.run.status, right.run.verified) == (RunStatus.OK, True)
+    assert (wrong.run.status, wrong.run.verified) == (RunStatus.FAILED, False)
+    assert wrong.run.error.what == "It gives other numbers"
+
+
+def test_a_stop_ends_the_wait_for_proofs(bench, monkeypatch):
+    asked = threading.Event()
+    bench.reporter = Reporter(is_cancelled=asked.is_set)
+
+    def prove(*_, reporter, **__):
+        asked.set()
+        while True:
+            reporter.check()
+
+    monkeypatch.setattr(export, "verify_artifact", prove)
+    with pytest.raises(Cancelled):
+        export_all(bench)
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "free_gb", "weights_gb", "expected"),
+    [(2, 1, 64, 0.1, 2), (8, 4, 64, 0.1, 2), (8, 1, 5, 0.5, 2), (8, 1, 1, 2.0, 1), (1, 1, 64, 0.1, 1)],
+)
+def test_as_many_at_once_as_there_are_cores_and_memory(monkeypatch, cores, threads, free_gb, weights_gb, expected):
+    monkeypatch.setattr(saving.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(saving.psutil, "virtual_memory", lambda: SimpleNamespace(available=int(free_gb * 1e9)))
+    job = SimpleNamespace(threads=threads, baseline=SimpleNamespace(size_bytes=int(weights_gb * 1e9)))
+    assert saving._verifiers_at_once(job) == expected
