@@ -1,0 +1,141 @@
+"""What a job found: the content of ``result.json`` (``format = 1``), a contract that others read.
+
+Latencies are milliseconds, sizes bytes, metric drops fractions, fidelity dB. ``None`` is written as ``null`` and
+means that the value was not measured, never that it is zero.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from ace_studio.records.advice import Advice, AdviceOutcome
+from ace_studio.records.errors import Problem
+from ace_studio.records.finetuning import FinetuneReport
+from ace_studio.records.pruning import PruningReport
+from ace_studio.records.results.capture import (
+    CaptureReport,
+    GraphBreak,
+    OpSupport,
+    PieceKind,
+    PieceReport,
+    RungOutcome,
+    RungStatus,
+    SupportStatus,
+    TargetSupport,
+)
+from ace_studio.records.results.findings import (
+    Ceilings,
+    Improvement,
+    OpSensitivity,
+    ParetoPoint,
+    SearchStep,
+    Warning,
+    WorstSample,
+)
+from ace_studio.records.results.runs import (
+    Baseline,
+    BatchThroughput,
+    Bound,
+    DecodeReport,
+    Latency,
+    OpReport,
+    OpsProfile,
+    RunStatus,
+    TargetRun,
+)
+
+__all__ = [
+    "RESULT_FORMAT",
+    "Baseline",
+    "BatchThroughput",
+    "Bound",
+    "CaptureReport",
+    "Ceilings",
+    "DecodeReport",
+    "GraphBreak",
+    "Improvement",
+    "Latency",
+    "OpReport",
+    "OpSensitivity",
+    "OpSupport",
+    "OpsProfile",
+    "ParetoPoint",
+    "PieceKind",
+    "PieceReport",
+    "Result",
+    "ResultStatus",
+    "RunStatus",
+    "RungOutcome",
+    "RungStatus",
+    "SearchStep",
+    "SupportStatus",
+    "TargetRun",
+    "TargetSupport",
+    "Warning",
+    "WorstSample",
+    "decode_result",
+    "encode_result",
+]
+
+RESULT_FORMAT = 1
+
+
+class ResultStatus(StrEnum):
+    """How the whole job ended."""
+
+    OK = "ok"
+    GOAL_NOT_MET = "goal-not-met"
+    FAILED = "failed"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole answer."""
+
+    format: int = RESULT_FORMAT
+    status: ResultStatus
+    fingerprint: str
+    environment: dict[str, str | int | float | bool | None]
+    capture: CaptureReport | None = None
+    baseline: Baseline | None = None
+    runs: tuple[TargetRun, ...] = ()
+    chosen: int | None = None
+    """Index into `runs` of the best one that meets the goal, or of the best found if none does."""
+    goal_met: bool | None = None
+    """None if no goal was set."""
+    improvements: tuple[Improvement, ...] = ()
+    """What ``[improve]`` tried, in order."""
+    sensitivity: tuple[OpSensitivity, ...] = ()
+    search: tuple[SearchStep, ...] = ()
+    """Every plan that the search for the goal evaluated; empty if nothing was searched for."""
+    pareto: tuple[ParetoPoint, ...] = ()
+    pruning: PruningReport | None = None
+    finetune: FinetuneReport | None = None
+    advice: tuple[Advice, ...] = ()
+    """At most three cards, the best first."""
+    advice_from: AdviceOutcome | None = None
+    """The card that this run was made from, estimate against actual."""
+    recipe: str = ""
+    """The recipe as it was run, TOML."""
+    folder: str = ""
+    """Folder that the recipe's paths are relative to."""
+    ceilings: Ceilings | None = None
+    worst: tuple[WorstSample, ...] = ()
+    """Per run the examples that lose most, the worst first."""
+    warnings: tuple[Warning, ...] = ()
+    error: Problem | None = None
+    seconds: float = 0.0
+
+
+def encode_result(result: Result) -> bytes:
+    """The result as indented UTF-8 JSON with a final newline."""
+    return msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
+
+
+def decode_result(text: bytes) -> Result:
+    """Read ``result.json`` back.
+
+    Raises: msgspec.ValidationError if it is not a result of a format we know.
+    """
+    return msgspec.json.decode(text, type=Result)

@@ -1,0 +1,134 @@
+"""What is said of a capture: the rungs that were tried, where it broke, what the targets take."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from ace_studio.records.errors import Problem
+from ace_studio.records.results.findings import Warning
+from ace_studio.records.tensors import InputFinding
+
+
+class RungStatus(StrEnum):
+    """How one rung of the capture ladder ended."""
+
+    OK = "ok"
+    """Captured, and equal to eager on every example and on unseen sizes."""
+    FAILED = "failed"
+    """The tracer gave up."""
+    WRONG = "wrong"
+    """Captured, but not equal to eager, or not dynamic where it should be."""
+    TIMEOUT = "timeout"
+    """Took longer than its limit."""
+    CRASHED = "crashed"
+    """Ended the engine process; what came after it ran in a new one."""
+    SKIPPED = "skipped"
+    """Not tried: an earlier rung was accepted, or this one does not apply."""
+
+
+class RungOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One rung's outcome."""
+
+    name: str
+    status: RungStatus
+    seconds: float = 0.0
+    ops: int = 0
+    error: Problem | None = None
+
+
+class GraphBreak(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where capture had to stop and start again, one per line of the user's code."""
+
+    file: str
+    line: int
+    reason: str
+    code: str = ""
+    count: int = 1
+    ops_left_eager: int = 0
+    hint: str = ""
+    id: str = ""
+    """``op_id`` of the row of kind ``break`` that stands for it in the graph; empty if no row does."""
+    module: str = ""
+    """Dotted path of the module whose forward holds the line; empty at the root."""
+    details: str = ""
+    """What torch said, for those who ask."""
+
+
+class PieceKind(StrEnum):
+    """What one piece of a partial capture is."""
+
+    FRAME = "frame"
+    """What runs between two breaks, found by reading the code."""
+    MODULE = "module"
+    """One submodule, captured by itself because the code that calls it could not be read."""
+
+
+class PieceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One piece of a partial capture."""
+
+    name: str
+    """``p0``, ``p1``, ...: what the ids of its ops begin with."""
+    kind: PieceKind
+    module: str = ""
+    """Dotted path of the module that it is, or that its code belongs to; empty at the root."""
+    ops: int = 0
+    calls: int = 1
+    """How often the first example calls it."""
+    weight_bytes: int = 0
+    inputs: tuple[InputFinding, ...] = ()
+    error: Problem | None = None
+    """Why it stays eager; None if it is captured and proven."""
+
+
+class SupportStatus(StrEnum):
+    """How a target takes one op."""
+
+    NATIVE = "native"
+    """As it is, or under another name."""
+    DECOMPOSED = "decomposed"
+    """Written as several other ops, all of which the target has."""
+    FALLBACK = "fallback"
+    """The target calls PyTorch's own kernel for it."""
+    UNSUPPORTED = "unsupported"
+    """Not at all: the target cannot build a graph that holds the op."""
+
+
+class OpSupport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a target takes one op of the captured graph; known before anything is built."""
+
+    id: str
+    op: str
+    status: SupportStatus
+    instead: str = ""
+    """What happens instead, in one sentence; empty if the op is native."""
+
+
+class TargetSupport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a target takes the captured graph."""
+
+    target: str
+    counts: dict[str, int]
+    """`SupportStatus` -> number of ops."""
+    ops: tuple[OpSupport, ...] = ()
+    """Those that are not native."""
+
+
+class CaptureReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How the model was captured."""
+
+    rung: str
+    ops: int
+    seconds: float
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    rungs: tuple[RungOutcome, ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    inputs: tuple[InputFinding, ...] = ()
+    cached: bool = False
+    pieces: tuple[PieceReport, ...] = ()
+    """Empty if the graph was captured whole."""
+    ops_left_eager: int = 0
+    """Ops that run between the pieces."""
+    support: tuple[TargetSupport, ...] = ()
+    """One per target that is available and that the recipe names."""

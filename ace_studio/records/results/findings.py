@@ -1,0 +1,119 @@
+"""What was found on the way to the runs: sensitivities, improvements, searches, the worst samples."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ace_studio.records.plan import PlanRule
+
+
+class Warning(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not an error but that a person should know."""
+
+    code: str
+    what: str
+    where: str = ""
+
+
+class OpSensitivity(msgspec.Struct, frozen=True, kw_only=True):
+    """How much one op at one precision disturbs the outputs."""
+
+    id: str
+    precision: str
+    sqnr_db: float
+
+
+class Improvement(msgspec.Struct, frozen=True, kw_only=True):
+    """What one method of ``[improve]`` did to the weights, judged on calibration examples that it did not see."""
+
+    method: str
+    precision: str = ""
+    """Default precision of the plan that it was tried for."""
+    before_db: float | None = None
+    """Fidelity of the simulated plan without it; None if the method could not be tried."""
+    after_db: float | None = None
+    kept: bool = False
+    reason: str = ""
+    """Why it was kept, left or not tried."""
+    ops: int = 0
+    """How many ops it changed."""
+    seconds: float = 0.0
+
+
+class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One plan that the search for a goal evaluated, in the order of evaluation."""
+
+    target: str
+    low: str
+    """Precision of the ops that were not kept high."""
+    high: str = ""
+    """Precision of those that were; empty if none was."""
+    kept_high: int = 0
+    """How many of the ops were kept high, the most sensitive ones first."""
+    of: int = 0
+    """How many ops could be."""
+    rules: tuple[PlanRule, ...] = ()
+    """What was added to the plan to keep them high."""
+    improved: tuple[str, ...] = ()
+    """Methods that the search tried by itself and that changed the weights for it; see `Improvement`."""
+    predicted_db: float | None = None
+    """Fidelity that the sensitivity scan let expect, before it was built."""
+    metric: float | None = None
+    metric_drop: float | None = None
+    sqnr_db: float | None = None
+    size_bytes: int | None = None
+    """Of the saved artifact; only where the goal asks for the size."""
+    latency_ratio: float | None = None
+    """Latency as a fraction of the baseline's, from a few rounds in turn."""
+    meets: bool = False
+    """Whether it meets all of the goal."""
+    misses: tuple[str, ...] = ()
+    """What it misses, in words; or why it could not be built."""
+    seconds: float = 0.0
+    reused: bool = False
+    """Whether an earlier run of the same job had evaluated it."""
+    run: int | None = None
+    """Index into `Result.runs`, if it was built in this run."""
+
+
+class ParetoPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One run as a point of the trade-off; ``run`` indexes `Result.runs`."""
+
+    run: int
+    latency_ms: float
+    size_bytes: int
+    metric: float | None = None
+    on_front: bool = False
+
+
+class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
+    """What this machine can do at most with these threads, measured through torch."""
+
+    gflops: dict[str, float]
+    """Precision (fp32, bf16, int8-static, ...) -> 10^9 operations a second of a large matrix product or
+    convolution, the best of some runs; precisions that torch cannot multiply in here are missing."""
+    gbytes_per_s: float
+    """10^9 bytes a second that a copy reads and writes, or a sum reads, from main memory: the best of some runs."""
+    gbytes_per_s_at: dict[int, float]
+    """Bytes of a working set -> 10^9 bytes a second: small ones stay in the caches."""
+    spread: float
+    """(best - median) / best over the runs, the worst of all ceilings: above 0.2 the machine was busy."""
+    threads: int
+    machine: str
+    """Processor and torch release that they hold for."""
+
+
+class WorstSample(msgspec.Struct, frozen=True, kw_only=True):
+    """One example that a run does badly on."""
+
+    run: int
+    """Index into `Result.runs`."""
+    sample: int
+    """Index among the examples of ``source``, counted from 0."""
+    source: str
+    """``evaluation``, ``calibration`` or ``tracing``."""
+    error: float
+    """What the metric loses on it against the float model if it has a score (above 0 is worse), else the energy of the
+    error over the energy of the outputs."""
+    sqnr_db: float | None = None
+    label: str = ""
