@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
@@ -66,6 +67,19 @@ def test_a_model_without_examples_leads_to_the_inputs_which_know_what_forward_ta
         assert inputs.form.name.placeholderText() == left
     assert list(fresh.document.recipe.inputs.rows[0]) == ["image", "mask"]
     assert "Add inputs" not in buttons(graph)
+
+
+def test_weights_alone_ask_for_the_function_that_makes_the_model_before_anything_else(fresh):
+    report = replace(fresh.document.file, kind="state-dict", entries=())
+    fresh.session.set_entry("")
+    fresh.session._change(file=report)
+    fresh.settle()
+    graph = fresh.window.workbench.panel("graph")
+    assert graph._empty._title.text() == "Which function makes the model?"
+    assert "file.py:name" in graph._empty._text.text()
+    fresh.session.set_entry("net.py:Net")
+    fresh.settle()
+    assert graph._empty._title.text() == "No examples yet"
 
 
 def test_a_failure_about_the_examples_has_a_way_to_them_and_is_forgotten_by_the_next_start(fresh):

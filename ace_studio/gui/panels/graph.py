@@ -30,6 +30,8 @@ from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.session import Session
 
+WEIGHTS_ALONE = frozenset({"safetensors", "state-dict"})
+"""Kinds of files that hold weights and nothing else."""
 _MIXED = "mixed"
 _FROM_PLAN = ""
 
@@ -325,17 +327,28 @@ class GraphPanel(Panel):
             return "No graph yet", text, (trace,)
         if not document.recipe.model.entry and document.file is not None and document.file.entries:
             return "Which function makes the model?", "Choose the entry under Model, then trace.", (trace,)
+        if not document.recipe.model.entry and document.file is not None and document.file.kind in WEIGHTS_ALONE:
+            text = "Weights do not say what computes with them. Under Model, name the function as file.py:name."
+            return "Which function makes the model?", text, (trace,)
         if _has_no_examples(document):
             add = button("Add inputs", lambda: self.panel_wanted.emit("shapes"), role="primary")
             text = "Say under Inputs what the model takes, one row per example; then trace it or run everything."
+            if document.recipe.model.entry in _functions(document):
+                text += f" If {document.recipe.model.entry}() returns examples too, just trace it."
             return "No examples yet", text, (add, button("Trace (F5)", self.session.trace), run)
         return "Not traced yet", "Trace captures the graph; Run also compresses, measures and compares.", (trace, run)
 
 
 def _has_no_examples(document: Document) -> bool:
-    """Whether nothing says what to call the model with; an entry may still bring examples of its own."""
-    inputs = document.recipe.inputs
-    return not (inputs.rows or inputs.tracing or inputs.caught)
+    """Whether nothing says what to call the model with, and its file is of a kind that does not say it either."""
+    inputs, file = document.recipe.inputs, document.file
+    is_said = bool(inputs.rows or inputs.tracing or inputs.caught)
+    return not is_said and file is not None and file.kind in {"python", *WEIGHTS_ALONE}
+
+
+def _functions(document: Document) -> frozenset[str]:
+    entries = document.file.entries if document.file else ()
+    return frozenset(one.name for one in entries if one.kind == "function")
 
 
 def _size_words(document: Document) -> str:
