@@ -10,7 +10,7 @@ from ace_studio.gui.graph_layout import PieceKind
 from ace_studio.gui.graph_layout.marking import leads_to
 from ace_studio.gui.graph_view.colours import blend
 from ace_studio.gui.graph_view.primitives import draw_lines as draw_all_lines
-from ace_studio.gui.graph_view.stage import ROUND_FROM, Stage
+from ace_studio.gui.graph_view.stage import LINES_FROM, ROUND_FROM, Stage
 
 MAX_CURVES = 2500
 MAX_SMOOTH = 9000
@@ -21,7 +21,10 @@ ARROW = 7.5
 
 
 def draw_lines(stage: Stage) -> None:
-    """Draw the visible pieces of all edges; those at the selection last and stronger."""
+    """Draw the visible pieces of all edges; those at the selection last and stronger.
+
+    From far away only edges that are looked at are drawn.
+    """
     scene = stage.picture.scene
     ends, index = _visible(stage)
     if not len(index):
@@ -33,7 +36,7 @@ def draw_lines(stage: Stage) -> None:
     if edges is not None or strong.any():
         colour = blend(colour, stage.colours.background, share=0.62 if edges is None else 0.3)
     for mask, shade, width in ((~strong, colour, 1.3), (strong, accent, 2.2 if edges is None else 2.8)):
-        if mask.any():
+        if mask.any() and (mask is strong or stage.op_height >= LINES_FROM):
             _draw(stage, ends[mask], (kind[mask], arrow[mask]), colour=shade, width=width)
 
 

@@ -21,7 +21,7 @@ def paint_scene(stage: Stage) -> None:
     stage.texts.begin_frame()
     draw_seam_lines(stage)
     draw_frames(stage)
-    if stage.op_height >= LINES_FROM:
+    if stage.op_height >= LINES_FROM or stage.picture.edges is not None:
         draw_lines(stage)
     draw_boxes(stage)
     draw_frame_names(stage)
