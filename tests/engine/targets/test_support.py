@@ -171,10 +171,10 @@ def test_five_hundred_ops_are_judged_in_less_than_a_second() -> None:
 
     captured = capture(Deep())
     report_support(captured, TARGETS.values())  # the first call imports the compilers' tables
-    started = time.perf_counter()
+    started = time.thread_time()
     report_support(captured, TARGETS.values())
     assert captured.table.op_count == 500
-    assert time.perf_counter() - started < 1.0
+    assert time.thread_time() - started < 1.0
 
 
 @needs_onnx
