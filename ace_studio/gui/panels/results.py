@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QStackedWidget, QTableView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QHBoxLayout, QStackedWidget, QTableView, QWidget
 
 from ace_studio.gui.formatting import (
     NOTHING,
@@ -33,6 +33,9 @@ from ace_studio.records.plan import Precision
 from ace_studio.records.results import Baseline, Result, RunStatus, TargetRun
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
+
+_CELL_PADDING = 14
+"""Of a cell of the table, both sides, in pixels."""
 
 
 def result_columns(
@@ -66,31 +69,31 @@ def result_columns(
         return [getattr(run.latency_ms, read) if run.latency_ms else None for run in rows]
 
     return [
-        Column(title="", values=marks, width=24, tip="★ the best that meets the goal", colour=lambda _: colours.accent),
-        Column(title="target", values=[run.target for run in rows], width=90, colour=dim_lost, tips=why),
-        Column(title="precision", values=[run.precision for run in rows], width=84, colour=dim_lost),
-        Column(title="status", values=[_status(run, at < first) for at, run in enumerate(rows)], width=84,
+        Column(title="", values=marks, tip="★ the best that meets the goal", colour=lambda _: colours.accent),
+        Column(title="target", values=[run.target for run in rows], colour=dim_lost, tips=why),
+        Column(title="precision", values=[run.precision for run in rows], colour=dim_lost),
+        Column(title="status", values=[_status(run, at < first) for at, run in enumerate(rows)],
                colour=mood, tips=why),
-        Column(title="latency", values=rows, text=lambda run: latency_text(run.latency_ms), width=66,
+        Column(title="latency", values=rows, text=lambda run: latency_text(run.latency_ms),
                order=_numbers(latencies("p50")), tip="Median over the rounds"),
-        Column(title="p10 – p90", values=rows, text=lambda run: spread_text(run.latency_ms), width=114,
+        Column(title="p10 – p90", values=rows, text=lambda run: spread_text(run.latency_ms),
                order=_numbers(latencies("p90")), colour=lambda _: colours.text_dim),
-        Column(title="speed-up (95 %)", values=[_speed(one) for one in speedups], width=146, colour=speed_colour,
+        Column(title="speed-up (95 %)", values=[_speed(one) for one in speedups], colour=speed_colour,
                order=_numbers([run.speedup for run in rows]), tips=lambda at: speedups[at].interval,
                tip="Over eager fp32, measured in the same rounds, with the bootstrap interval of the median ratio"),
-        Column(title="metric", values=[run.metric for run in rows], text=metric_text, is_number=True, width=56,
+        Column(title="metric", values=[run.metric for run in rows], text=metric_text, is_number=True,
                tips=lambda at: _interval(rows[at].metric_low, rows[at].metric_high, metric_text)),
-        Column(title="drop", values=[run.metric_drop for run in rows], text=percent_text, is_number=True, width=56,
+        Column(title="drop", values=[run.metric_drop for run in rows], text=percent_text, is_number=True,
                tips=lambda at: _interval(rows[at].drop_low, rows[at].drop_high, percent_text),
                tip="Relative to eager fp32; negative is a gain. The pointer says the 95 % interval, where it is known"),
-        Column(title="SQNR", values=[run.sqnr_db for run in rows], text=decibel_text, is_number=True, width=64,
+        Column(title="SQNR", values=[run.sqnr_db for run in rows], text=decibel_text, is_number=True,
                tip="Fidelity of the outputs to eager fp32"),
-        Column(title="size", values=[run.size_bytes for run in rows], text=bytes_text, is_number=True, width=64),
+        Column(title="size", values=[run.size_bytes for run in rows], text=bytes_text, is_number=True),
         *_where_known("memory", [run.peak_memory_bytes for run in rows], bytes_text,
                       "What the memory of a fresh process grew by at most while it opened and ran the artifact"),
         *_where_known("tokens/s", [run.tokens_per_s for run in rows], lambda rate: f"{rate:.1f}" if rate else NOTHING,
                       "Really decoded, step by step"),
-        Column(title="verified", values=[_verified(run) for run in rows], width=64,
+        Column(title="verified", values=[_verified(run) for run in rows],
                tip="Reloaded in a fresh process and compared, an unseen size included"),
     ]  # fmt: skip
 
@@ -99,7 +102,7 @@ def _where_known(title: str, values: list[Any], text: Callable[[Any], str], tip:
     """A column that is there only if some run has a value for it."""
     if all(value is None for value in values):
         return []
-    return [Column(title=title, values=values, text=text, is_number=True, width=66, tip=tip)]
+    return [Column(title=title, values=values, text=text, is_number=True, tip=tip)]
 
 
 def _interval(low: float | None, high: float | None, text: Callable[[float], str]) -> str:
@@ -172,6 +175,7 @@ class ResultsPanel(Panel):
         """Start empty."""
         super().__init__(session, theme)
         self._shown: tuple[object, ...] = ()
+        self._widths: dict[str, int] = {}
         self._exported: tuple[TargetRun | None, str] = (None, "")
         """The run that was exported last, and what to say of it."""
         self.model = ColumnsModel(self)
@@ -192,14 +196,7 @@ class ResultsPanel(Panel):
         header.setSortIndicatorClearable(True)
         self.table.setSortingEnabled(True)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
-        self._verdict = label("", wrap=True)
-        self._why = label("", "dim")
-        self.export_button = button("Export artifact…", self._export)
-        self.folder_button = button("Open folder", self._open_folder)
-        self.plan_button = button("Go to Plan", lambda: self.panel_wanted.emit("plan"))
-        foot = row(column(self._verdict, self._why, gap=2), self.plan_button, self.folder_button, self.export_button)
-        foot.setContentsMargins(GAP, 6, GAP, 6)
-        foot.setStretch(0, 1)
+        foot = self._build_foot()
         content = QWidget()
         layout = column(gap=0)
         layout.addWidget(self.table, 1)
@@ -217,6 +214,18 @@ class ResultsPanel(Panel):
         self.setLayout(column(self._pages))
         self.setFocusProxy(self.table)
 
+    def _build_foot(self) -> QHBoxLayout:
+        """The line below the table: the verdict, and what can be done now."""
+        self._verdict = label("", wrap=True)
+        self._why = label("", "dim")
+        self.export_button = button("Export artifact…", self._export)
+        self.folder_button = button("Open folder", self._open_folder)
+        self.plan_button = button("Go to Plan", lambda: self.panel_wanted.emit("plan"))
+        foot = row(column(self._verdict, self._why, gap=2), self.plan_button, self.folder_button, self.export_button)
+        foot.setContentsMargins(GAP, 6, GAP, 6)
+        foot.setStretch(0, 1)
+        return foot
+
     def update_from(self, document: Document) -> None:
         """Show the runs."""
         self._run_button.setEnabled(not document.activity.is_working and not document.needs_trust)
@@ -224,15 +233,22 @@ class ResultsPanel(Panel):
         chosen = document.result.chosen if document.result else None
         wanted = (document.runs, document.baseline, document.result)
         if any(old is not new for old, new in zip(self._shown, wanted, strict=False)) or not self._shown:
-            is_first = not self.model.columns
             self._shown = wanted
             columns = result_columns(document.runs, document.baseline, chosen=chosen, colours=self.colours)
             self.model.set_columns(columns)
-            if is_first:
-                for at, each in enumerate(columns):
-                    self.table.setColumnWidth(at, each.width)
+            self._make_room()
         self._show_selection(document)
         self._show_words(document)
+
+    def _make_room(self) -> None:
+        """Let every column be wide enough for what it says now; none becomes narrower again."""
+        metrics = self.fontMetrics()
+        for at, each in enumerate(self.model.columns):
+            texts = (str(self.model.index(row, at).data() or "") for row in range(self.model.rowCount()))
+            widest = max((metrics.horizontalAdvance(text) for text in texts), default=0)
+            needed = max(widest + _CELL_PADDING, metrics.horizontalAdvance(each.title) + _CELL_PADDING)
+            self.table.setColumnWidth(at, max(needed, self._widths.get(each.title, 0)))
+            self._widths[each.title] = self.table.columnWidth(at)
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
