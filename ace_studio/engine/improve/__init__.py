@@ -23,6 +23,7 @@ from ace_studio.engine.improve.smoothquant import smoothquant
 from ace_studio.engine.improve.watch import HIGH, Workshop, fidelity_db
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.simulate import READS, Int8Style
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
@@ -64,6 +65,7 @@ def improve(
     *,
     ranges: RangeChoice,
     reporter: Reporter,
+    style: Int8Style = READS,
 ) -> Improved:
     """Try the methods one after the other, each on top of what was kept before, and keep what helps.
 
@@ -75,13 +77,14 @@ def improve(
             does not see them, and is kept if the simulated plan comes closer to the unchanged float model on them.
         ranges: How activation ranges follow from values.
         reporter: Hears of every method.
+        style: What the targets round around ops at int8-static.
     """
     precision = str(plan.plan.default)
     problem = _problem(plan, examples)
     if problem:
         return Improved(reports=tuple(_left(method, precision, problem) for method in methods))
     work, held = _split(examples[:MOST_EXAMPLES])
-    shop = Workshop(captured, plan, work, ranges, reporter)
+    shop = Workshop(captured, plan, work, ranges, reporter, style)
     layers: list[Layer] = []
     reports = []
     with torch.no_grad():

@@ -16,7 +16,7 @@ from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.observers import RangeChoice
-from ace_studio.engine.quantize.simulate import OpError, Simulator, float_graph
+from ace_studio.engine.quantize.simulate import READS, Int8Style, OpError, Simulator, float_graph
 from ace_studio.records.plan import Precision
 
 HIGH = frozenset({Precision.FP32, Precision.BF16, Precision.FP16})
@@ -34,6 +34,8 @@ class Workshop:
     """Flat inputs of the calibration examples to work with."""
     ranges: RangeChoice
     reporter: Reporter
+    style: Int8Style = READS
+    """What the targets round around ops at int8-static."""
 
     def simulator(self, layers: Sequence[Layer]) -> Simulator:
         """The simulated model with these changes, its ranges found on the examples to work with."""
@@ -42,7 +44,7 @@ class Workshop:
             return Simulator(graph)
         grid = self.plan.plan.activations
         ranges = observe_ranges(graph.graph_module, self.work, choice=self.ranges, grid_of=lambda _: grid)
-        return Simulator(graph, ranges=ranges)
+        return Simulator(graph, ranges=ranges, style=self.style)
 
     def float_module(self, layers: Sequence[Layer]) -> fx.GraphModule:
         """The graph with these changes, in float, every op a node of its own."""

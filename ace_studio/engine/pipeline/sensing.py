@@ -143,7 +143,7 @@ def _sense_one(
         precisions=precisions,
         scheme=recipe.plan.scheme,
         ranges=ranges,
-        style=most_rounding(_targets(recipe), recipe.plan, ranges),
+        style=most_rounding(targets_of(recipe), recipe.plan, ranges),
         probes=recipe.sensitivity.probes,
         folder=folder,
         is_thorough=recipe.sensitivity.scan is ScanChoice.ON,
@@ -156,7 +156,7 @@ def _sense_one(
     return found
 
 
-def _targets(recipe: Recipe) -> list[str]:
+def targets_of(recipe: Recipe) -> list[str]:
     """Names of the targets that may be built; those that the registry does not have are somebody else's error."""
     automatic = [name for name, row in TARGETS.items() if row.is_in_auto and row.available().ok]
     return [one for name in recipe.targets.names for one in (automatic if name == "auto" else [name]) if one in TARGETS]

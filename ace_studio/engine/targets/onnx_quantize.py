@@ -17,7 +17,13 @@ import numpy as np
 
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx_program import OnnxProgram
-from ace_studio.engine.targets.onnx_static import FOLLOWING_TYPES, PRODUCT_TYPES, StaticChoice, choose_static
+from ace_studio.engine.targets.onnx_static import (
+    FOLLOWING_TYPES,
+    PRODUCT_TYPES,
+    StaticChoice,
+    choose_static,
+    with_followers,
+)
 from ace_studio.engine.targets.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import ActivationGrid, Precision, Scheme, WeightSteps
@@ -129,7 +135,10 @@ def _node_types(model: Any) -> list[str]:
 
 
 def quantize_static(model: Any, chosen: StaticChoice, *, shared_step: Collection[str]) -> Any:
-    """The model with pairs around the chosen nodes; the constants in ``shared_step`` get one step for all channels."""
+    """The model with pairs around the chosen nodes; the constants in ``shared_step`` get one step for all channels.
+
+    The bias of a ``MatMul`` is added in float, and so is what goes on behind it.
+    """
     from onnxruntime.quantization import CalibrationMethod, QuantType  # noqa: PLC0415 - optional package
     from onnxruntime.quantization.calibrate import TensorsData  # noqa: PLC0415
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer  # noqa: PLC0415
@@ -138,6 +147,7 @@ def quantize_static(model: Any, chosen: StaticChoice, *, shared_step: Collection
     bounds = {name: (np.float32(min(low, 0.0)), np.float32(max(high, 0.0))) for name, (low, high) in ranges.items()}
     data = {name: tuple(np.asarray(bound) for bound in pair) for name, pair in bounds.items()}
     makers = {value: node.name for node in model.graph.node for value in node.output}
+    nodes = without_biases(model, chosen.nodes)
     with hushed():
         quantizer = QDQQuantizer(
             model,
@@ -146,7 +156,7 @@ def quantize_static(model: Any, chosen: StaticChoice, *, shared_step: Collection
             QuantType.QInt8,
             QuantType.QUInt8,
             TensorsData(CalibrationMethod.MinMax, data),
-            sorted(chosen.nodes),
+            sorted(nodes),
             [],
             sorted(PRODUCT_TYPES | FOLLOWING_TYPES),
             {
@@ -158,9 +168,48 @@ def quantize_static(model: Any, chosen: StaticChoice, *, shared_step: Collection
             },
         )
         quantizer.quantize_model()
-    drop_idle_pairs(quantizer.model.model, chosen.nodes, makers=makers)
-    shield_float_products(quantizer.model.model, chosen.nodes)
+    drop_idle_pairs(quantizer.model.model, nodes, makers=makers)
+    read_float_values(quantizer.model.model, nodes)
+    shield_float_products(quantizer.model.model, nodes)
     return quantizer.model.model
+
+
+def without_biases(model: Any, chosen: frozenset[str]) -> frozenset[str]:
+    """The chosen nodes without the sums of a ``MatMul`` and a constant, and without what only follows those.
+
+    The integer ``MatMul`` gives float, and its kernel adds the bias too. As a sum of its own the product would be
+    rounded before the bias, the bias to 8 bits, and the sum again.
+    """
+    constants = {tensor.name for tensor in model.graph.initializer}
+    products = {value for node in model.graph.node if node.op_type == "MatMul" for value in node.output}
+    biases = {
+        node.name
+        for node in model.graph.node
+        if node.op_type == "Add"
+        and any(name in constants for name in node.input)
+        and any(name in products for name in node.input)
+    }
+    leading = {node.name for node in model.graph.node if node.op_type in PRODUCT_TYPES and node.name in chosen}
+    return frozenset(with_followers(model, chosen - biases, leading, constants))
+
+
+def read_float_values(model: Any, quantized: frozenset[str]) -> None:
+    """Let float nodes read, in place, the float value in front of a pair and not what the pair leaves of it.
+
+    A pair belongs to a value, so its other readers would lose by what an 8-bit node needs. Values that 8-bit nodes made
+    exist in no other form.
+    """
+    producer = {value: node for node in model.graph.node for value in node.output}
+    inputs = {entry.name for entry in model.graph.input}
+    pairs = {"QuantizeLinear", "DequantizeLinear"}
+    for node in [node for node in model.graph.node if node.op_type not in pairs and node.name not in quantized]:
+        for place, name in enumerate(node.input):
+            last = producer.get(name)
+            first = producer.get(last.input[0]) if last is not None and last.op_type == "DequantizeLinear" else None
+            value = first.input[0] if first is not None else ""
+            source = producer.get(value)
+            if value in inputs or (source is not None and source.name not in quantized):
+                node.input[place] = value
 
 
 def drop_idle_pairs(model: Any, quantized: frozenset[str], *, makers: Mapping[str, str]) -> None:

@@ -72,7 +72,7 @@ def choose_static(
     for name in _small_last_convolutions(program, products):
         notes[program.owners[name][0]] = "it is the last convolution, and an 8-bit result would leave 256 scores"
         products = [node for node in products if node.name != name]
-    chosen = _with_followers(program, planned, {node.name for node in products}, constants)
+    chosen = with_followers(program.model, planned, {node.name for node in products}, constants)
     for node in program.model.graph.node:
         if node.name in planned - chosen:
             notes.setdefault(program.owners[node.name][0], _float_reason(node))
@@ -125,11 +125,13 @@ def _nodes_leading_to(program: OnnxProgram, names: set[str]) -> set[str]:
     return leading
 
 
-def _with_followers(program: OnnxProgram, planned: set[str], chosen: set[str], constants: set[str]) -> set[str]:
-    """Add the nodes all of whose (non-constant) inputs are made by chosen nodes, in execution order."""
+def with_followers(
+    model: Any, planned: Collection[str], chosen: Collection[str], constants: Collection[str]
+) -> set[str]:
+    """Add the planned nodes all of whose (non-constant) inputs are made by chosen nodes, in execution order."""
     made: set[str] = set()
     result = set(chosen)
-    for node in program.model.graph.node:
+    for node in model.graph.node:
         inputs = [name for name in node.input if name and name not in constants]
         follows = node.op_type in FOLLOWING_TYPES and node.name in planned and inputs and made.issuperset(inputs)
         if follows:

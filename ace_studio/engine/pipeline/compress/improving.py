@@ -10,8 +10,10 @@ import msgspec
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.improve import Improved, improve, with_layers
 from ace_studio.engine.improve.watch import HIGH
+from ace_studio.engine.pipeline.sensing import targets_of
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.targets.int8_styles import most_rounding
 from ace_studio.records.plan import Plan, Precision
 from ace_studio.records.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
@@ -110,8 +112,12 @@ def _find(bench: Bench, plan: Plan, methods: Methods) -> Improved:
     else:
         bound = bind_plan(plan, bench.captured.table, op_problem=_any_target)
         examples = [example.tensors() for example in bench.calibration()]
+        ranges = ranges_of(bench)
+        style = most_rounding(targets_of(bench.recipe), plan, ranges)
         try:
-            return improve(bench.captured, bound, methods, examples, ranges=ranges_of(bench), reporter=bench.reporter)
+            return improve(
+                bench.captured, bound, methods, examples, ranges=ranges, reporter=bench.reporter, style=style
+            )
         except (RuntimeError, ValueError, KeyError, TypeError, IndexError) as error:
             reason = f"the graph could not be simulated: {str(error).strip()[:200] or type(error).__name__}"
             bench.reporter.warn("not-improved", f"Improvements were not tried: {reason}", where="[improve] methods")

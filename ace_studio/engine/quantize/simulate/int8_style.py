@@ -4,9 +4,8 @@ All of them read the factors of a product in 8 bits. They differ in what else is
 which ops go on in 8 bits behind a product.
 
 - ``READS``: only what an 8-bit op reads is rounded, and for it alone. torch's PT2E graphs, NNCF's models.
-- ``PAIRS``: ONNX models of pairs of QuantizeLinear and DequantizeLinear. A pair belongs to a value: whoever reads it
-  reads it rounded, float ops too. Every 8-bit op has an 8-bit result, except for a matrix product that only float ops
-  read.
+- ``PAIRS``: ONNX models of pairs of QuantizeLinear and DequantizeLinear. Every 8-bit op has an 8-bit result, except for
+  a matrix product that only float ops read, or whose bias is a sum of its own. Much goes on in 8 bits behind a product.
 - ``RESULTS``: reads as above, and every 8-bit op has an 8-bit result. XNNPACK.
 """
 
@@ -66,25 +65,26 @@ class Int8Style:
     """Ops that the kernel in front of them does too, if nobody else reads its result."""
     rounds_results: bool = False
     """Whether 8-bit ops have 8-bit results."""
-    rounds_for_all: bool = False
-    """Whether a value that an 8-bit op reads is rounded for its other readers too."""
+    clamps_follow: bool = False
+    """Whether a kernel does only clamps that are planned 8-bit too, and that have an affine grid."""
+    gives_float: Callable[[fx.Node], bool] = lambda _: False
+    """Whether a product's result is float whoever reads it."""
     can_give_float: Callable[[fx.Node], bool] = lambda _: False
     """Whether a product's result stays float where only float ops read it."""
     keeps_small_ends: bool = False
     """Whether a small convolution without a product behind it is left float."""
 
 
-def _is_bare_matrix_product(node: fx.Node) -> bool:
-    """Whether ONNX has one node for it that can give float.
+def _is_matrix_product(node: fx.Node) -> bool:
+    return op_role(str(node.target)) is not None and not str(node.target).startswith(_CONVOLUTIONS)
 
-    A linear layer with a bias on more than two dimensions is a product and a sum, and sums have 8-bit results.
-    """
-    op = str(node.target)
-    if op_role(op) is None or op.startswith(_CONVOLUTIONS):
-        return False
+
+def _has_bias_of_its_own(node: fx.Node) -> bool:
+    """Whether ONNX has a product and a sum for it: a linear layer with a bias on more than two dimensions."""
     value = node.meta.get("val")
     has_bias = len(node.args) > 2 and node.args[2] is not None
-    return not (op == "aten.linear.default" and has_bias and isinstance(value, Tensor) and value.dim() != 2)
+    is_linear = str(node.target) == "aten.linear.default"
+    return is_linear and has_bias and isinstance(value, Tensor) and value.dim() != 2
 
 
 READS = Int8Style("reads")
@@ -93,8 +93,9 @@ PAIRS = Int8Style(
     followers=ADDING_OPS | CLAMPS | SAME_GRID | _OWN_GRID,
     clamps=CLAMPS,
     rounds_results=True,
-    rounds_for_all=True,
-    can_give_float=_is_bare_matrix_product,
+    clamps_follow=True,
+    gives_float=_has_bias_of_its_own,
+    can_give_float=_is_matrix_product,
     keeps_small_ends=True,
 )
 RESULTS = Int8Style("results", leaders=ADDING_OPS | _named("max_pool2d.default"), clamps=_RELU, rounds_results=True)
@@ -142,15 +143,13 @@ def lay_out(
     for node in graph_module.graph.nodes:
         if node.meta.get(OP_ID) in planned and _goes_on(node, eight_bit, style):
             eight_bit.add(node)
-    rounded = [_same_value(one) for node in products for one in _inputs(node)] if style.rounds_for_all else []
     results: dict[fx.Node, fx.Node] = {}
     if style.rounds_results:
-        giving = [node for node in eight_bit if not (style.can_give_float(node) and _is_read_in_float(node, eight_bit))]
+        giving = [node for node in eight_bit if not _gives_float(node, eight_bit, style)]
         results = {node: _behind_clamp(node, eight_bit, style, scheme_of) for node in giving}
         absorbed = {clamp for node, clamp in results.items() if clamp is not node}
         results = {node: given for node, given in results.items() if node not in absorbed}
-        rounded += results.values()
-    names = {node: _grid_name(node) for node in rounded}
+    names = {node: _grid_name(node) for node in results.values()}
     if ranges is not None:
         moving = {name for name, one in ranges.items() if one.low < one.high}
         names = {node: name for node, name in names.items() if name in moving}
@@ -161,11 +160,11 @@ def rounding_sums(graph_module: fx.GraphModule, style: Int8Style) -> frozenset[f
     """The additions that round what they read, for themselves, at int8-static.
 
     Those are sums of results of products, or of such sums: a sum of two values that were computed in float would only
-    lose by it, and few targets do it. Where values are rounded for all, their inputs are rounded already.
+    lose by it, and few targets do it. A style with followers has 8-bit results, so that their inputs are rounded.
     """
     found: set[fx.Node] = set()
     for node in graph_module.graph.nodes:
-        if str(node.target) not in ADDING_OPS or style.rounds_for_all:
+        if str(node.target) not in ADDING_OPS or style.followers:
             continue
         sources = [_source(one) for one in _inputs(node)]
         of_products = all(op_role(str(one.target)) is not None or one in found for one in sources)
@@ -185,7 +184,8 @@ def _goes_on(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style) ->
     """Whether an op that is no product is done in 8 bits."""
     op = str(node.target)
     sources = [_maker(one) for one in _inputs(node)]
-    follows = op in style.followers and bool(sources) and all(one in eight_bit for one in sources)
+    is_8_bit = [one in eight_bit and not style.gives_float(one) for one in sources]
+    follows = op in style.followers and bool(sources) and all(is_8_bit)
     return follows or op in style.leaders
 
 
@@ -197,13 +197,6 @@ def _inputs(node: fx.Node) -> list[fx.Node]:
 def _is_still(node: fx.Node, ranges: Mapping[str, ValueRange]) -> bool:
     found = [ranges[one.name] for one in _inputs(node) if one.name in ranges]
     return any(one.low == one.high for one in found)
-
-
-def _same_value(node: fx.Node) -> fx.Node:
-    """The node that a value comes from, seen through ops that no runtime has."""
-    while str(node.target) in IDENTITIES:
-        node = node.all_input_nodes[0]
-    return node
 
 
 def _maker(node: fx.Node) -> fx.Node:
@@ -218,6 +211,10 @@ def _grid_name(node: fx.Node) -> str:
     while str(node.target) in SAME_GRID | IDENTITIES or node.target is operator.getitem:
         node = node.all_input_nodes[0]
     return node.name
+
+
+def _gives_float(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style) -> bool:
+    return style.gives_float(node) or (style.can_give_float(node) and _is_read_in_float(node, eight_bit))
 
 
 def _is_read_in_float(node: fx.Node, eight_bit: Collection[fx.Node]) -> bool:
@@ -244,7 +241,7 @@ def _behind_clamp(
     users = list(node.users)
     if len(users) != 1 or str(users[0].target) not in style.clamps:
         return node
-    if not style.rounds_for_all:
+    if not style.clamps_follow:
         return users[0]
     is_affine = scheme_of(users[0].meta.get(OP_ID, "")).activations is ActivationGrid.AFFINE
     return users[0] if users[0] in eight_bit and is_affine else node

@@ -1,0 +1,73 @@
+"""What float nodes of a quantized ONNX model read, and where biases are added."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
+
+import onnx
+from torch import nn
+
+from ace_studio.engine.targets.onnx_quantize import read_float_values
+from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
+from ace_studio.records.plan import Precision
+from tests.engine.targets.onnx_cases import capture, captured_easy, job_for, sqnr_db
+from tests.tiny_models import TinyModel, _random
+
+TARGET = OnnxRuntimeTarget()
+
+
+class Gated(nn.Module):
+    """A linear layer on three dimensions whose input is read in float too."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x):
+        x = x.tanh()
+        return x * 0.5 + self.layer(x)
+
+
+def _built(captured, folder):
+    lowered = TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC))
+    model = onnx.load(lowered.save(folder))
+    return lowered, model, {value: node.op_type for node in model.graph.node for value in node.output}
+
+
+def test_a_bias_is_added_in_float_to_a_product_that_gives_float(tmp_path):
+    lowered, model, makers = _built(captured_easy("text_model"), tmp_path)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    biases = [node for node in model.graph.node if node.op_type == "Add" and constants.intersection(node.input)]
+    assert biases
+    assert {makers.get(name) for node in biases for name in node.input} <= {"MatMul", None}
+    assert "int8-static" in {one.actual for one in lowered.read_back() if "linear" in one.op_id}
+
+
+def test_a_float_op_reads_what_a_float_op_made_and_not_what_a_pair_leaves_of_it(tmp_path):
+    captured = capture(TinyModel(Gated().eval(), [(_random(1, 4, 16),), (_random(3, 4, 16, seed=1),)]))
+    lowered, model, makers = _built(captured, tmp_path)
+    (half,) = (node for node in model.graph.node if node.op_type == "Mul")
+    (product,) = (node for node in model.graph.node if node.op_type == "MatMul")
+    assert makers[half.input[0]] == "Tanh"
+    assert makers[product.input[0]] == "DequantizeLinear"
+    assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 40.0
+
+
+def test_what_8_bit_nodes_made_is_read_as_they_made_it():
+    make = onnx.helper.make_node
+    nodes = [
+        make("Conv", ["x", "w"], ["y"], name="conv"),
+        make("QuantizeLinear", ["y", "s", "z"], ["q"], name="q"),
+        make("DequantizeLinear", ["q", "s", "z"], ["d"], name="d"),
+        make("Sigmoid", ["d"], ["out"], name="sigmoid"),
+    ]
+    value = lambda name: onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)  # noqa: E731
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [value("x")], [value("out")]))
+    read_float_values(model, frozenset({"conv"}))
+    assert model.graph.node[3].input[0] == "d"
+    read_float_values(model, frozenset())
+    assert model.graph.node[3].input[0] == "y"
