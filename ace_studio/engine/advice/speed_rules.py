@@ -9,7 +9,7 @@ from ace_studio.engine.advice.facts import MATRICES, PRECISION_ORDER, Facts
 from ace_studio.engine.advice.typical import ARITHMETIC_TO_TIME, typical_speedup
 from ace_studio.records.advice import Advice, AdviceQuantity
 from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import FinetuneMethod, PruneMethod
+from ace_studio.records.recipe import FinetuneMethod, Objective, PruneMethod
 from ace_studio.records.results import Bound
 
 WORTH = 1.15
@@ -151,10 +151,16 @@ def take_channels_away(facts: Facts) -> Advice | None:
     )
 
 
+WORTH_SHARING_MS = 1.0
+"""Calls that are shorter gain little: at the end of every op the threads wait for each other, some 10 us each time."""
+
+
 def use_more_threads(facts: Facts) -> Advice | None:
-    """One thread was measured, and the machine has more cores."""
-    threads = facts.recipe.measure.threads
-    if threads == "all" or facts.cores <= threads or sum(facts.table.flops) < 10_000_000:
+    """One thread was measured, the machine has more cores, and a call is long enough to be shared out."""
+    threads, latency = facts.recipe.measure.threads, facts.run.latency_ms
+    if threads == "all" or facts.cores <= threads or facts.objective is not Objective.LATENCY:
+        return None
+    if latency is None or latency.p50 < WORTH_SHARING_MS or facts.misses_accuracy or facts.misses_size:
         return None
     gain = (min(facts.cores, 8) / threads) ** 0.7
     if gain < WORTH or facts.recipe.measure.device not in ("auto", "cpu"):

@@ -326,6 +326,12 @@ def test_more_threads_are_advised_where_there_are_cores():
     assert use_more_threads(facts(cores=4, recipe=replace(RECIPE, measure=MeasureChoice(threads="all")))) is None
 
 
+def test_more_threads_are_not_advised_for_short_calls_nor_where_speed_is_not_what_is_missing():
+    assert use_more_threads(facts(replace(RUN, latency_ms=latency(0.05)), cores=4)) is None
+    for goal in (Goal(max_size_mb=0.5), Goal(min_sqnr_db=30.0), Goal(optimize=Objective.SIZE)):
+        assert use_more_threads(facts(cores=4, recipe=replace(RECIPE, goal=goal))) is None
+
+
 def test_the_break_that_costs_most_is_named():
     breaks = tuple(GraphBreak(file="/a/model.py", line=line, reason="why", ops_left_eager=line) for line in (3, 9))
     capture = CaptureReport(rung="partial", ops=90, seconds=1.0, graph_breaks=breaks, ops_left_eager=12)
