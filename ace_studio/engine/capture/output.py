@@ -7,6 +7,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import TextIO
 
 
 @contextmanager
@@ -17,7 +18,7 @@ def captured_output() -> Iterator[io.StringIO]:
     handlers = {handler for name in names for handler in logging.getLogger(name).handlers}
     # Handlers of torch's own kinds write elsewhere (its trace files) and close what they write to: not those.
     streams = {
-        handler: handler.setStream(text)
+        handler: _write_to(handler, text)
         for handler in handlers
         if isinstance(handler, logging.StreamHandler) and type(handler) is logging.StreamHandler
     }
@@ -28,7 +29,16 @@ def captured_output() -> Iterator[io.StringIO]:
             yield text
     finally:
         for handler, stream in streams.items():
-            if stream is not None:
-                handler.setStream(stream)
+            handler.setStream(stream)
         for warning in caught:
             text.write(f"{warning.category.__name__}: {warning.message}\n")
+
+
+def _write_to(handler: logging.StreamHandler[TextIO], text: TextIO) -> TextIO:
+    """Have the handler write to ``text``; what it wrote to before, which its owner may have closed meanwhile."""
+    before = handler.stream
+    if getattr(before, "closed", False):
+        handler.stream = text  # setStream would flush what is closed
+    else:
+        handler.setStream(text)
+    return before

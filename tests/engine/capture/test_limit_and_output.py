@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import time
@@ -62,3 +63,18 @@ def test_prints_logs_and_warnings_are_collected_and_the_streams_put_back() -> No
         logger.removeHandler(handler)
     for part in ("a graph", "an error", "a log line", "UserWarning: a warning"):
         assert part in text.getvalue()
+
+
+def test_a_logger_whose_stream_was_closed_is_heard_all_the_same() -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logger = logging.getLogger("torch.of_this_test")
+    logger.addHandler(handler)
+    stream.close()  # as the output of a notebook's cell or of another test is
+    try:
+        with captured_output() as text:
+            logger.error("a log line")
+        assert handler.stream is stream
+    finally:
+        logger.removeHandler(handler)
+    assert "a log line" in text.getvalue()
