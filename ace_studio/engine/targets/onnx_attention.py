@@ -134,8 +134,7 @@ def _value_names(program: OnnxProgram, captured: CapturedModel) -> dict[fx.Node,
     inputs = dict(zip(tensor_placeholders(captured.program), program.input_names, strict=True))
     made = _results_of_ops(program)
     names = {node: inputs.get(node.name) or made.get(node.name, "") for node in captured.program.graph.nodes}
-    for node in [node for node in names if node.target is operator.getitem]:
-        names[node] = _part_of(program, node.all_input_nodes[0].name, node.args[1])
+    names |= _names_of_parts(program, names)
     twins = _first_alike(captured.program.graph)
     for node, name in names.items():  # in the order of the graph, so that chains are followed
         names[node] = name or names[node.all_input_nodes[0] if _changes_nothing(node) else twins[node]]
@@ -162,12 +161,15 @@ def _changes_nothing(node: fx.Node) -> bool:
     return _shape(node) == _shape(source) and _dtype(node) is _dtype(source)
 
 
-def _part_of(program: OnnxProgram, op_id: str, place: Any) -> str:
-    """The value that one of several results became; empty if no single node makes them."""
-    for node in program.model.graph.node:
-        if program.owners.get(node.name, ("",))[0] == op_id and node.op_type == "Split":
-            return str(node.output[place]) if isinstance(place, int) and place < len(node.output) else ""
-    return ""
+def _names_of_parts(program: OnnxProgram, names: Mapping[fx.Node, str]) -> dict[fx.Node, str]:
+    """What one of several results is called: a name that only those who read it know, so those that reshape it."""
+    reshaped = {node.output[0]: str(node.input[0]) for node in program.model.graph.node if node.op_type == "Reshape"}
+    found = {}
+    for view, name in names.items():
+        source: Any = view.args[0] if view.target in _VIEWS else None
+        if source is not None and source.target is operator.getitem and name in reshaped:
+            found[source] = reshaped[name]
+    return found
 
 
 def _results_of_ops(program: OnnxProgram) -> dict[str, str]:

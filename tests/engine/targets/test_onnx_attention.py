@@ -114,6 +114,27 @@ def test_a_result_with_another_reader_stays_apart():
     assert fuse_attention(plain, captured) is plain
 
 
+def test_the_parts_of_one_projection_are_read_as_they_are():
+    torch.manual_seed(0)
+
+    class Packed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mix = nn.Linear(16, 48)
+
+        def forward(self, x: Tensor) -> Tensor:
+            q, k, v = (one.unflatten(-1, (2, 8)).transpose(1, 2) for one in self.mix(x).chunk(3, -1))
+            return attention(q, k, v).transpose(1, 2).flatten(2)
+
+    captured = capture(TinyModel(Packed().eval(), tuple((torch.randn(n, t, 16),) for n, t in ((2, 5), (3, 9)))))
+    job = job_for(OnnxRuntimeTarget(), captured)
+    lowered = OnnxRuntimeTarget().lower(job)
+    assert kinds(program_with_attention(job)).count("MultiHeadAttention") == 1
+    assert "Transpose" not in kinds(program_with_attention(job))
+    for example in captured.examples:
+        torch.testing.assert_close(lowered(*example.args), captured.module(*example.args), rtol=1e-4, atol=1e-5)
+
+
 def test_layers_share_what_is_made_of_their_mask():
     torch.manual_seed(0)
 
