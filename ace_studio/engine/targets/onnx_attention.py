@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import copy
 import math
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, fx
+from torch import fx
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
-from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of, tensor_placeholders
-from ace_studio.engine.torch_compat import size_hint, size_text
+from ace_studio.engine.targets.onnx_names import VIEWS, changes_nothing, dtype_of, shape_texts, value_names
+from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
+from ace_studio.engine.torch_compat import size_hint
 
 SHARED_KEY = "onnx_program_with_attention"
 """Where `LoweringJob.shared` has the program with whole attentions."""
@@ -39,20 +39,8 @@ _SWAPS: Mapping[Any, Sequence[object]] = {
     _ATEN.permute.default: ([0, 2, 1, 3],),
 }
 """Operator -> arguments with which it changes places of heads and positions."""
-_VIEWS = frozenset(
-    {
-        _ATEN.view.default,
-        _ATEN.reshape.default,
-        _ATEN._unsafe_view.default,
-        _ATEN.unflatten.int,
-        _ATEN.flatten.using_ints,
-    }
-)
 _LOWEST_OF_BOOL = -3e38
 """The exporter writes the lowest finite number where a boolean mask is false, which alone is not zero after softmax."""
-_COPIES = frozenset({_ATEN.contiguous.default, _ATEN.clone.default})
-_IDLE = _COPIES | _VIEWS | {_ATEN.slice.Tensor, _ATEN.expand.default, _ATEN.alias.default, _ATEN.detach.default}
-"""Operators that may change nothing: a slice from the first to the last, for one."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +93,7 @@ def fuse_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram
         program: The fp32 model; it is not changed.
         captured: The graph it was exported from.
     """
-    names = _value_names(program, captured)
+    names = value_names(program, captured)
     sites = [
         found for node in captured.program.graph.nodes if (found := _attention_of(node, names, program)) is not None
     ]
@@ -126,68 +114,13 @@ def fuse_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram
 # --- what the captured graph says ---
 
 
-def _value_names(program: OnnxProgram, captured: CapturedModel) -> dict[fx.Node, str]:
-    """What the results of ops, and the inputs, are called in the model; without those that are not in it any more.
-
-    Only a value that a node of the op makes counts: another value may have been given its name.
-    """
-    inputs = dict(zip(tensor_placeholders(captured.program), program.input_names, strict=True))
-    made = _results_of_ops(program)
-    names = {node: inputs.get(node.name) or made.get(node.name, "") for node in captured.program.graph.nodes}
-    names |= _names_of_parts(program, names)
-    twins = _first_alike(captured.program.graph)
-    for node, name in names.items():  # in the order of the graph, so that chains are followed
-        names[node] = name or names[node.all_input_nodes[0] if _changes_nothing(node) else twins[node]]
-    return {node: name for node, name in names.items() if name}
-
-
-def _first_alike(graph: fx.Graph) -> dict[fx.Node, fx.Node]:
-    """Every op -> the first one that computes the same: the exporter keeps no other."""
-    twins: dict[fx.Node, fx.Node] = {}
-    firsts: dict[tuple[object, str], fx.Node] = {}
-    for node in graph.nodes:
-        is_random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-        arguments = fx.node.map_arg((node.args, node.kwargs), twins.__getitem__)
-        is_pure = node.op == "call_function" and not is_random
-        twins[node] = firsts.setdefault((node.target, str(arguments)), node) if is_pure else node
-    return twins
-
-
-def _changes_nothing(node: fx.Node) -> bool:
-    """Whether the exporter leaves the op out, because its result is its input as it is."""
-    if node.target not in _IDLE:
-        return False
-    source = node.all_input_nodes[0]
-    return _shape(node) == _shape(source) and _dtype(node) is _dtype(source)
-
-
-def _names_of_parts(program: OnnxProgram, names: Mapping[fx.Node, str]) -> dict[fx.Node, str]:
-    """What one of several results is called: a name that only those who read it know, so those that reshape it."""
-    reshaped = {node.output[0]: str(node.input[0]) for node in program.model.graph.node if node.op_type == "Reshape"}
-    found = {}
-    for view, name in names.items():
-        source: Any = view.args[0] if view.target in _VIEWS else None
-        if source is not None and source.target is operator.getitem and name in reshaped:
-            found[source] = reshaped[name]
-    return found
-
-
-def _results_of_ops(program: OnnxProgram) -> dict[str, str]:
-    """Op id -> what the last of its nodes makes, which all of its others lead to; it may have a name of its own."""
-    results = {}
-    for node in program.model.graph.node:
-        if (owners := program.owners.get(node.name)) and len(node.output) == 1:
-            results[owners[0]] = node.output[0]
-    return results
-
-
 def _attention_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) -> _Attention | None:
     if node.target is not _ATEN.scaled_dot_product_attention.default:
         return None
     order = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
     given: dict[str, Any] = {**dict(zip(order, node.args, strict=False)), **node.kwargs}
     query, key, value = given["query"], given["key"], given["value"]
-    shapes = [_shape(one) for one in (query, key, value)]
+    shapes = [shape_texts(one) for one in (query, key, value)]
     if given.get("dropout_p") or given.get("enable_gqa") or any(len(one) != 4 for one in shapes):
         return None
     (_, heads, queries, width), (_, key_heads, keys, _), (_, value_heads, _, _) = shapes
@@ -197,7 +130,7 @@ def _attention_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProg
         not is_fixed
         or _scores(query, key) > MOST_SCORES
         or (is_causal and queries != keys)
-        or _dtype(query) is not torch.float32
+        or dtype_of(query) is not torch.float32
     ):
         return None  # a causal mask of torch begins at the first key, one of the kernel ends at the last
     mask = given.get("attn_mask")
@@ -225,20 +158,10 @@ def _attention_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProg
     )
 
 
-def _shape(node: Any) -> list[str]:
-    value = node.meta.get("val") if isinstance(node, fx.Node) else None
-    return [size_text(size) for size in value.shape] if isinstance(value, Tensor) else []
-
-
 def _scores(query: fx.Node, key: fx.Node) -> int:
     """How many scores the traced example has; of a size that depends on values, none."""
     batch, heads, queries, _ = (size_hint(size) for size in query.meta["val"].shape)
     return batch * heads * queries * size_hint(key.meta["val"].shape[2])
-
-
-def _dtype(node: Any) -> torch.dtype | None:
-    value = node.meta.get("val") if isinstance(node, fx.Node) else None
-    return value.dtype if isinstance(value, Tensor) else None
 
 
 def _is_mask(mask: Any, query: Sequence[str], keys: str) -> bool:
@@ -246,8 +169,8 @@ def _is_mask(mask: Any, query: Sequence[str], keys: str) -> bool:
 
     With one mask per head nobody could put back the zeros that torch gives for a query whose keys are all masked.
     """
-    shape = _shape(mask)
-    if _dtype(mask) not in {torch.bool, torch.float32} or not 2 <= len(shape) <= 4:
+    shape = shape_texts(mask)
+    if dtype_of(mask) not in {torch.bool, torch.float32} or not 2 <= len(shape) <= 4:
         return False
     batch, heads, queries, width = ["1"] * (4 - len(shape)) + shape
     return batch in {"1", query[0]} and heads == "1" and queries in {"1", query[2]} and width == keys
@@ -264,8 +187,8 @@ def _bias_of(op_id: str, mask: fx.Node | None, program: OnnxProgram) -> tuple[_B
     scores = maker.get(added.input[0]) if added is not None and added.op_type == "Add" else None
     if added is None or scores is None or scores.op_type != "MatMul":
         return None, False
-    name, is_row, has_keys = str(added.input[1]), _shape(mask)[-2] == "1", False
-    rank, lowest = len(_shape(mask)), _LOWEST_OF_BOOL if _dtype(mask) is torch.bool else -math.inf
+    name, is_row, has_keys = str(added.input[1]), shape_texts(mask)[-2] == "1", False
+    rank, lowest = len(shape_texts(mask)), _LOWEST_OF_BOOL if dtype_of(mask) is torch.bool else -math.inf
     constant = next((tensor for tensor in graph.initializer if tensor.name == name), None)
     if constant is not None:
         from onnx import numpy_helper  # noqa: PLC0415 - optional package
@@ -292,10 +215,10 @@ def _rows_of(node: Any) -> fx.Node | None:
     if not _is_swap(node):
         return None
     split = node.args[0]
-    if split.target not in _VIEWS:
+    if split.target not in VIEWS:
         return None
     source = split.args[0]
-    wide, narrow = _shape(split), _shape(source)
+    wide, narrow = shape_texts(split), shape_texts(source)
     return source if len(wide) == 4 and len(narrow) == 3 and wide[:2] == narrow[:2] else None
 
 
@@ -305,14 +228,14 @@ def _result_of(attention: fx.Node) -> fx.Node | None:
     is_swapped = False
     while len(node.users) == 1:
         node = next(iter(node.users))
-        if _changes_nothing(node):
+        if changes_nothing(node):
             continue
         if not is_swapped and _is_swap(node):
             is_swapped = True
             continue
-        source = _shape(node.args[0])
-        is_joined = is_swapped and node.target in _VIEWS and len(source) == 4
-        shape = _shape(node)
+        source = shape_texts(node.args[0])
+        is_joined = is_swapped and node.target in VIEWS and len(source) == 4
+        shape = shape_texts(node)
         return node if is_joined and len(shape) == 3 and shape[:2] == source[:2] else None
     return None
 
