@@ -75,18 +75,25 @@ def _compile_frozen(
     from torch._guards import TracingContext, tracing  # noqa: PLC0415 - this whole family takes seconds to import
     from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415
 
-    examples, mode = _fake_examples(graph_module)
+    own = copy.deepcopy(graph_module)
+    examples, mode = _fake_examples(own)
     with tracing(TracingContext(mode)), _frozen_settings(before_folding) as seen:
-        function: Any = compile_fx(copy.deepcopy(graph_module), examples)
+        function: Any = compile_fx(own, examples)
     return function, seen
 
 
 def _fake_examples(graph_module: torch.fx.GraphModule) -> tuple[list[Any], Any]:
-    """The example values of the inputs, laid out as the function will get them, and the mode that they live in."""
-    examples = [node.meta["val"] for node in graph_module.graph.find_nodes(op="placeholder")]
+    """The example values of the inputs, laid out as the function will get them, and the mode that they live in.
+
+    The graph's own are changed too: compiling ahead of time reads those, and its code does not ask for strides.
+    """
+    nodes = graph_module.graph.find_nodes(op="placeholder")
+    examples = [node.meta["val"] for node in nodes]
     mode = next((example.fake_mode for example in examples if hasattr(example, "fake_mode")), None)
     _keep_symbols_only(getattr(mode, "shape_env", None))
-    return [_in_order(example, mode) for example in examples], mode
+    for node, example in zip(nodes, examples, strict=True):
+        node.meta["val"] = _in_order(example, mode)
+    return [node.meta["val"] for node in nodes], mode
 
 
 def _in_order(example: Any, mode: Any) -> Any:
@@ -138,7 +145,8 @@ def package_frozen(
         from torch._inductor.compile_fx import compile_fx_aot  # noqa: PLC0415 - takes seconds
         from torch._inductor.package.package import package_aoti  # noqa: PLC0415
 
-        examples, _ = _fake_examples(graph_module)
+        own = copy.deepcopy(graph_module)
+        examples, _ = _fake_examples(own)
         results = tuple(range(len(graph_module.graph.output_node().args[0])))  # type: ignore[arg-type]
         options = {
             "aot_inductor.package": True,
@@ -147,7 +155,7 @@ def package_frozen(
             "aot_inductor.metadata": dict(notes),
         }
         with _frozen_settings(before_folding) as seen:
-            files: Any = compile_fx_aot(copy.deepcopy(graph_module), examples, config_patches=options)
+            files: Any = compile_fx_aot(own, examples, config_patches=options)
         package_aoti(str(path), files)
     return seen
 
