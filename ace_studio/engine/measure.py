@@ -1,7 +1,9 @@
 """Latency, measured so that it can be believed on a noisy machine.
 
-All candidates and the baseline run in the same rounds, in an order that rotates, after a warm-up that lasts until the
-times are stable. Ratios are formed round by round, so that a machine that slows down slows both sides of the ratio.
+All candidates and the baseline run in the same rounds, after a warm-up that lasts until the times are stable. Over the
+rounds everybody follows everybody else equally often, and a short call is made once untimed before it is timed: what
+ran before has filled the caches with its own weights. Ratios are formed round by round, so that a machine that slows
+down slows both sides of the ratio.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from ace_studio.records.results import Latency
 
 MIN_SAMPLE_MS = 1.0
 """A sample shorter than this repeats the call, so that the clock's own cost stays below a thousandth."""
+LEAD_BELOW_MS = 50.0
+"""A shorter call is made once before its sample; to a longer one, cold caches make no difference."""
 WARM_UP_CALLS = 30
 WARM_UP_MS = 2_000.0
 STABLE_SPREAD = 0.05
@@ -111,7 +115,7 @@ def warm_up(call: Callable[[], object], timer: Timer) -> float:
 def measure_interleaved(
     calls: Mapping[str, Callable[[], object]], *, rounds: int, reporter: Reporter, timer: Timer = wall_clock_ms
 ) -> dict[str, Samples]:
-    """Measure every call in every round, in rotating order.
+    """Measure every call in every round, in balanced order.
 
     Args:
         calls: Name -> function without arguments that runs the candidate once.
@@ -120,19 +124,35 @@ def measure_interleaved(
         timer: `wall_clock_ms`, or `cuda_event_ms` where the work runs on a GPU.
     """
     repeats: dict[str, int] = {}
+    leading: set[str] = set()
     for name, call in calls.items():
         reporter.advance(0.0, f"warming up {name}")
-        repeats[name] = max(1, round(MIN_SAMPLE_MS / max(warm_up(call, timer), 1e-4)))
+        usual_ms = warm_up(call, timer)
+        repeats[name] = max(1, round(MIN_SAMPLE_MS / max(usual_ms, 1e-4)))
+        if usual_ms < LEAD_BELOW_MS:
+            leading.add(name)
     samples = {name: Samples() for name in calls}
-    names = list(calls)
+    orders = balanced_orders(list(calls))
     for round_index in range(rounds):
         reporter.advance(round_index / rounds, f"round {round_index + 1} of {rounds}")
-        turn = round_index % len(names)
-        for name in names[turn:] + names[:turn]:
+        for name in orders[round_index % len(orders)]:
+            if name in leading:
+                calls[name]()
             cpu_start = time.process_time_ns()
             samples[name].wall_ms.append(timer(calls[name], repeats[name]))
             samples[name].cpu_ms.append((time.process_time_ns() - cpu_start) / 1e6 / repeats[name])
     return samples
+
+
+def balanced_orders(names: Sequence[str]) -> list[list[str]]:
+    """Orders such that, over all of them, everybody stands at every place and follows everybody else equally often.
+
+    Source: Williams 1949, Experimental designs balanced for the estimation of residual effects of treatments.
+    """
+    count = len(names)
+    zigzag = [(place + 1) // 2 if place % 2 else (count - place // 2) % count for place in range(count)]
+    orders = [[names[(place + shift) % count] for place in zigzag] for shift in range(count)]
+    return orders if count % 2 == 0 else orders + [order[::-1] for order in orders]
 
 
 def ratio_of(baseline: Samples, candidate: Samples, *, seed: int = 0) -> Ratio:

@@ -1,7 +1,8 @@
-"""Latency is measured in rotating rounds and compared round by round."""
+"""Latency is measured in balanced rounds and compared round by round."""
 
 import itertools
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -22,13 +23,37 @@ def scripted_timer(times_ms):
     return timer
 
 
-def test_every_call_runs_in_every_round_and_the_order_rotates():
+def test_every_call_runs_in_every_round_and_begins_some_of_them():
     order = []
     calls = {name: (lambda name=name: order.append(name)) for name in "abc"}
-    samples = measure.measure_interleaved(calls, rounds=6, reporter=Reporter(), timer=scripted_timer([5.0]))
+    samples = measure.measure_interleaved(calls, rounds=6, reporter=Reporter(), timer=scripted_timer([60.0]))
     rounds = order[-18:]
     assert [len(samples[name].wall_ms) for name in "abc"] == [6, 6, 6]
-    assert [rounds[3 * i] for i in range(6)] == list("abcabc")
+    assert sorted(rounds[::3]) == list("aabbcc")
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+def test_everybody_follows_everybody_else_equally_often(count):
+    orders = measure.balanced_orders([str(place) for place in range(count)])
+    followed = Counter(pair for order in orders for pair in itertools.pairwise(order))
+    assert len(followed) == count * (count - 1)
+    assert len(set(followed.values())) <= 1
+    assert all(len(set(order)) == count for order in orders)
+    assert all(sorted(at_place) == sorted(orders[0] * (len(orders) // count)) for at_place in zip(*orders, strict=True))
+
+
+@pytest.mark.parametrize(("usual_ms", "leads"), [(5.0, 2), (60.0, 0)])
+def test_a_short_call_is_made_once_before_it_is_timed_and_a_long_one_is_not(usual_ms, leads):
+    made, timed = [], []
+
+    def timer(call, repeats):
+        timed.append(repeats)
+        for _ in range(repeats):
+            call()
+        return usual_ms
+
+    measure.measure_interleaved({"a": lambda: made.append(1)}, rounds=2, reporter=Reporter(), timer=timer)
+    assert len(made) == sum(timed) + leads
 
 
 def test_a_short_call_is_repeated_until_the_clock_is_negligible():
