@@ -61,6 +61,7 @@ def choose_static(
     planned = set(program.nodes_of(job.plan.ops_at(Precision.INT8_STATIC)))
     products = [node for node in program.model.graph.node if node.name in planned and node.op_type in PRODUCT_TYPES]
     seen = _shared_ranges(program, job, examples, make_session)
+    _refuse_infinite(sorted(seen.infinite & {name for node in products for name in (*node.input, *node.output)}))
     ranges = {name: (found.low, found.high) for name, found in seen.extremes.items()}
     constants = {tensor.name for tensor in program.model.graph.initializer}
     notes: dict[str, str] = {}
@@ -72,6 +73,12 @@ def choose_static(
     for name in _small_last_convolutions(program, products):
         notes[program.owners[name][0]] = "it is the last convolution, and an 8-bit result would leave 256 scores"
         products = [node for node in products if node.name != name]
+    for node in program.model.graph.node:
+        if node.name in planned and seen.infinite.intersection((*node.input, *node.output)):
+            notes.setdefault(
+                program.owners[node.name][0], "it holds values that are not finite (a mask), which no grid has"
+            )
+            planned.discard(node.name)
     chosen = with_followers(program.model, planned, {node.name for node in products}, constants)
     for node in program.model.graph.node:
         if node.name in planned - chosen:
@@ -160,6 +167,8 @@ class SeenValues:
     """What calibration saw of every float value around products and what follows them."""
 
     observers: Mapping[str, ValueObserver]
+    infinite: frozenset[str] = frozenset()
+    """Names of those that were not finite: masks add minus infinity."""
 
     @cached_property
     def extremes(self) -> Mapping[str, ValueRange]:
@@ -195,10 +204,7 @@ def observe_values(
     reporter: Reporter,
     choice: RangeChoice,
 ) -> SeenValues:
-    """Show every float value around products and what follows them, over all examples, to an observer of its own.
-
-    Raises: AceError(UNSUPPORTED) if one is not finite.
-    """
+    """Show every float value around products and what follows them, over all examples, to an observer of its own."""
     model = copy.deepcopy(program.model)
     watched = _watched_values(model)
     present = {output.name for output in model.graph.output}
@@ -206,7 +212,7 @@ def observe_values(
     model.graph.output.extend(info for name, info in watched.items() if name not in present)
     session = make_session(model)
     observers: dict[str, ValueObserver] = {}
-    broken: set[str] = set()
+    infinite: set[str] = set()
     for index, example in enumerate(examples):
         reporter.advance(index / len(examples), f"finding ranges, example {index + 1} of {len(examples)}")
         feed = {name: as_numpy(leaf) for name, leaf in zip(program.input_names, example.tensors(), strict=True)}
@@ -214,9 +220,8 @@ def observe_values(
             if value.size and np.isfinite(value).all():
                 observers.setdefault(name, ValueObserver(choice)).update(torch.from_numpy(np.ascontiguousarray(value)))
             elif value.size:
-                broken.add(name)
-    _refuse_infinite(sorted(broken))
-    return SeenValues(observers)
+                infinite.add(name)
+    return SeenValues({name: one for name, one in observers.items() if name not in infinite}, frozenset(infinite))
 
 
 def _all_values(session: Any, watched: Mapping[str, Any], feed: dict[str, Any]) -> list[Any]:

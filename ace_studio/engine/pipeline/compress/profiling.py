@@ -130,9 +130,18 @@ class _ErrorsAlongTheGraph:
         key = tuple(sorted(candidate.plan.precision.items())), candidate.plan.plan, style.name
         if key not in self._known:
             self._bench.reporter.phase(Phase.MEASURE, f"errors along the graph of {candidate.label}")
-            found = self._simulator(captured, style).errors(candidate.plan, self._examples(captured))
-            self._known[key] = {op_id: error.sqnr_db for op_id, error in found.items()}
+            self._known[key] = self._find(captured, candidate, style)
         return self._known[key]
+
+    def _find(self, captured: CapturedModel, candidate: Candidate, style: Int8Style) -> dict[str, float]:
+        """What is not known of errors is no reason to lose a run that was built and verified."""
+        try:
+            found = self._simulator(captured, style).errors(candidate.plan, self._examples(captured))
+        except (ValueError, KeyError, RuntimeError) as error:
+            why = str(error).strip().partition("\n")[0][:200]
+            self._bench.reporter.warn("no-errors", f"The errors along the graph could not be simulated: {why}")
+            return {}
+        return {op_id: error.sqnr_db for op_id, error in found.items()}
 
     def _simulator(self, captured: CapturedModel, style: Int8Style) -> Simulator:
         if style.name not in self._simulators:
