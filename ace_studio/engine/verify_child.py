@@ -9,9 +9,7 @@ from pathlib import Path
 
 import msgspec
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from ace_studio.engine.export import ModelSource, VerifyOrder
 from ace_studio.engine.flow import LoadedModel, tensor_leaves
@@ -19,6 +17,7 @@ from ace_studio.engine.load import load_model
 from ace_studio.engine.peak_memory import PeakMemory
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.stored_calls import read_tensors, stored_example
 from ace_studio.engine.targets import TARGETS
 
 
@@ -49,8 +48,8 @@ def _compare(folder: Path, order: VerifyOrder, memory: PeakMemory) -> float:
         _load_users_module(order.registers)
     memory.start()
     run = TARGETS[order.target].load(Path(order.path), threads=order.threads)
-    inputs = _read_flat(folder / "inputs.safetensors", order.examples)
-    outputs = _read_flat(folder / "outputs.safetensors", order.examples)
+    inputs = read_tensors(folder / "inputs.safetensors", order.examples)
+    outputs = read_tensors(folder / "outputs.safetensors", order.examples)
     worst = 200.0
     memory.reset_peak()
     with torch.no_grad():
@@ -79,26 +78,13 @@ def _compare_pieces(folder: Path, order: VerifyOrder, model: ModelSource, memory
     from run_pieces import load  # type: ignore[import-not-found]  # noqa: PLC0415 - the copy in the artifact
 
     runner = load(loaded.module, order.path, threads=order.threads)
-    inputs = _read_flat(folder / "inputs.safetensors", order.examples)
-    outputs = _read_flat(folder / "outputs.safetensors", order.examples)
+    inputs = read_tensors(folder / "inputs.safetensors", order.examples)
+    outputs = read_tensors(folder / "outputs.safetensors", order.examples)
     memory.reset_peak()
     worst = 200.0
     for call, flat, expected in zip(order.calls, inputs, outputs, strict=True):
-        tensors = iter(flat)
-        spec = pytree.treespec_loads(call.nesting)
-        leaves = [call.plain[at] if at in call.plain else next(tensors) for at in range(spec.num_leaves)]
-        args, kwargs = pytree.tree_unflatten(leaves, spec)
-        got = [leaf.detach().cpu() for leaf in tensor_leaves(runner(*args, **kwargs))]
+        got = [leaf.detach().cpu() for leaf in tensor_leaves(stored_example(call, flat).call(runner))]
         if [tuple(one.shape) for one in got] != [tuple(one.shape) for one in expected]:
             raise ValueError(f"outputs have shapes {[tuple(one.shape) for one in got]}")
         worst = min(worst, sqnr_db(expected, got))
     return worst
-
-
-def _read_flat(path: Path, examples: int) -> list[list[Tensor]]:
-    stored = load_file(path)
-    flat: list[list[Tensor]] = []
-    for index in range(examples):
-        leaves = sorted(int(name.partition(".")[2]) for name in stored if name.startswith(f"{index}."))
-        flat.append([stored[f"{index}.{leaf}"] for leaf in leaves])
-    return flat

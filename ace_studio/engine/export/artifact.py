@@ -12,11 +12,11 @@ from pathlib import Path
 
 import msgspec
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.stored_calls import StoredCall, write_tensors
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipe import Recipe
 
@@ -27,15 +27,6 @@ POLL_S = 0.05
 TIME_LIMIT_S = 600.0
 LOG_NAME = "log.txt"
 """What the process printed, in the folder of its order."""
-
-
-class StoredCall(msgspec.Struct, frozen=True, kw_only=True):
-    """The nesting of one call; its tensors are in the file of inputs."""
-
-    nesting: str
-    """torch's description of the nesting, as JSON."""
-    plain: dict[int, bool | int | float | str | None]
-    """Position among the leaves -> value of those that are no tensors."""
 
 
 class ModelSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,8 +93,8 @@ def verify_artifact(  # noqa: PLR0913 - all that a process must be told which ha
     """
     with tempfile.TemporaryDirectory(prefix="ace-verify-") as name:
         folder = Path(name)
-        write_flat(folder / "inputs.safetensors", [example.tensors() for example in examples])
-        write_flat(folder / "outputs.safetensors", expected)
+        write_tensors(folder / "inputs.safetensors", [example.tensors() for example in examples])
+        write_tensors(folder / "outputs.safetensors", expected)
         order = VerifyOrder(
             target=target,
             path=str(path.resolve()),
@@ -115,16 +106,6 @@ def verify_artifact(  # noqa: PLR0913 - all that a process must be told which ha
         )
         (folder / "order.json").write_bytes(msgspec.json.encode(order))
         return run_child(folder, path, reporter)
-
-
-def write_flat(path: Path, examples: Sequence[Sequence[Tensor]]) -> None:
-    """The tensors of several calls in one file, under ``call.position``."""
-    tensors = {
-        f"{index}.{leaf}": tensor.detach().cpu().contiguous().clone()
-        for index, flat in enumerate(examples)
-        for leaf, tensor in enumerate(flat)
-    }
-    save_file(tensors, path)
 
 
 def run_child(folder: Path, artifact: Path, reporter: Reporter) -> int | None:

@@ -10,20 +10,18 @@ from pathlib import Path
 import msgspec
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from ace_studio.engine.export.artifact import (
     MIN_RELOAD_SQNR_DB,
     ModelSource,
-    StoredCall,
     VerifyOrder,
     run_child,
-    write_flat,
 )
 from ace_studio.engine.flow import Example, tensor_leaves
 from ace_studio.engine.pieces import run_pieces
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.stored_calls import CannotLeaveError, store_call, write_tensors
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipe import ModelChoice, Recipe
 
@@ -57,9 +55,9 @@ def verify_pieces(
     with tempfile.TemporaryDirectory(prefix="ace-verify-") as name:
         folder = Path(name)
         try:
-            calls = tuple(_stored_call(example) for example in examples)
+            calls = tuple(store_call(example) for example in examples)
             source = model if model.recipe.model.source else _written(module, folder)
-        except _CannotLeaveError as error:
+        except CannotLeaveError as error:
             _verify_here(path, examples, expected=expected, module=module)
             reporter.warn(
                 "verified-here",
@@ -67,8 +65,8 @@ def verify_pieces(
                 where=str(path.name),
             )
             return None
-        write_flat(folder / "inputs.safetensors", [example.tensors() for example in examples])
-        write_flat(folder / "outputs.safetensors", expected)
+        write_tensors(folder / "inputs.safetensors", [example.tensors() for example in examples])
+        write_tensors(folder / "outputs.safetensors", expected)
         order = VerifyOrder(
             target=target,
             path=str(path.resolve()),
@@ -84,30 +82,15 @@ def verify_pieces(
         return run_child(folder, path, reporter)
 
 
-class _CannotLeaveError(Exception):
-    """The model or its inputs cannot be built in another process; the message says why."""
-
-
-def _stored_call(example: Example) -> StoredCall:
-    leaves, spec = pytree.tree_flatten((example.args, dict(example.kwargs)))
-    plain = {at: leaf for at, leaf in enumerate(leaves) if not isinstance(leaf, Tensor)}
-    if any(not isinstance(leaf, bool | int | float | str | None) for leaf in plain.values()):
-        raise _CannotLeaveError("an argument is neither a tensor nor a plain value")
-    try:
-        return StoredCall(nesting=pytree.treespec_dumps(spec), plain=plain)
-    except Exception as error:
-        raise _CannotLeaveError("the arguments are nested in a type of the model's own") from error
-
-
 def _written(module: nn.Module, folder: Path) -> ModelSource:
     """The module as a file, which works if its class can be imported elsewhere."""
     homes = {type(child).__module__ for child in module.modules()}
     if "__main__" in homes or any("<locals>" in type(child).__qualname__ for child in module.modules()):
-        raise _CannotLeaveError("the model's class is defined in the running script, and no other process has it")
+        raise CannotLeaveError("the model's class is defined in the running script, and no other process has it")
     try:
         torch.save(module, folder / "model.pt")
     except Exception as error:
-        raise _CannotLeaveError("the model cannot be written to a file") from error
+        raise CannotLeaveError("the model cannot be written to a file") from error
     return ModelSource(recipe=Recipe(model=ModelChoice(source="model.pt")), folder=str(folder))
 
 
