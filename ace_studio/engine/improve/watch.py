@@ -16,7 +16,7 @@ from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.observers import RangeChoice
-from ace_studio.engine.quantize.simulate import READS, Int8Style, OpError, Simulator, float_graph
+from ace_studio.engine.quantize.simulate import READS, Int8Style, OpError, Simulator, add_energy, float_graph
 from ace_studio.records.plan import Precision
 
 HIGH = frozenset({Precision.FP32, Precision.BF16, Precision.FP16})
@@ -76,9 +76,7 @@ def fidelity_db(
     for example, reference in zip(examples, references, strict=True):
         for index, (wide, rounded) in enumerate(zip(reference, simulator.outputs(plan, example), strict=True)):
             if wide.is_floating_point():
-                pair = sums.setdefault(index, [0.0, 0.0])
-                pair[0] += float(wide.double().square().sum())
-                pair[1] += float((wide.double() - rounded.double()).square().sum())
+                add_energy(sums.setdefault(index, [0.0, 0.0]), wide, rounded)
     return min((OpError(*pair).sqnr_db for pair in sums.values()), default=SQNR_CAP_DB)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
+from ace_studio.engine.quantize.op_roles import op_role
 from ace_studio.records.plan import ActivationGrid
 
 
@@ -24,6 +25,10 @@ def observe_ranges(
 ) -> dict[str, ValueRange]:
     """Range of every floating-point value over the examples.
 
+    Values that are not finite have none: a mask of minus infinity has no grid, and nobody asks for one before the
+    softmax behind it. Where a product reads or gives such a value, or an output of the graph holds NaN, that is an
+    error.
+
     Args:
         graph_module: A `flat_graph`; it is not changed.
         examples: Flat tensor inputs of each example.
@@ -32,8 +37,9 @@ def observe_ranges(
         grid_of: Node name -> the grid that its value gets.
         reporter: Hears of every example.
 
-    Returns: Node name -> range; names whose value is no floating-point tensor, or empty, are left out.
-    Raises: ValueError if a value is not finite (its name and example are said).
+    Returns: Node name -> range; names whose value is no floating-point tensor, or empty, or was not finite in some
+        example, are left out.
+    Raises: ValueError if a value is not finite where it must be (its name and example are said).
     """
     run = _ObservingRun(graph_module, names=names, choice=choice or RangeChoice())
     with torch.no_grad():
@@ -42,7 +48,7 @@ def observe_ranges(
                 reporter.advance(index / len(examples), f"example {index + 1} of {len(examples)}")
             run.example_index = index
             run.run(*[leaf.clone() for leaf in example])
-    return {name: observer.range(grid_of(name)) for name, observer in run.observers.items()}
+    return {name: observer.range(grid_of(name)) for name, observer in run.observers.items() if name not in run.infinite}
 
 
 class _ObservingRun(fx.Interpreter):
@@ -54,15 +60,32 @@ class _ObservingRun(fx.Interpreter):
         self._choice = choice
         self.example_index = 0
         self.observers: dict[str, ValueObserver] = {}
+        self.infinite: set[str] = set()
+        """Names of the values that were not finite."""
 
     def run_node(self, n: fx.Node) -> Any:
         """Run one node; the name of the argument is the base class's."""
         result = super().run_node(n)
         is_wanted = n.op in {"placeholder", "call_function"} and (self._names is None or n.name in self._names)
         if is_wanted and isinstance(result, Tensor) and result.is_floating_point() and result.numel():
-            observer = self.observers.setdefault(n.name, ValueObserver(self._choice))
-            try:
-                observer.update(result)
-            except ValueError as error:
-                raise ValueError(f"{n.name} is not finite in example {self.example_index + 1}") from error
+            if bool(result.isfinite().all()):
+                self.observers.setdefault(n.name, ValueObserver(self._choice)).update(result)
+            else:
+                self.infinite.add(n.name)
+                problem = _why_it_must_be_finite(n, result)
+                if problem:
+                    raise ValueError(f"{n.name} is not finite in example {self.example_index + 1}, and {problem}")
         return result
+
+
+def _why_it_must_be_finite(node: fx.Node, value: Tensor) -> str:
+    """Why a value that is not finite cannot be right here; empty if it can, as in a mask."""
+    if op_role(str(node.target)) is not None:
+        return "a product gives it"
+    for reader in node.users:
+        role = op_role(str(reader.target))
+        if role is not None and node in (reader.args[role.data], reader.args[role.weight]):
+            return f"{reader.name} multiplies by it"
+        if reader.op == "output" and bool(value.isnan().any()):
+            return "the model gives it"
+    return ""

@@ -249,3 +249,21 @@ def test_the_captured_weights_and_the_module_stay_as_they_were(block):
     _improved(block, Plan(default=Precision.INT4_WEIGHT), [ImproveMethod.AWQ, ImproveMethod.GPTQ], _examples(4, 32))
     assert all(torch.equal(value, before[name]) for name, value in block.module.state_dict().items())
     assert all(torch.equal(value, before[name]) for name, value in block.program.state_dict.items() if name in before)
+
+
+class MaskedBlock(Block):
+    """The block with scores behind it of which some are given as minus infinity."""
+
+    def forward(self, x):
+        scores = super().forward(x)
+        return scores.masked_fill(x[:, :16] > 1.0, float("-inf"))
+
+
+def test_methods_are_judged_by_the_finite_scores_of_a_masked_model():
+    captured = _captured(MaskedBlock, 32)
+    plan = Plan(default=Precision.INT8_STATIC)
+    methods = (ImproveMethod.SMOOTHQUANT, ImproveMethod.BIAS_CORRECTION)
+    improved = _improved(captured, plan, methods, _examples(4, 32))
+    smooth, _ = improved.reports
+    assert smooth.kept, smooth
+    assert smooth.after_db > smooth.before_db + 3.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.plan import bind_plan
@@ -18,8 +19,10 @@ from ace_studio.engine.targets.executorch_quantize import quantize_for_xnnpack
 from ace_studio.engine.targets.int8_styles import STYLES, int8_style_of, most_rounding
 from ace_studio.records.plan import ActivationGrid, Plan, PlanRule, Precision, WeightSteps
 from ace_studio.records.recipe import Observer
+from tests.tiny_models import TinyModel
 
 from .conftest import MODELS, bound, captured_model, make_job
+from .onnx_cases import capture, job_for
 
 INT8 = Plan(default=Precision.INT8_STATIC)
 PLAIN = RangeChoice()
@@ -64,6 +67,30 @@ def test_the_graph_that_xnnpack_gets_is_as_good_as_foretold(steps, tmp_path):
         wide = [torch.cat([one.call(captured.module).flatten() for one in captured.examples])]
         built = [torch.cat([rewritten.graph_module(*one.tensors())[0].flatten() for one in captured.examples])]
     assert _foretold(captured, plan, RESULTS) == pytest.approx(sqnr_db(wide, built), abs=0.5)
+
+
+class MaskedAttention(nn.Module):
+    """One head over x [n, 6, 8] that looks at the first places of each element only; keep [n]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(8, 8) for _ in range(3))
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x: Tensor, keep: Tensor) -> Tensor:
+        padding = (torch.arange(6) >= keep[:, None])[:, None]
+        scores = (self.query(x) @ self.key(x).transpose(-1, -2)).masked_fill(padding, float("-inf"))
+        return self.head((scores.softmax(-1) @ self.value(x)).relu())
+
+
+@pytest.mark.skipif(not TARGETS["onnxruntime"].available().ok, reason="needs ONNX Runtime")
+def test_a_masked_attention_is_as_good_as_foretold() -> None:
+    torch.manual_seed(0)
+    examples = tuple((torch.randn(n, 6, 8), torch.randint(1, 7, (n,))) for n in (2, 5, 3))
+    captured = capture(TinyModel(MaskedAttention().eval(), examples))
+    job = job_for(TARGETS["onnxruntime"], captured, Precision.INT8_STATIC)
+    foretold = _foretold(captured, job.plan, PAIRS)
+    assert foretold == pytest.approx(_found(captured, TARGETS["onnxruntime"].lower(job)), abs=0.5)
 
 
 def test_every_target_has_a_style():

@@ -58,7 +58,7 @@ class OpArithmetic:
             args = self._rounded_product_inputs(node, args, role, how)
         elif precision is Precision.INT8_STATIC and node in self._sums:
             args = tuple(
-                self._rounded_activation(node.args[index], one, how) if _is_float(one) else one
+                self._rounded_activation(node.args[index], one, how, in_sum=True) if _is_float(one) else one
                 for index, one in enumerate(args)
             )
         else:
@@ -100,18 +100,20 @@ class OpArithmetic:
             self._weight_bytes += size
         return rounded
 
-    def _rounded_activation(self, source: object, value: Tensor, how: How) -> Tensor:
+    def _rounded_activation(self, source: object, value: Tensor, how: How, *, in_sum: bool = False) -> Tensor:
+        """A factor, or a part of a sum, on its grid; stored tensors bring their range with them."""
         precision, scheme = how
         known = None
-        if precision is Precision.INT8_STATIC:
+        is_stored = isinstance(source, fx.Node) and source.op == "get_attr"
+        if precision is Precision.INT8_STATIC and not is_stored:
             name = source.name if isinstance(source, fx.Node) else ""
             known = self.ranges.get(name)
-            if known is not None and known.low == known.high:
-                return value  # nobody knows its range; targets leave the op in float
-            if known is None:
+            if known is None and not in_sum:
                 raise ValueError(
                     f"int8-static needs the range of {name or 'a constant'}, which calibration did not see"
                 )
+            if known is None or known.low == known.high:
+                return value  # nobody knows its range, or it has none (a mask); targets leave the op in float
         return round_activation(value, precision=precision, scheme=scheme, known=known)
 
 

@@ -127,7 +127,8 @@ def lay_out(
         graph_module: That of a `FloatGraph`.
         planned: Op ids at int8-static.
         style: The family.
-        ranges: Node name -> range; a product that reads a value which never moved stays float. None: every value moves.
+        ranges: Node name -> range; a product that reads a value which never moved stays float, and so does all that
+            reads or gives a value without one, which was not finite. None: every value moves.
         scheme_of: Op id -> grids.
     """
     products = [
@@ -141,7 +142,7 @@ def lay_out(
         products = _without_small_ends(graph_module, products)
     eight_bit = set(products)
     for node in graph_module.graph.nodes:
-        if node.meta.get(OP_ID) in planned and _goes_on(node, eight_bit, style):
+        if node.meta.get(OP_ID) in planned and _goes_on(node, eight_bit, style) and _has_grids(node, ranges):
             eight_bit.add(node)
     results: dict[fx.Node, fx.Node] = {}
     if style.rounds_results:
@@ -166,11 +167,17 @@ def rounding_sums(graph_module: fx.GraphModule, style: Int8Style) -> frozenset[f
     for node in graph_module.graph.nodes:
         if str(node.target) not in ADDING_OPS or style.followers:
             continue
-        sources = [_source(one) for one in _inputs(node)]
-        of_products = all(op_role(str(one.target)) is not None or one in found for one in sources)
+        of_products = _adds_two(node) and all(
+            op_role(str(one.target)) is not None or one in found for one in map(_source, _inputs(node))
+        )
         if of_products or str(node.target) in style.leaders:
             found.add(node)
     return frozenset(found)
+
+
+def _adds_two(node: fx.Node) -> bool:
+    """Whether both parts of a sum are computed: a number or a stored tensor is a bias, which targets add in float."""
+    return all(isinstance(one, fx.Node) and one.op != "get_attr" for one in node.args[:2])
 
 
 def _source(node: fx.Node) -> fx.Node:
@@ -187,6 +194,14 @@ def _goes_on(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style) ->
     is_8_bit = [one in eight_bit and not style.gives_float(one) for one in sources]
     follows = op in style.followers and bool(sources) and all(is_8_bit)
     return follows or op in style.leaders
+
+
+def _has_grids(node: fx.Node, ranges: Mapping[str, ValueRange] | None) -> bool:
+    """Whether calibration knows the range of all floating-point tensors that an op reads and gives."""
+    if ranges is None:
+        return True
+    values = [one for one in (node, *_inputs(node)) if isinstance(one.meta.get("val"), Tensor)]
+    return all(one.name in ranges or not one.meta["val"].is_floating_point() for one in values)
 
 
 def _inputs(node: fx.Node) -> list[fx.Node]:
