@@ -1,9 +1,13 @@
 """``auto`` beside NNCF with OpenVINO, ONNX Runtime's own quantizer and torchao, each used as its own pages say.
 
     python -m tests.benchmarks.bench_peers --out FOLDER [--models FOLDER] [--only NAME ...] [--rounds 30]
+        [--processes 5]
 
 On every model the peers are built and timed first; the fastest one's fidelity (its metric where there are real labels,
-else its SQNR) is the goal that ``ace_studio.compile`` gets. Then everything is timed in the same rounds, one thread.
+else its SQNR) is the goal that ``ace_studio.compile`` gets. Every tool leaves a file. Then fresh processes, one after
+the other, open all the files, each in another order, and time them in the same rounds, one thread. A ratio is the
+median over processes of each one's median over rounds; its interval draws processes, and rounds within them, anew.
+
 FOLDER gets one JSON file per row, ``table.md`` and ``summary.json``. The exit status is 1 unless ours is at least as
 fast as the fastest peer, at its fidelity or better, on every row, and faster on one.
 """
@@ -19,15 +23,16 @@ from pathlib import Path
 import msgspec
 
 from tests.benchmarks.children import run_child
-from tests.benchmarks.peers.one_row import OURS, PeerFound, ToolFound
+from tests.benchmarks.peers.found import OURS, PeerFound, ToolFound
 from tests.benchmarks.peers.row import GIVEN, MADE
 
 
-def run_row(name: str, folder: Path, *, models: Path | None, rounds: int, limit_s: float) -> PeerFound:
+def run_row(name: str, folder: Path, *, models: Path | None, rounds: int, processes: int, limit_s: float) -> PeerFound:
     """Measure one row in a process of its own."""
     file = folder / f"{name}.json"
     file.unlink(missing_ok=True)
-    arguments = [name, "--out", str(file), "--rounds", str(rounds), *(["--models", str(models)] if models else [])]
+    arguments = [name, "--out", str(file), "--rounds", str(rounds), "--processes", str(processes)]
+    arguments += ["--models", str(models)] if models else []
     ending = run_child("tests.benchmarks.peers.one_row", arguments, log=folder / f"{name}.log", limit_s=limit_s)
     found = msgspec.json.decode(file.read_bytes(), type=PeerFound) if file.exists() else PeerFound(name=name)
     if ending:
@@ -62,6 +67,8 @@ def table(found: Sequence[PeerFound]) -> str:
             "",
             in_words(one),
             "",
+            f"In each process: {', '.join(f'{ratio:.3f}' for ratio in one.ratio_per_process)}. {one.busy}".strip(),
+            "",
             "| tool | ms | speed-up | SQNR dB | metric | |",
             "|---|---|---|---|---|---|",
         ]
@@ -89,14 +96,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", type=Path, help="folder with vad.py, pitch.py and wordsim.py")
     parser.add_argument("--only", nargs="+", choices=[*MADE, *GIVEN], default=[])
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--limit", type=float, default=1500.0, help="seconds for one row")
+    parser.add_argument("--processes", type=int, default=5, help="fresh ones that the verdict is timed in")
+    parser.add_argument("--limit", type=float, default=2400.0, help="seconds for one row")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     os.environ["TORCHINDUCTOR_FREEZING"] = "1"  # as PyTorch's pages ask for where they compile quantized models
     names = options.only or [*MADE, *(GIVEN if options.models else ())]
     found = []
     for name in names:
-        found.append(run_row(name, options.out, models=options.models, rounds=options.rounds, limit_s=options.limit))
+        found.append(
+            run_row(
+                name,
+                options.out,
+                models=options.models,
+                rounds=options.rounds,
+                processes=options.processes,
+                limit_s=options.limit,
+            )
+        )
         print(f"{name:16s} {in_words(found[-1])}", flush=True)
     text = table(found)
     (options.out / "table.md").write_text(text, encoding="utf-8")

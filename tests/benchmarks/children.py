@@ -11,26 +11,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def run_child(module: str, arguments: Sequence[str], *, log: Path, limit_s: float) -> str:
+def run_child(module: str, arguments: Sequence[str], *, log: Path, limit_s: float, is_own_group: bool = True) -> str:
     """Run ``python -m module arguments`` with one thread, its output in ``log``.
+
+    A child of a child says ``is_own_group=False``: then it ends with the child that started it.
 
     Returns: How it ended, in words; empty if it ended well.
     """
     command = [sys.executable, "-W", "ignore", "-m", module, *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, env=environment, start_new_session=is_own_group
+        )
         try:
             status = process.wait(limit_s)
         except subprocess.TimeoutExpired:
             return f"stopped after {limit_s:g} s"
         finally:
-            _end(process)
+            _end(process, is_own_group=is_own_group)
     return "" if status == 0 else f"ended with status {status}"
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of the process group, however the wait ended."""
+def _end(process: subprocess.Popen[bytes], *, is_own_group: bool) -> None:
+    """Kill the process, and what is left of a group of its own, however the wait ended."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+        if is_own_group:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
     process.wait()

@@ -1,6 +1,6 @@
-"""Measure one row in this process: every peer and ours, at the same inputs, in the same rounds.
+"""Measure one row: this process builds and judges every peer and ours; fresh processes time what they left on disk.
 
-python -m tests.benchmarks.peers.one_row NAME --out FILE [--models FOLDER] [--rounds 30] [--peers NAME ...]
+python -m tests.benchmarks.peers.one_row NAME --out FILE [--models FOLDER] [--rounds 30] [--processes 5] [--peers ...]
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,54 +20,16 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 import ace_studio
-from ace_studio.engine import measure
-from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
-from tests.benchmarks.peers.row import PeerRow, make_row
-from tests.benchmarks.peers.tools import PEERS, Run, eager, peers_of
+from tests.benchmarks.peers.found import EAGER, OURS, PeerFound, ToolFound, fastest, give_verdict
+from tests.benchmarks.peers.fresh import FreshTimes, time_freshly
+from tests.benchmarks.peers.opening import Left, Run, eager, open_left, write_lineup, write_module
+from tests.benchmarks.peers.row import PeerRow, make_row, model_file
+from tests.benchmarks.peers.tools import PEERS, largest, peers_of
 
-OURS = "ACE Studio auto"
 MOST_GOALS = 3
 """Peers of about one speed change places from one timing to the next: then ours gets the other one's goal too."""
-EAGER = "eager"
-
-
-class ToolFound(msgspec.Struct, kw_only=True):
-    """One tool on one model."""
-
-    name: str
-    ms: float | None = None
-    speedup: float | None = None
-    """Over eager, median of the rounds' ratios."""
-    sqnr_db: float | None = None
-    metric: float | None = None
-    what: str = ""
-    """For ours: what was chosen."""
-    error: str = ""
-
-
-class PeerFound(msgspec.Struct, kw_only=True):
-    """One model with every tool."""
-
-    name: str
-    tools: list[ToolFound] = []
-    fastest_peer: str = ""
-    ratio: float | None = None
-    """Time of the fastest peer over ours: above 1 ours is faster."""
-    ratio_low: float | None = None
-    ratio_high: float | None = None
-    is_as_faithful: bool = False
-    error: str = ""
-
-    @property
-    def is_as_fast(self) -> bool:
-        """Not slower than the fastest peer beyond the noise."""
-        return self.ratio_high is not None and self.ratio_high >= 1.0
-
-    @property
-    def is_faster(self) -> bool:
-        """Faster than the fastest peer beyond the noise."""
-        return self.ratio_low is not None and self.ratio_low > 1.0
+QUICK_ROUNDS = 15
 
 
 def judge(row: PeerRow, run: Run, found: ToolFound) -> None:
@@ -93,24 +56,16 @@ def _as_predict(row: PeerRow, run: Run) -> Callable[..., Any]:
     return predict
 
 
-def times_of(row: PeerRow, runs: dict[str, Run], *, rounds: int) -> dict[str, measure.Samples]:
-    """Interleaved times of all runs on the first held-out inputs."""
-    call = row.held_out[0]
-    calls = {name: (lambda run=run: run(*call)) for name, run in runs.items()}
-    return measure.measure_interleaved(calls, rounds=rounds, reporter=Reporter())
-
-
-def build_ours(
-    row: PeerRow, peer: ToolFound, base_metric: float | None, folder: Path, *, rounds: int
-) -> tuple[Run, str]:
-    """``ace_studio.compile`` with the fastest peer's fidelity as the goal, and nothing else said."""
+def goal_of(row: PeerRow, peer: ToolFound, base_metric: float | None) -> dict[str, Any]:
+    """The peer's fidelity as a goal in the words of ``ace_studio.compile``."""
     if row.score is not None and peer.metric is not None and base_metric:
-        goal: dict[str, Any] = {
-            "evaluate": row.score,
-            "max_drop": min(0.99, max(0.0, (base_metric - peer.metric) / abs(base_metric))),
-        }
-    else:
-        goal = {"min_sqnr_db": peer.sqnr_db}
+        drop = (base_metric - peer.metric) / abs(base_metric)
+        return {"evaluate": row.score, "max_drop": min(0.99, max(0.0, drop))}
+    return {"min_sqnr_db": peer.sqnr_db}
+
+
+def build_ours(row: PeerRow, goal: dict[str, Any], folder: Path, *, rounds: int) -> tuple[Left, str]:
+    """``ace_studio.compile`` with that goal and nothing else said: the chosen artifact, and what it is."""
     result = ace_studio.compile(
         row.module,
         tracing_inputs=list(row.tracing or row.held_out),
@@ -119,75 +74,81 @@ def build_ours(
         rounds=rounds,
         **goal,
     )
-    report, module = result.report, result.module
+    report = result.report
     assert report.chosen is not None
     chosen = report.runs[report.chosen]
+    assert chosen.artifact
     met = "" if report.goal_met else ", misses the goal"
     print(
         f"  {len(report.runs)} candidates",
         *(f"{one.target} {one.precision} {one.status} {one.speedup} {one.sqnr_db} {one.metric}" for one in report.runs),
         sep="\n    ",
     )
-
-    def run(*tensors: Tensor) -> list[Tensor]:
-        given = module(*tensors)
-        return [given] if isinstance(given, Tensor) else list(pytree.tree_leaves(given))
-
-    return run, f"{chosen.target} {chosen.precision}{met}"
+    return Left(kind=chosen.target, path=str(folder / chosen.artifact)), f"{chosen.target} {chosen.precision}{met}"
 
 
-def compare(row: PeerRow, names: Sequence[str], *, rounds: int, note: Callable[[PeerFound], None]) -> None:
-    """Build, judge and time everything; ``note`` is called after each step."""
-    found = PeerFound(name=row.name)
-    runs: dict[str, Run] = {EAGER: eager(row.module)}
-    base = ToolFound(name=EAGER, metric=row.score(row.module) if row.score else None)
-    found.tools.append(base)
-    with tempfile.TemporaryDirectory() as folder:
+@dataclass
+class Comparison:
+    """One row in the making."""
+
+    row: PeerRow
+    folder: Path
+    """For what the tools leave."""
+    rounds: int
+    processes: int
+    model_file: str = ""
+    note: Callable[[PeerFound], None] = lambda _: None
+    """Called after each step."""
+    left: dict[str, Left] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.found = PeerFound(name=self.row.name)
+
+    def run(self, names: Sequence[str]) -> PeerFound:
+        """Build, judge and time the peers, then ours with the goals that follow from them."""
+        row = self.row
+        self.left[EAGER] = write_module(row.module, self.folder / "eager.pt", kind="eager module")
+        base = self._new_tool(EAGER)
+        base.metric = row.score(row.module) if row.score else None
         for name in names:
-            one = ToolFound(name=name)
-            found.tools.append(one)
-            own = Path(folder) / name.replace(" ", "_")
-            own.mkdir()
-            try:
-                runs[name] = PEERS[name](row, own)
-                judge(row, runs[name], one)
-            except Exception as error:  # noqa: BLE001 - whatever a peer raises is its result
-                runs.pop(name, None)
-                one.error = f"{type(error).__name__}: {error}"[:300]
-                traceback.print_exc()
-            note(found)
-        quick = times_of(row, runs, rounds=15)
-        peers = {one.name: one for one in found.tools if one.name in runs and one.name != EAGER}
-        found.fastest_peer = min(peers, key=lambda name: quick[name].latency().p50)
-        ours = ToolFound(name=OURS)
-        found.tools.append(ours)
+            self._build_peer(name)
+        quick = self._time(processes=1, rounds=QUICK_ROUNDS)
+        ours = self._new_tool(OURS)
+        peer = fastest(quick)
         asked: set[str] = set()
-        while found.fastest_peer not in asked and len(asked) < MOST_GOALS and not found.is_as_faithful:
-            asked.add(found.fastest_peer)
-            own = Path(folder) / f"ours_{len(asked)}"
-            runs[OURS], ours.what = build_ours(row, peers[found.fastest_peer], base.metric, own, rounds=rounds)
-            judge(row, runs[OURS], ours)
-            note(found)
-            _time(row, found, runs, rounds=rounds)
-    note(found)
+        while peer not in asked and len(asked) < MOST_GOALS and not self.found.is_as_faithful:
+            asked.add(peer)
+            folder = self.folder / f"ours_{len(asked)}"
+            goal = goal_of(row, self.found.tool(peer), base.metric)
+            self.left[OURS], ours.what = build_ours(row, goal, folder, rounds=self.rounds)
+            judge(row, open_left(self.left[OURS], largest(row)), ours)
+            give_verdict(self.found, self._time(processes=self.processes, rounds=self.rounds))
+            self.note(self.found)
+            peer = self.found.fastest_peer
+        return self.found
 
+    def _new_tool(self, name: str) -> ToolFound:
+        tool = ToolFound(name=name)
+        self.found.tools.append(tool)
+        return tool
 
-def _time(row: PeerRow, found: PeerFound, runs: dict[str, Run], *, rounds: int) -> None:
-    samples = times_of(row, runs, rounds=rounds)
-    tools = {one.name: one for one in found.tools}
-    for name, one in samples.items():
-        tools[name].ms = one.latency().p50
-        tools[name].speedup = measure.ratio_of(samples[EAGER], one).median
-    found.fastest_peer = min((name for name in runs if name not in {EAGER, OURS}), key=lambda name: tools[name].ms or 0)
-    ratio = measure.ratio_of(samples[found.fastest_peer], samples[OURS])
-    found.ratio, found.ratio_low, found.ratio_high = ratio.median, ratio.low, ratio.high
-    found.is_as_faithful = _is_as_faithful(tools[OURS], tools[found.fastest_peer])
+    def _build_peer(self, name: str) -> None:
+        tool, folder = self._new_tool(name), self.folder / name.replace(" ", "_")
+        folder.mkdir()
+        try:
+            left = PEERS[name](self.row, folder)
+            judge(self.row, open_left(left, largest(self.row)), tool)
+        except Exception as error:  # noqa: BLE001 - whatever a peer raises is its result
+            tool.error = f"{type(error).__name__}: {error}"[:300]
+            traceback.print_exc()
+        else:
+            self.left[name] = left
+        self.note(self.found)
 
-
-def _is_as_faithful(ours: ToolFound, peer: ToolFound) -> bool:
-    if ours.metric is not None and peer.metric is not None:
-        return ours.metric >= peer.metric
-    return (ours.sqnr_db or 0.0) >= (peer.sqnr_db or 0.0)
+    def _time(self, *, processes: int, rounds: int) -> FreshTimes:
+        inputs = {"first": largest(self.row), "timed": self.row.held_out[0]}
+        write_lineup(self.folder, self.left, **inputs, model_file=self.model_file)
+        return time_freshly(self.folder, processes=processes, rounds=rounds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -197,6 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--models", type=Path)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=[])
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -205,7 +167,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.out.write_bytes(msgspec.json.encode(found))
 
     row = make_row(options.name, options.models)
-    compare(row, options.peers or peers_of(row), rounds=options.rounds, note=note)
+    with tempfile.TemporaryDirectory() as folder:
+        comparison = Comparison(
+            row,
+            Path(folder),
+            rounds=options.rounds,
+            processes=options.processes,
+            model_file=model_file(options.name, options.models),
+            note=note,
+        )
+        comparison.run(options.peers or peers_of(row))
     return 0
 
 

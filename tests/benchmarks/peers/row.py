@@ -177,3 +177,8 @@ def make_row(name: str, models: Path | None) -> PeerRow:
     if models is None:
         raise ValueError(f"{name} needs --models FOLDER with {name}.py")
     return _given(name, models)
+
+
+def model_file(name: str, models: Path | None) -> str:
+    """The file with the classes of a given model; empty for one that is made here."""
+    return "" if name in MADE or models is None else str((models / f"{name}.py").absolute())

@@ -1,4 +1,4 @@
-"""The peers: each compresses a module as its own documentation says, and gives a function of the same tensors."""
+"""The peers: each compresses a module as its own documentation says, and leaves it on disk for `opening`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
+from tests.benchmarks.peers.opening import Left, write_module
 from tests.benchmarks.peers.row import Inputs, PeerRow
-
-Run = Callable[..., list[Tensor]]
 
 
 def dynamic_shapes(row: PeerRow) -> Any:
@@ -37,7 +34,7 @@ def largest(row: PeerRow) -> Inputs:
 # --- OpenVINO with NNCF ---
 
 
-def nncf_openvino(row: PeerRow, folder: Path) -> Run:
+def nncf_openvino(row: PeerRow, folder: Path) -> Left:
     """``nncf.quantize`` over ``ov.convert_model``, as NNCF's page on post-training quantization shows it."""
     import nncf
     import openvino
@@ -45,29 +42,24 @@ def nncf_openvino(row: PeerRow, folder: Path) -> Run:
     model = openvino.convert_model(row.module, example_input=largest(row))
     feed = nncf.Dataset(list(row.calibration), lambda call: tuple(value.numpy() for value in call))
     kind = {"model_type": nncf.ModelType.TRANSFORMER} if row.is_transformer else {}
-    return _openvino_run(nncf.quantize(model, feed, subset_size=len(row.calibration), **kind))
+    return _saved_openvino(nncf.quantize(model, feed, subset_size=len(row.calibration), **kind), folder)
 
 
-def nncf_weights(row: PeerRow, folder: Path, *, mode: str) -> Run:
+def nncf_weights(row: PeerRow, folder: Path, *, mode: str) -> Left:
     """``nncf.compress_weights`` over ``ov.convert_model``, as NNCF's page on weight compression shows it."""
     import nncf
     import openvino
 
     model = openvino.convert_model(row.module, example_input=largest(row))
-    return _openvino_run(nncf.compress_weights(model, mode=nncf.CompressWeightsMode[mode]))
+    return _saved_openvino(nncf.compress_weights(model, mode=nncf.CompressWeightsMode[mode]), folder)
 
 
-def _openvino_run(model: Any) -> Run:
+def _saved_openvino(model: Any, folder: Path) -> Left:
     import openvino
 
-    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": 1}
-    request = openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
-
-    def run(*tensors: Tensor) -> list[Tensor]:
-        found = request.infer([value.numpy() for value in tensors], share_inputs=True)
-        return [torch.from_numpy(value.copy()) for value in found.values()]
-
-    return run
+    path = folder / "model.xml"
+    openvino.save_model(model, str(path), compress_to_fp16=False)
+    return Left(kind="bare openvino", path=str(path))
 
 
 # --- ONNX Runtime ---
@@ -83,7 +75,7 @@ def _exported(row: PeerRow, folder: Path) -> tuple[Path, list[str]]:
     return path, [value.name for value in program.model.graph.inputs]
 
 
-def onnxruntime_static(row: PeerRow, folder: Path) -> Run:
+def onnxruntime_static(row: PeerRow, folder: Path) -> Left:
     """``quantize_static`` behind ``quant_pre_process``: QDQ, 8-bit unsigned activations, weights per channel."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -104,20 +96,20 @@ def onnxruntime_static(row: PeerRow, folder: Path) -> Run:
         str(prepared), str(path), Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
         activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
     )  # fmt: skip
-    return _onnx_run(path)
+    return Left(kind="bare onnxruntime", path=str(path))
 
 
-def onnxruntime_dynamic(row: PeerRow, folder: Path) -> Run:
+def onnxruntime_dynamic(row: PeerRow, folder: Path) -> Left:
     """``quantize_dynamic``, which ONNX Runtime's page recommends for transformers."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     plain, _ = _exported(row, folder)
     path = folder / "dynamic.onnx"
     quantize_dynamic(str(plain), str(path), weight_type=QuantType.QInt8, per_channel=True)
-    return _onnx_run(path)
+    return Left(kind="bare onnxruntime", path=str(path))
 
 
-def onnxruntime_nbits(row: PeerRow, folder: Path) -> Run:
+def onnxruntime_nbits(row: PeerRow, folder: Path) -> Left:
     """``MatMulNBitsQuantizer`` with 4 bits, as ONNX Runtime's page on weight-only quantization shows it."""
     import onnx
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
@@ -127,41 +119,23 @@ def onnxruntime_nbits(row: PeerRow, folder: Path) -> Run:
     quantizer = MatMulNBitsQuantizer(onnx.load(plain), block_size=32, is_symmetric=True, accuracy_level=4)
     quantizer.process()
     quantizer.model.save_model_to_file(str(path), False)
-    return _onnx_run(path)
-
-
-def _onnx_run(path: Path) -> Run:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    names = [value.name for value in session.get_inputs()]
-
-    def run(*tensors: Tensor) -> list[Tensor]:
-        feed = {name: value.numpy() for name, value in zip(names, tensors, strict=True)}
-        return [torch.from_numpy(value) for value in session.run(None, feed)]
-
-    return run
+    return Left(kind="bare onnxruntime", path=str(path))
 
 
 # --- torchao ---
 
 
-def torchao_pt2e(row: PeerRow, folder: Path) -> Run:
-    """PT2E with the x86 quantizer and Inductor with freezing, as PyTorch's tutorial for x86 shows it."""
-    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
-    from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+def torchao_pt2e(row: PeerRow, folder: Path) -> Left:
+    """PT2E with the x86 quantizer and Inductor with freezing, as PyTorch's tutorial for x86 shows it.
 
-    exported = torch.export.export(row.module, largest(row), dynamic_shapes=dynamic_shapes(row)).module()
-    quantizer = x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
-    prepared = prepare_pt2e(exported, quantizer)
-    for call in row.calibration:
-        prepared(*call)
-    return _torch_run(torch.compile(convert_pt2e(prepared)), row)
+    What it leaves is what it starts from: the converted graph cannot be pickled, and exported once more it is slower.
+    """
+    path = folder / "pt2e.pt"
+    torch.save([row.module, largest(row), dynamic_shapes(row), list(row.calibration)], path)
+    return Left(kind="torchao PT2E", path=str(path))
 
 
-def torchao_dynamic(row: PeerRow, folder: Path) -> Run:
+def torchao_dynamic(row: PeerRow, folder: Path) -> Left:
     """``quantize_`` with dynamic 8-bit activations and 8-bit weights, then ``torch.compile``."""
     import copy
 
@@ -169,10 +143,10 @@ def torchao_dynamic(row: PeerRow, folder: Path) -> Run:
 
     module = copy.deepcopy(row.module)
     quantize_(module, Int8DynamicActivationInt8WeightConfig())
-    return _torch_run(torch.compile(module), row)
+    return write_module(module, folder / "model.pt", kind="compiled module")
 
 
-def torchao_weights(row: PeerRow, folder: Path) -> Run:
+def torchao_weights(row: PeerRow, folder: Path) -> Left:
     """``quantize_`` with 8-bit weights, then ``torch.compile``."""
     import copy
 
@@ -180,29 +154,10 @@ def torchao_weights(row: PeerRow, folder: Path) -> Run:
 
     module = copy.deepcopy(row.module)
     quantize_(module, Int8WeightOnlyConfig())
-    return _torch_run(torch.compile(module), row)
+    return write_module(module, folder / "model.pt", kind="compiled module")
 
 
-def _torch_run(module: Callable[..., Any], row: PeerRow) -> Run:
-    def run(*tensors: Tensor) -> list[Tensor]:
-        with torch.no_grad():
-            return list(pytree.tree_leaves(module(*tensors)))
-
-    run(*largest(row))
-    return run
-
-
-def eager(module: nn.Module) -> Run:
-    """The module as it is."""
-
-    def run(*tensors: Tensor) -> list[Tensor]:
-        with torch.no_grad():
-            return list(pytree.tree_leaves(module(*tensors)))
-
-    return run
-
-
-Build = Callable[[PeerRow, Path], Run]
+Build = Callable[[PeerRow, Path], Left]
 
 PEERS: dict[str, Build] = {
     "NNCF + OpenVINO int8": nncf_openvino,
