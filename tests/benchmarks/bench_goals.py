@@ -8,10 +8,10 @@ of argument tuples, ``score(predict)`` -> the metric, higher is better, and if i
 both for 8-bit weights with one step per tensor, which ruins some models.
 
 Each side runs in a process of its own and counts how often it measured the metric, the original model's included. A
-third process, which imports nothing of ours for it, opens both artifacts in the bare runtime, measures the metric anew
-and times them in turn. FOLDER gets a JSON file per case, ``table.md`` and ``summary.json``. The exit status is 1 unless
-every goal is met on the metric as the bare runtime measures it, with no more evaluations than NNCF, and not slower than
-its result (if that meets the goal).
+third process opens both artifacts in the bare runtime and measures the metric anew. Fresh processes, one after the
+other, then time them there in balanced order. FOLDER gets a JSON file per case, ``table.md`` and ``summary.json``. The
+exit status is 1 unless every goal is met on the metric as the bare runtime measures it, with no more evaluations than
+NNCF, and not slower than its result (if that meets the goal).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -29,10 +28,14 @@ from typing import Any
 
 from tests.benchmarks.children import run_child
 from tests.benchmarks.model_files import load_file
+from tests.benchmarks.peers.fresh import time_freshly
+from tests.benchmarks.peers.opening import Inputs, Left, Run, open_left, write_lineup
+from tests.benchmarks.peers.pooling import pooled_ratio, typical_ms
 
 AS_FAST = 1.05
-"""Up to this ratio of the medians, in turn, two artifacts count as equally fast."""
-ROUNDS = 60
+"""Up to this ratio of the times two artifacts count as equally fast."""
+ROUNDS = 30
+PROCESSES = 5
 
 
 class Counted:
@@ -144,37 +147,47 @@ def predict_of(compiled: Any) -> Callable[..., Any]:
     return predict
 
 
-def judge(model: ModuleType, artifacts: dict[str, str]) -> dict[str, Any]:
+def judge(model: ModuleType, artifacts: dict[str, str], folder: Path) -> dict[str, Any]:
     """Metric and latency of the artifacts in the bare runtime."""
-    import openvino
     import torch
 
     torch.set_num_threads(1)
     module, examples = model.load()
     with torch.no_grad():
         found: dict[str, Any] = {"original": {"metric": model.score(module)}}
-    calls = {}
-    for name, path in artifacts.items():
-        core = openvino.Core()
-        read = core.read_model(path)
-        options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
-        key = ["runtime_options", "INFERENCE_PRECISION_HINT"]
-        if read.has_rt_info(key):
-            options["INFERENCE_PRECISION_HINT"] = str(read.get_rt_info(key).astype(str))
-        predict = predict_of(core.compile_model(read, "CPU", options))
-        size = Path(path).stat().st_size + Path(path).with_suffix(".bin").stat().st_size
-        found[name] = {"metric": model.score(predict), "megabytes": round(size / 1e6, 3)}
-        calls[name] = lambda predict=predict: predict(*examples[0])
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            started = time.perf_counter()
-            for _ in range(5):
-                call()
-            times[name].append((time.perf_counter() - started) / 5 * 1e3)
-    for name, values in times.items():
-        found[name]["ms"] = round(statistics.quantiles(values, n=10)[0], 4)  # the quiet rounds of a busy machine
+    lefts = {name: Left(kind="bare openvino f32", path=path) for name, path in artifacts.items()}
+    for name, left in lefts.items():
+        path = Path(left.path)
+        size = path.stat().st_size + path.with_suffix(".bin").stat().st_size
+        metric = model.score(_as_predict(open_left(left, examples[0])))
+        found[name] = {"metric": metric, "megabytes": round(size / 1e6, 3)}
+    if lefts:
+        found |= time_artifacts(found, lefts, examples[0], folder)
     return found
+
+
+def _as_predict(run: Run) -> Callable[..., Any]:
+    def predict(*tensors: Any) -> Any:
+        results = run(*tensors)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return predict
+
+
+def time_artifacts(found: dict[str, Any], lefts: dict[str, Left], call: Inputs, folder: Path) -> dict[str, Any]:
+    """What was found with the times of fresh processes, and the ratio where there are two artifacts.
+
+    Raises: RuntimeError if one of them could not be timed.
+    """
+    write_lineup(folder, lefts, first=call, timed=call)
+    times = time_freshly(folder, processes=PROCESSES, rounds=ROUNDS)
+    if times.errors:
+        raise RuntimeError(f"not timed: {times.errors}")
+    timed = {name: found[name] | {"ms": round(typical_ms(one), 4)} for name, one in times.samples.items()}
+    if {"ours", "nncf"} <= set(timed):
+        ratio = pooled_ratio(times.samples["ours"], times.samples["nncf"])
+        timed["time_over_peer"] = {"median": ratio.median, "low": ratio.low, "high": ratio.high}
+    return timed
 
 
 def child(arguments: argparse.Namespace) -> None:
@@ -193,7 +206,8 @@ def child(arguments: argparse.Namespace) -> None:
             for role in ("ours", "nncf")
             if (folder / f"{role}.json").exists()
         }
-        found = judge(model, {role: side["artifact"] for role, side in sides.items() if side.get("artifact")})
+        artifacts = {role: side["artifact"] for role, side in sides.items() if side.get("artifact")}
+        found = judge(model, artifacts, folder)
     (folder / f"{arguments.role}.json").write_text(json.dumps(found, indent=1))
 
 
@@ -220,7 +234,7 @@ def verdict(row: dict[str, Any], max_drop: float) -> dict[str, Any]:
     original = judged["original"]["metric"]
     drop = {side: (original - judged[side]["metric"]) / abs(original) for side in ("ours", "nncf") if side in judged}
     peer_met = drop.get("nncf", 1.0) <= max_drop + 1e-9
-    ratio = judged["ours"]["ms"] / judged["nncf"]["ms"] if "nncf" in judged else None
+    ratio = judged.get("time_over_peer", {}).get("median")
     return {
         "met": ours["met"] and drop["ours"] <= max_drop + 1e-9,
         "drop": drop,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
-
 import msgspec
 
-from ace_studio.engine.measure import Samples, contention
+from ace_studio.engine.measure import contention
 from tests.benchmarks.peers.fresh import FreshTimes
-from tests.benchmarks.peers.pooling import pooled_ratio
+from tests.benchmarks.peers.pooling import pooled_ratio, typical_ms
 
 OURS = "ACE Studio auto"
 EAGER = "eager"
@@ -64,11 +62,6 @@ class PeerFound(msgspec.Struct, kw_only=True):
 def fastest(times: FreshTimes) -> str:
     """The peer that takes the least time."""
     return min(_peers(times), key=lambda name: typical_ms(times.samples[name]))
-
-
-def typical_ms(samples: list[Samples]) -> float:
-    """Median over processes of each process's median."""
-    return statistics.median(one.latency().p50 for one in samples)
 
 
 def give_verdict(found: PeerFound, times: FreshTimes) -> None:

@@ -5,6 +5,7 @@ Within a process the rounds share that luck, so a thousand rounds of one process
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,11 @@ class PooledRatio:
     low: float
     high: float
     per_process: tuple[float, ...]
+
+
+def typical_ms(samples: Sequence[Samples]) -> float:
+    """Median over processes of each process's median."""
+    return statistics.median(one.latency().p50 for one in samples)
 
 
 def pooled_ratio(baseline: Sequence[Samples], candidate: Sequence[Samples], *, seed: int = 0) -> PooledRatio:
