@@ -28,8 +28,9 @@ from ace_studio.engine.flow import Example
 from ace_studio.engine.profile.decode import StepModel, decode, decode_report
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipe import DecodeChoice
+from tests.benchmarks.peers.opening import open_left
 from tests.benchmarks.peers.row import MADE, Inputs, PeerRow
-from tests.benchmarks.peers.tools import FOR_DECODERS, PEERS
+from tests.benchmarks.peers.tools import FOR_DECODERS, PEERS, largest
 
 FLOAT = "eager fp32"
 OURS = tuple(
@@ -64,7 +65,7 @@ def built(name: str, row: PeerRow, folder: Path) -> Function:
     if name == FLOAT:
         return row.module
     if name in PEERS:
-        return PEERS[name](row, folder)
+        return open_left(PEERS[name](row, folder), largest(row))
     target, _, precision = name.partition(":")
     result = ace_studio.compile(
         row.module, tracing_inputs=contexts(row), target=target, default=precision, rounds=1, profile=False, out=folder
