@@ -67,14 +67,20 @@ def table(found: Sequence[PeerFound]) -> str:
             "",
             in_words(one),
             "",
-            f"In each process: {', '.join(f'{ratio:.3f}' for ratio in one.ratio_per_process)}. {one.busy}".strip(),
-            "",
+            *_detail(one),
             "| tool | ms | speed-up | SQNR dB | metric | |",
             "|---|---|---|---|---|---|",
         ]
         lines += [_line(tool) for tool in sorted(one.tools, key=lambda tool: tool.ms or 1e9)]
         lines.append("")
     return "\n".join(lines)
+
+
+def _detail(one: PeerFound) -> list[str]:
+    if one.cpu_share is None:
+        return []
+    ratios = ", ".join(f"{ratio:.3f}" for ratio in one.ratio_per_process)
+    return [f"In each process: {ratios}. The core was theirs for {one.cpu_share:.0%} of the time.", ""]
 
 
 def _line(tool: ToolFound) -> str:

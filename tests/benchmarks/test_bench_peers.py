@@ -14,7 +14,7 @@ from tests.benchmarks.peers.fresh import FreshTimes, gathered, time_freshly
 from tests.benchmarks.peers.one_row import Comparison
 from tests.benchmarks.peers.one_timing import Timed, time_lineup, whole_turns
 from tests.benchmarks.peers.opening import Left, eager, open_left, write_lineup, write_module
-from tests.benchmarks.peers.pooling import pooled_ratio
+from tests.benchmarks.peers.pooling import cpu_share, pooled_ratio
 from tests.benchmarks.peers.row import PeerRow
 from tests.benchmarks.peers.tools import PEERS
 from tests.tiny_models import conv_net
@@ -62,6 +62,12 @@ def test_rounds_count_where_there_is_one_process():
     assert ratio.low < ratio.median < ratio.high
 
 
+def test_a_few_long_waits_lower_the_share_of_the_core():
+    quiet, waited = Samples(wall_ms=[1.0] * 9, cpu_ms=[1.0] * 9), Samples(wall_ms=[10.0], cpu_ms=[1.0])
+    assert cpu_share([quiet]) == 1.0
+    assert cpu_share([quiet, waited]) == pytest.approx(10 / 19)
+
+
 def test_no_process_has_no_ratio():
     with pytest.raises(ValueError, match="no process"):
         pooled_ratio([], [])
@@ -74,6 +80,7 @@ def test_the_verdict_is_about_the_peer_that_ours_looks_worst_beside():
     assert row.tool(OURS).speedup == pytest.approx(5.0, rel=0.01)
     assert "faster than quick: 1.05" in in_words(row)
     assert f"| **{OURS}** | 10 |" in table([row])
+    assert "theirs for 100% of the time" in table([row])
 
 
 def test_ours_is_slower_where_it_is_slower_in_every_process():

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ace_studio.engine.measure import contention
 from tests.benchmarks.peers.fresh import FreshTimes
-from tests.benchmarks.peers.pooling import pooled_ratio, typical_ms
+from tests.benchmarks.peers.pooling import cpu_share, pooled_ratio, typical_ms
 
 OURS = "ACE Studio auto"
 EAGER = "eager"
@@ -40,8 +39,8 @@ class PeerFound(msgspec.Struct, kw_only=True):
     ratio_high: float | None = None
     ratio_per_process: list[float] = []
     is_as_faithful: bool = False
-    busy: str = ""
-    """That something else was running meanwhile."""
+    cpu_share: float | None = None
+    """Part of the time in which the timing had its core; clearly below 1, other work was running."""
     error: str = ""
 
     @property
@@ -84,7 +83,7 @@ def give_verdict(found: PeerFound, times: FreshTimes) -> None:
     found.ratio, found.ratio_low, found.ratio_high = ratio.median, ratio.low, ratio.high
     found.ratio_per_process = [round(one, 3) for one in ratio.per_process]
     found.is_as_faithful = is_as_faithful(found.tool(OURS), found.tool(found.fastest_peer))
-    found.busy = contention(ours, threads=1)
+    found.cpu_share = round(cpu_share([one for samples in times.samples.values() for one in samples]), 3)
 
 
 def _peers(times: FreshTimes) -> list[str]:

@@ -31,6 +31,11 @@ def typical_ms(samples: Sequence[Samples]) -> float:
     return statistics.median(one.latency().p50 for one in samples)
 
 
+def cpu_share(samples: Sequence[Samples]) -> float:
+    """CPU time over time by the clock, all rounds together: long waits count, however few they are."""
+    return sum(sum(one.cpu_ms) for one in samples) / sum(sum(one.wall_ms) for one in samples)
+
+
 def pooled_ratio(baseline: Sequence[Samples], candidate: Sequence[Samples], *, seed: int = 0) -> PooledRatio:
     """Median over processes of each process's median over rounds, with an interval that knows both kinds of chance.
 
