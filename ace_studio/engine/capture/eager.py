@@ -82,7 +82,7 @@ class ModuleState:
         self._buffers = {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
         self._names = {path: frozenset(vars(child)) for path, child in module.named_modules()}
         self._plain = {
-            (path, name): copy.deepcopy(value)
+            (path, name): _copied_state(value)
             for path, child in module.named_modules()
             for name, value in vars(child).items()
             if _is_state(name, value)
@@ -109,7 +109,7 @@ class ModuleState:
             for key in vars(children[path])[name].keys() - keys:
                 del vars(children[path])[name][key]
         for (path, name), value in self._plain.items():
-            children[path].__dict__[name] = copy.deepcopy(value)
+            children[path].__dict__[name] = _copied_state(value)
 
     def changes(self) -> list[str]:
         """Names of the plain attributes that differ now (``calls``, ``blocks.1.history``)."""
@@ -136,6 +136,12 @@ def _is_state(name: str, value: object) -> bool:
     leaves = pytree.tree_leaves(value)
     simple = all(isinstance(leaf, Tensor | bool | int | float | str | None) for leaf in leaves)
     return name != "training" and isinstance(value, _PLAIN_TYPES) and simple
+
+
+def _copied_state(value: Any) -> Any:
+    """A copy of a plain attribute. Tensors with a history, which torch does not copy, lose it."""
+    leaves = [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor) and not leaf.is_leaf]
+    return copy.deepcopy(value, {id(leaf): leaf.detach().clone() for leaf in leaves})
 
 
 def _same(one: object, other: object) -> bool:

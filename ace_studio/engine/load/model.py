@@ -21,6 +21,7 @@ from ace_studio.engine.load.torchvision_ops import make_importable, warn_if_stan
 from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.load.user_code import UserModules
 from ace_studio.engine.load.weights import load_weights
+from ace_studio.engine.load.written_weights import write_out_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import Phase
@@ -80,6 +81,9 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         reporter.advance(None, sources.weights.name)
         states = read_state_dicts(sources.weights, key=sources.weights_key)
         load_weights(built.module, states, sources.weights, reporter=reporter)
+    written = write_out_weights(built.module)
+    if written:
+        reporter.advance(None, f"computed weights written out: {len(written)} ({written[0]}, ...)")
     warn_if_standing_in(built.module, library.user.files(), reporter)
     files = _all_files(sources, built, library)
     return LoadedModel(

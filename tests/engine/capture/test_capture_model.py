@@ -489,3 +489,23 @@ def test_a_point_that_computes_something_else_is_still_refused() -> None:
     with pytest.raises(AceError) as caught:
         capture(AsksForAPoint(2.0), CROSSED, WHOLE)
     assert caught.value.problem.code is ErrorCode.NOT_CAPTURED
+
+
+class RemembersItsLast(nn.Module):
+    """Keeps a tensor with a history, as the older weight norm does; x [n, 4]."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        self.last = self.layer.weight * 2
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.last)
+
+
+def test_a_module_that_holds_a_tensor_with_a_history_is_run_and_put_back():
+    module = RemembersItsLast()
+    before = module.last.detach().clone()
+    eager = EagerRun.of(module)
+    eager.output(Example.of(torch.randn(3, 4)))
+    torch.testing.assert_close(module.last, before, rtol=0, atol=0)

@@ -1,0 +1,63 @@
+"""Weights that a module computes from others at every call, written out once: weight norm, spectral norm, LoRA, ...
+
+For a model that only answers they are constants. Left as they are, every call pays for them, and no target takes them
+for weights: a computed factor has no 8-bit steps per channel, and is not stored in fewer bits.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn.utils import parametrize, remove_spectral_norm, remove_weight_norm
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
+
+
+def write_out_weights(module: nn.Module) -> list[str]:
+    """Replace every parametrized tensor by what it is now, and take the hooks of the older two norms away.
+
+    The module gives the same numbers as before in eval mode, in which the layers concerned are put. What does not give
+    the same tensor twice (a random parametrization) stays.
+
+    Returns: Their names (``encoder.0.weight``).
+    """
+    found: list[str] = []
+    with torch.no_grad():
+        for path, child in list(module.named_modules()):
+            names = [*_write_out_parametrizations(child), *_write_out_hooks(child)]
+            found += [f"{path}.{name}" if path else name for name in names]
+    return found
+
+
+def _write_out_parametrizations(child: nn.Module) -> list[str]:
+    if not parametrize.is_parametrized(child):
+        return []
+    child.eval()
+    written = []
+    for name in list(child.parametrizations):  # type: ignore[arg-type]  # a ModuleDict
+        if not torch.equal(getattr(child, name), getattr(child, name)):
+            continue
+        is_trained = next(child.parametrizations[name].parameters(), None) is not None  # type: ignore[index, union-attr]
+        parametrize.remove_parametrizations(child, name, leave_parametrized=True)
+        if is_trained:
+            _keep_as_parameter(child, name)
+        written.append(name)
+    return written
+
+
+def _keep_as_parameter(child: nn.Module, name: str) -> None:
+    """What came from several tensors (weight norm) is left as a buffer, which nobody prunes or trains."""
+    value = child._buffers.pop(name, None)
+    if value is not None:
+        child.register_parameter(name, nn.Parameter(value))
+
+
+def _write_out_hooks(child: nn.Module) -> list[str]:
+    hooks = list(child._forward_pre_hooks.values())
+    weight_norms = [hook.name for hook in hooks if isinstance(hook, WeightNorm)]
+    spectral_norms = [hook.name for hook in hooks if isinstance(hook, SpectralNorm)]
+    for name in weight_norms:
+        remove_weight_norm(child, name)
+    for name in spectral_norms:
+        remove_spectral_norm(child, name)
+    return weight_norms + spectral_norms
