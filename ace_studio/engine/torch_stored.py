@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 from torch.export import ExportedProgram
+
+from ace_studio.engine.torch_compat import program_guards
 
 
 def program_to_json(program: ExportedProgram) -> bytes:
@@ -44,3 +47,12 @@ def program_from_json(
     program = serde.ExportedProgramDeserializer().deserialize(stored, dict(state), dict(constants), example)
     program.graph.output_node().meta.pop("val", None)  # a traced graph has none there
     return program
+
+
+def reading_of(program: ExportedProgram) -> str:
+    """Digest of all that makes a program what it is, as text: the same for one that was written and read again."""
+    places = [
+        f"{node.meta.get('nn_module_stack') or ''}{node.meta.get('stack_trace') or ''}" for node in program.graph.nodes
+    ]
+    parts = (str(program.graph), str(program.graph_signature), str(program_guards(program)), str(places))
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

@@ -11,7 +11,6 @@ them; anything in them but arithmetic over names is refused, when written and wh
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import compare_examples, example_at, tracing_example
 from ace_studio.engine.torch_compat import program_guards
-from ace_studio.engine.torch_stored import program_from_json, program_to_json
+from ace_studio.engine.torch_stored import program_from_json, program_to_json, reading_of
 from ace_studio.records.errors import AceError
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
@@ -192,7 +191,7 @@ class CaptureCache:
             files=late_files(self.loaded),
             state=tuple(program.state_dict),
             live_constants=tuple(name for name in program.constants if name in live),
-            reading=_reading(program),
+            reading=reading_of(program),
             ranges=_ranges(program),
         )
         constants = {name: value.detach().cpu().clone().contiguous() for name, value in stored.items()}
@@ -221,7 +220,7 @@ def _program_of(entry: CacheEntry, parts: Mapping[str, bytes], module: nn.Module
             example=(tracing.args, dict(tracing.kwargs)),
         )
     # A symbol that no op of the graph has any more is not read back, and limits nothing.
-    if _reading(program) != entry.reading or not _ranges(program).items() <= entry.ranges.items():
+    if reading_of(program) != entry.reading or not _ranges(program).items() <= entry.ranges.items():
         raise ValueError("it reads otherwise than it was written")
     return program
 
@@ -255,15 +254,6 @@ def _at_shapes(example: Example, shapes: Shapes) -> Example:
 
 def _ranges(program: ExportedProgram) -> dict[str, str]:
     return {str(symbol): str(bounds) for symbol, bounds in program.range_constraints.items()}
-
-
-def _reading(program: ExportedProgram) -> str:
-    """Digest of all that makes a program what it is, as text."""
-    places = [
-        f"{node.meta.get('nn_module_stack') or ''}{node.meta.get('stack_trace') or ''}" for node in program.graph.nodes
-    ]
-    parts = (str(program.graph), str(program.graph_signature), str(program_guards(program)), str(places))
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class _Guards(msgspec.Struct):

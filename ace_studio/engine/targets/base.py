@@ -96,6 +96,9 @@ class Target(ABC):
     is_in_auto: ClassVar[bool] = True
     """Whether ``auto`` means this row too; not where another row runs the same code and is sooner built."""
 
+    is_soon_built: ClassVar[bool] = False
+    """Whether building it takes about as long as opening its artifact, so that no other process need do it."""
+
     @abstractmethod
     def available(self) -> Availability:
         """Whether it can be used here, honestly: what it needs is imported or probed."""

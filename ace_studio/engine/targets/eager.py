@@ -33,6 +33,7 @@ class EagerTarget(Target):
 
     name = "eager"
     label = "PyTorch eager"
+    is_soon_built = True
 
     def available(self) -> Availability:
         """Always: torch is what this process runs on."""

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from ace_studio.engine import evaluate, measure
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.metrics import Score
+from ace_studio.engine.pipeline.builders import Builders
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.improving import Improving
+from ace_studio.engine.pipeline.problems import build_problem
 from ace_studio.engine.pipeline.sensing import Sensing
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.targets.library_error import library_reason
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
 from ace_studio.records.recipe import Recipe
@@ -55,6 +56,8 @@ class Bench:
     """Why the search stopped where it did, in words."""
     improving: Improving = field(default_factory=Improving)
     """Better weights, by plan."""
+    builders: Builders | None = None
+    """Processes that build beside this one; None where none can."""
     leader: Candidate | None = None
     """The candidate that is not clearly slower than any other so far and keeps the accuracy."""
 
@@ -125,7 +128,7 @@ class Bench:
         except MemoryError:
             candidate.fail(Problem(code=ErrorCode.OUT_OF_MEMORY, what=f"{candidate.label} ran out of memory"))
         except Exception as error:  # noqa: BLE001 - border: a runtime's own library may raise anything
-            candidate.fail(_problem_of(candidate, error))
+            candidate.fail(build_problem(error, label=candidate.target.label, precision=candidate.run.precision))
 
     def folder_of(self, candidate: Candidate) -> Path:
         """Where the candidate's artifact and scratch files are; the same for the whole job."""
@@ -162,14 +165,4 @@ def state_bytes(module: nn.Module) -> int:
     """Bytes of all parameters and buffers that are saved."""
     return sum(
         leaf.numel() * leaf.element_size() for leaf in module.state_dict().values() if isinstance(leaf, torch.Tensor)
-    )
-
-
-def _problem_of(candidate: Candidate, error: Exception) -> Problem:
-    return Problem(
-        code=ErrorCode.UNSUPPORTED,
-        what=f"{candidate.target.label} could not build or run this model at {candidate.run.precision}",
-        why=library_reason(error),
-        remedy="Try another target or keep the op that it names at fp32; the details hold what the library said.",
-        details=f"{type(error).__name__}: {error}"[:20_000],
     )

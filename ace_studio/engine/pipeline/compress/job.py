@@ -5,11 +5,14 @@ from __future__ import annotations
 import msgspec
 import torch
 
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.pipeline.builders import Builders, BuildJob
 from ace_studio.engine.pipeline.compress.batches import measure_batches
 from ace_studio.engine.pipeline.compress.bench import Bench, state_bytes
 from ace_studio.engine.pipeline.compress.candidates import first_plans, select_targets
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude
 from ace_studio.engine.pipeline.compress.decoding import measure_decoding
+from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.pipeline.compress.metric import baseline_facts
 from ace_studio.engine.pipeline.compress.plans import try_plans
 from ace_studio.engine.pipeline.compress.profiling import profile_all
@@ -29,6 +32,7 @@ def run_job(bench: Bench) -> Outcome:
     targets = select_targets(bench.recipe.targets.names, TARGETS)
     threads_before = torch.get_num_threads()
     torch.set_num_threads(bench.threads)
+    bench.builders = _builders_for(bench)
     try:
         _measure_baseline(bench)
         _check_calibration(bench)
@@ -43,7 +47,27 @@ def run_job(bench: Bench) -> Outcome:
         find_worst(bench)
         return conclude(bench)
     finally:
+        if bench.builders is not None:
+            bench.builders.close()
         torch.set_num_threads(threads_before)
+
+
+def _builders_for(bench: Bench) -> Builders | None:
+    """What can build beside this process: whole graphs of torch modules, on the CPU; a GPU's memory is not shared."""
+    captured = bench.captured
+    if not isinstance(captured, CapturedModel) or bench.loaded.way != "torch" or captured.device.type != "cpu":
+        return None
+    return Builders(
+        BuildJob(
+            captured=captured,
+            calibration=bench.calibration,
+            threads=bench.threads,
+            ranges=ranges_of(bench),
+            folder=bench.output / ".builds",
+            reporter=bench.reporter,
+            weight_bytes=state_bytes(captured.module),
+        )
+    )
 
 
 def _check_goal(bench: Bench) -> None:

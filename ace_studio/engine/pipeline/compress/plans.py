@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import first_plans, is_accuracy_bounded, keeps_accuracy
 from ace_studio.engine.pipeline.compress.searching import GoalSearch
-from ace_studio.engine.pipeline.compress.trying import try_plan
+from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
 from ace_studio.engine.targets.base import Target
 
 
@@ -18,7 +18,9 @@ def try_plans(bench: Bench, targets: Sequence[Target]) -> None:
     if recipe.plan.from_goal and recipe.goal.has_bound:
         GoalSearch(bench).run(targets)
     else:
-        for target, plan in itertools.product(targets, first_plans(recipe)):
+        pairs = list(itertools.product(targets, first_plans(recipe)))
+        expect_builds(bench, pairs)
+        for target, plan in pairs:
             try_plan(bench, target, plan)
         if not recipe.plan.from_goal and is_accuracy_bounded(recipe.goal) and not _is_any_accurate(bench):
             GoalSearch(bench).run(targets)

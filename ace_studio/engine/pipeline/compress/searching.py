@@ -30,7 +30,7 @@ from ace_studio.engine.pipeline.compress.search_steps import (
     with_findings,
 )
 from ace_studio.engine.pipeline.compress.timing import time_beside
-from ace_studio.engine.pipeline.compress.trying import try_plan
+from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
 from ace_studio.engine.pipeline.sensing import Sensing, scan_folder, sense, sensitivity_of_ops
 from ace_studio.engine.search import Ladder, Point, Rung, fewest_high, most_high
 from ace_studio.engine.sensitivity import SIMULATED, noise_db
@@ -89,11 +89,12 @@ class GoalSearch:
     def _cheapest(self, targets: Sequence[Target]) -> None:
         """The fewest ops high that are accurate enough, for every arm that can still win."""
         firsts: list[tuple[Arm, SearchStep]] = []
-        for target in targets:
-            for arm in arms_of(self._bench, target):
-                first = self._evaluate(arm, 0)
-                if first is not None and first.sqnr_db is not None:
-                    firsts.append((arm, first))
+        arms = [arm for target in targets for arm in arms_of(self._bench, target)]
+        expect_builds(self._bench, [(arm.target, arm.plan) for arm in arms if not self._is_known(arm)])
+        for arm in arms:
+            first = self._evaluate(arm, 0)
+            if first is not None and first.sqnr_db is not None:
+                firsts.append((arm, first))
         missing = [(arm, first) for arm, first in firsts if not self._is_accurate(first)]
         for arm, first in sorted(missing, key=lambda pair: merit(pair[1], self._goal)):
             if reason := self._hopeless(first):
@@ -277,6 +278,11 @@ class GoalSearch:
         self._bench.search.append(step)
         self._store.keep(key, step)
         return step
+
+    def _is_known(self, arm: Arm) -> bool:
+        """Whether its first step was built or read before."""
+        key = step_key(arm.target, arm.plan, arm.methods)
+        return key in self._tried or self._store.find(key) is not None
 
     def _methods_in(self, arm: Arm | None) -> tuple[str, ...]:
         if arm is None or not arm.methods or self._bench.recipe.improve.methods:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import msgspec
 
@@ -17,12 +18,13 @@ def time_beside(
 ) -> tuple[measure.Samples, measure.Samples]:
     """A few rounds of another model and a candidate in turn: enough to decide what comes next, not to report."""
     example = bench.captured.examples[0]
-    samples = measure.measure_interleaved(
-        {"other": bound_call(example, other), "candidate": bound_call(example, candidate.lowered)},
-        rounds=rounds,
-        reporter=bench.reporter,
-        timer=measure.timer_for(bench.captured.device),
-    )
+    with bench.builders.paused() if bench.builders is not None else nullcontext():
+        samples = measure.measure_interleaved(
+            {"other": bound_call(example, other), "candidate": bound_call(example, candidate.lowered)},
+            rounds=rounds,
+            reporter=bench.reporter,
+            timer=measure.timer_for(bench.captured.device),
+        )
     return samples["other"], samples["candidate"]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from ace_studio.engine import evaluate
 from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.pipeline.builders import Wanted
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, unsupported_op
 from ace_studio.engine.pipeline.compress.improving import improved_capture, left_methods, ranges_of
@@ -54,9 +56,39 @@ def try_plan(
     return candidate
 
 
+def expect_builds(bench: Bench, pairs: Sequence[tuple[Target, Plan]]) -> None:
+    """Say which plans will be tried on which targets, in that order: processes beside this one may build them."""
+    if bench.builders is None or bench.recipe.improve.methods:
+        return  # a changed capture is nowhere but here
+    table, device = bench.captured.table, bench.captured.device
+    made = [make_candidate(target, plan, table, device=device) for target, plan in pairs if not target.is_soon_built]
+    bench.builders.expect(
+        [
+            Wanted(one.target, one.plan)
+            for one in made
+            if one.run.status is RunStatus.OK and not unsupported_op(one.target, bench.capture, table)
+        ]
+    )
+
+
+def _take_from_builders(bench: Bench, candidate: Candidate) -> bool:
+    """Open what another process has built or is building; False if that is nobody's but this one's to do."""
+    if bench.builders is None or candidate.methods:
+        return False
+    taken = bench.builders.take(Wanted(candidate.target, candidate.plan))
+    if taken is None:
+        return False
+    candidate.lowered, built = taken
+    bench.improving.by_targets += built.improvements
+    candidate.note(build_seconds=round(built.seconds, 3))
+    return True
+
+
 def build(bench: Bench, candidate: Candidate) -> None:
     """Lower the plan to the target."""
     bench.reporter.phase(Phase.LOWER, candidate.label)
+    if _take_from_builders(bench, candidate):
+        return
     started = time.monotonic()
     folder = bench.folder_of(candidate)
     folder.mkdir(parents=True, exist_ok=True)

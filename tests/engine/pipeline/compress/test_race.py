@@ -34,7 +34,7 @@ def candidate(name: str, seconds: float, *, sqnr_db: float = 30.0) -> Candidate:
 def bench(recipe: Recipe = SEARCH) -> SimpleNamespace:
     captured = SimpleNamespace(examples=[Example((torch.zeros(1),))], device=torch.device("cpu"))
     return SimpleNamespace(
-        recipe=recipe, captured=captured, baseline=Baseline(), reporter=Reporter(), candidates=[], leader=None
+        recipe=recipe, captured=captured, baseline=Baseline(), reporter=Reporter(), builders=None, leader=None
     )
 
 

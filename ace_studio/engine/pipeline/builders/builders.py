@@ -1,0 +1,287 @@
+"""Builds that the job will need, made by processes beside it while it makes others itself."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from ace_studio.engine import measure
+from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
+from ace_studio.engine.pipeline.builders.child import SETUP_NAME
+from ace_studio.engine.pipeline.builders.elsewhere import BuiltElsewhere
+from ace_studio.engine.pipeline.builders.process import BuilderLostError, BuilderProcess
+from ace_studio.engine.pipeline.builders.said import (
+    AnyAnswer,
+    BuildOrder,
+    Built,
+    ReadBack,
+    ReadBackOrder,
+    Refused,
+    ReleaseOrder,
+    Setup,
+)
+from ace_studio.engine.pipeline.builders.stored import store_capture
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.stored_calls import CannotLeaveError
+from ace_studio.engine.targets.base import Lowered, OpActual, Target
+from ace_studio.records.errors import AceError
+from ace_studio.records.messages import Phase
+from ace_studio.records.plan import Plan
+
+SECONDS_PER_OP = 0.03
+"""About what a build takes for each op of the graph: 0.02 to 0.06 s on ResNet50 and BERT, warm, by target and plan."""
+START_S = 8.0
+"""About what a process takes until it can build: torch, the libraries of the targets, the capture."""
+MOST_PROCESSES = 4
+PROCESS_BYTES = 1_500_000_000
+"""Memory of such a process with all libraries, before it has a model."""
+WEIGHT_COPIES = 6
+"""How often it may hold the weights: as read, as exported, as quantized, as built, and while it does so."""
+POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class BuildJob:
+    """What all builds of a job have in common."""
+
+    captured: CapturedModel
+    calibration: Callable[[], Sequence[Example]]
+    """Raises AceError if there is none."""
+    threads: int
+    ranges: RangeChoice
+    folder: Path
+    """For what the processes write; made when it is needed, and removed at the end."""
+    reporter: Reporter
+    weight_bytes: int
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One build that will be asked for."""
+
+    target: Target
+    plan: BoundPlan
+
+    @property
+    def key(self) -> tuple[str, Plan]:
+        """A plan is bound to a target in one way only."""
+        return (self.target.name, self.plan.plan)
+
+
+@dataclass
+class _Entry:
+    wanted: Wanted
+    number: int
+    is_claimed: bool = False
+    answer: Future[tuple[AnyAnswer, _Beside] | None] = field(default_factory=Future)
+    """None if the process was lost before it could say anything."""
+
+
+class Builders:
+    """Processes that build what is expected, the last first, while the job takes it, the first first.
+
+    Where the two meet nobody waits: what no process has begun the job builds itself. Whether there are processes at
+    all follows from how much there is to build, from the cores, and from the memory that is free.
+    """
+
+    def __init__(self, job: BuildJob, *, most: int | None = None) -> None:
+        """Nothing starts yet. ``most`` is the most processes there may be; None for as many as are worth it."""
+        self._job = job
+        self._most = most
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[tuple[str, Plan], _Entry] = OrderedDict()
+        self._beside: list[_Beside] = []
+        self._count = 0
+        self._has_started = False
+
+    @property
+    def waiting(self) -> int:
+        """Builds that nobody has begun."""
+        with self._lock:
+            return sum(not entry.is_claimed for entry in self._entries.values())
+
+    # --- the job's side ---
+
+    def expect(self, wanted: Sequence[Wanted]) -> None:
+        """Say what will be asked for, in that order; processes are started if that is worth it."""
+        with self._lock:
+            for one in wanted:
+                if one.key not in self._entries:
+                    self._entries[one.key] = _Entry(one, self._count)
+                    self._count += 1
+        if not self._has_started and (processes := self._worth(self.waiting)):
+            self._has_started = True
+            self._start(processes)
+        for beside in self._beside:
+            beside.go_on()
+
+    def take(self, wanted: Wanted) -> tuple[Lowered, Built] | None:
+        """A build that was expected, opened here; None if no process has begun it, or none is left that has it.
+
+        Raises: AceError as `Target.lower` would have raised it; Cancelled.
+        """
+        with self._lock:
+            entry = self._entries.pop(wanted.key, None)
+        if entry is None or not entry.is_claimed:
+            return None
+        while not entry.answer.done():
+            self._job.reporter.check()
+            wait([entry.answer], timeout=POLL_S)
+        answered = entry.answer.result()
+        if answered is None:
+            return None
+        answer, beside = answered
+        if isinstance(answer, Refused):
+            raise AceError(answer.problem)
+        assert isinstance(answer, Built)
+        for warning in answer.warnings:
+            self._job.reporter.warn(warning.code, warning.what, where=warning.where)
+        lowered = BuiltElsewhere(
+            wanted.target,
+            self._job.captured,
+            answer,
+            threads=self._job.threads,
+            read_back=partial(beside.read_back, entry.number, self._job.reporter),
+            release=partial(beside.release, entry.number),
+        )
+        return lowered, answer
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let nothing be built beside the job, because it measures."""
+        for one in self._beside:
+            one.pause()
+        try:
+            yield
+        finally:
+            for one in self._beside:
+                one.resume()
+
+    def close(self) -> None:
+        """End the processes and remove what they wrote."""
+        with self._lock:
+            self._entries.clear()
+        for one in self._beside:
+            one.close()
+        self._beside.clear()
+        shutil.rmtree(self._job.folder, ignore_errors=True)
+
+    # --- whether, and how many ---
+
+    def _worth(self, waiting: int) -> int:
+        """How many processes are worth their start."""
+        if self._most is not None:
+            return min(self._most, max(0, waiting - 1))
+        work_s = waiting * SECONDS_PER_OP * sum(1 for _ in self._job.captured.table.op_rows())
+        if work_s < 2 * START_S:
+            return 0
+        each = PROCESS_BYTES + WEIGHT_COPIES * self._job.weight_bytes
+        by_memory = int(psutil.virtual_memory().available) // (2 * each)  # half is for the job itself
+        return min(MOST_PROCESSES, measure.resolve_threads("all") - 1, by_memory, int(work_s / START_S) - 1)
+
+    def _start(self, processes: int) -> None:
+        job = self._job
+        job.reporter.phase(Phase.LOWER, f"processes that build beside this one: {processes}")
+        try:
+            needs_data = any(entry.wanted.plan.plan.needs_calibration for entry in self._entries.values())
+            calibration = job.calibration() if needs_data else ()
+            shutil.rmtree(job.folder, ignore_errors=True)  # of a job that was killed
+            job.folder.mkdir(parents=True)
+            store_capture(job.captured, calibration, job.folder)
+            setup = Setup(threads=job.threads, ranges=job.ranges)
+            (job.folder / SETUP_NAME).write_bytes(msgspec.json.encode(setup))
+            self._beside = [_Beside(job.folder, index, claim=self._claim) for index in range(processes)]
+        except Cancelled:
+            raise
+        except (AceError, CannotLeaveError, OSError):
+            return  # the job builds everything itself, and says what is wrong with the data
+
+    def _claim(self) -> _Entry | None:
+        """The last one that nobody has begun."""
+        with self._lock:
+            for entry in reversed(self._entries.values()):
+                if not entry.is_claimed:
+                    entry.is_claimed = True
+                    return entry
+        return None
+
+
+class _Beside:
+    """A process, and the one thread that talks to it."""
+
+    def __init__(self, folder: Path, index: int, *, claim: Callable[[], _Entry | None]) -> None:
+        self._folder = folder
+        self._claim = claim
+        self._process = BuilderProcess(folder, log=folder / f"log-{index}.txt")
+        self._unneeded: deque[int] = deque()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="build")
+        self._first = self._thread.submit(self._process.wait_until_ready)
+
+    def go_on(self) -> None:
+        """Build until there is nothing left that nobody has begun."""
+        self._thread.submit(self._build_all)
+
+    def _build_all(self) -> None:
+        if self._first.exception() is not None:
+            return  # it never came up; the job builds everything itself
+        while (entry := self._claim()) is not None:
+            try:
+                entry.answer.set_result((self._build(entry), self))
+            except (BuilderLostError, OSError):
+                entry.answer.set_result(None)
+                return
+
+    def _build(self, entry: _Entry) -> AnyAnswer:
+        folder = self._folder / f"{entry.number:02d}"
+        folder.mkdir()
+        name, plan = entry.wanted.target.name, entry.wanted.plan
+        return self._ask(BuildOrder(number=entry.number, target=name, plan=plan, folder=str(folder)))
+
+    def _ask(self, order: BuildOrder | ReadBackOrder) -> AnyAnswer:
+        while self._unneeded:
+            self._process.tell(ReleaseOrder(number=self._unneeded.popleft()))
+        return self._process.ask(order)
+
+    def read_back(self, number: int, reporter: Reporter) -> list[OpActual]:
+        """Ask what became of the ops of a build; nothing is known if the process is gone. Raises: AceError."""
+        asked = self._thread.submit(self._ask, ReadBackOrder(number=number))
+        while not asked.done():
+            reporter.check()
+            wait([asked], timeout=POLL_S)
+        try:
+            answer = asked.result()
+        except BuilderLostError:
+            return []
+        if isinstance(answer, Refused):
+            raise AceError(answer.problem)
+        assert isinstance(answer, ReadBack)
+        return list(answer.ops)
+
+    def release(self, number: int) -> None:
+        """Let it forget a build before it makes the next. Takes no lock: the garbage collector calls this anywhere."""
+        self._unneeded.append(number)
+
+    def pause(self) -> None:
+        """Stop where it is."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Go on."""
+        self._process.resume()
+
+    def close(self) -> None:
+        """End it; what it was doing is lost."""
+        self._process.kill()
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._process.close()

@@ -1,0 +1,128 @@
+"""The process that builds beside the job: reads the stored capture once, then lowers what it is told to, in order."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import torch
+
+from ace_studio.engine.flow import CapturedModel, Example
+from ace_studio.engine.pipeline.builders.said import (
+    ARTIFACT,
+    AnyAnswer,
+    AnyOrder,
+    BuildOrder,
+    Built,
+    ReadBack,
+    ReadBackOrder,
+    Ready,
+    Refused,
+    ReleaseOrder,
+    Setup,
+)
+from ace_studio.engine.pipeline.builders.stored import read_capture
+from ace_studio.engine.pipeline.problems import build_problem
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.base import Lowered, LoweringJob
+from ace_studio.records.errors import AceError
+
+SETUP_NAME = "setup.json"
+
+
+def main(folder_name: str) -> int:
+    """Serve until the orders end."""
+    orders, answers = _private_streams()
+    folder = Path(folder_name)
+    setup = msgspec.json.decode((folder / SETUP_NAME).read_bytes(), type=Setup)
+    torch.set_num_threads(setup.threads)
+    builder = _Builder(setup, *read_capture(folder))
+    _say(answers, Ready())
+    order_of = msgspec.json.Decoder(AnyOrder)
+    for line in orders:
+        with torch.no_grad():
+            answer = builder.carry_out(order_of.decode(line))
+        if answer is not None:
+            _say(answers, answer)
+    return 0
+
+
+def _private_streams() -> tuple[IO[bytes], IO[bytes]]:
+    """The pipes to the job; what libraries print goes to the log, and nobody else can read an order."""
+    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    return orders, answers
+
+
+def _say(answers: IO[bytes], answer: AnyAnswer) -> None:
+    answers.write(msgspec.json.encode(answer) + b"\n")
+    answers.flush()
+
+
+class _Builder:
+    """What this process has built and not yet let go of."""
+
+    def __init__(self, setup: Setup, captured: CapturedModel, calibration: list[Example]) -> None:
+        self._setup = setup
+        self._captured = captured
+        self._calibration = calibration
+        self._shared: dict[str, object] = {}
+        self._built: dict[int, Lowered] = {}
+
+    def carry_out(self, order: AnyOrder) -> AnyAnswer | None:
+        """Do what is asked; whatever goes wrong is the answer, in words."""
+        match order:
+            case ReleaseOrder():
+                self._built.pop(order.number, None)
+                return None
+            case BuildOrder():
+                label = TARGETS[order.target].label
+                return self._refused_or(lambda: self._build(order), label=label, precision=order.plan.plan.label)
+            case ReadBackOrder():
+                ops = self._built[order.number].read_back
+                return self._refused_or(lambda: ReadBack(ops=tuple(ops())), label="The runtime", precision="its plan")
+
+    def _refused_or(self, step: Callable[[], AnyAnswer], *, label: str, precision: str) -> AnyAnswer:
+        try:
+            return step()
+        except AceError as error:
+            return Refused(problem=error.problem)
+        except Exception as error:  # noqa: BLE001 - border: a runtime's own library may raise anything
+            traceback.print_exc()
+            return Refused(problem=build_problem(error, label=label, precision=precision))
+
+    def _build(self, order: BuildOrder) -> Built:
+        started = time.monotonic()
+        target, folder = TARGETS[order.target], Path(order.folder)
+        reporter = Reporter()
+        job = LoweringJob(
+            captured=self._captured,
+            plan=order.plan,
+            calibration=lambda: [example.copied() for example in self._calibration],
+            threads=self._setup.threads,
+            device=self._captured.device,
+            folder=folder,
+            reporter=reporter,
+            ranges=self._setup.ranges,
+            shared=self._shared,
+        )
+        lowered = target.lower(job)
+        own = folder / ARTIFACT
+        own.mkdir()
+        path = lowered.save(own)
+        self._built[order.number] = lowered
+        return Built(
+            path=str(path),
+            seconds=time.monotonic() - started,
+            runs_in_torch=lowered.runs_in_torch,
+            warnings=tuple(reporter.warnings),
+            improvements=tuple(job.improvements),
+        )

@@ -1,0 +1,68 @@
+"""A candidate that another process built: opened here from its artifact, asked there what the runtime does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.pipeline.builders.said import Built
+from ace_studio.engine.targets.base import Lowered, OpActual, Target
+from ace_studio.engine.targets.flat_call import FlatCall
+
+
+class BuiltElsewhere(Lowered):
+    """What runs is what is shipped: the saved artifact, opened by `Target.load`.
+
+    Args:
+        target: What it was built for.
+        captured: What it was built from.
+        built: The answer of the process that built it.
+        threads: Threads that it may use.
+        read_back: Asks that process; called at most once for each report.
+        release: Tells it that nobody needs its build any more; called when this object goes.
+
+    Raises: as `Target.load`.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        captured: CapturedModel,
+        built: Built,
+        *,
+        threads: int,
+        read_back: Callable[[], list[OpActual]],
+        release: Callable[[], object],
+    ) -> None:
+        self._path = Path(built.path)
+        self._read_back = read_back
+        self.runs_in_torch = built.runs_in_torch  # type: ignore[misc]  # here it is a fact of the build, not the class
+        self._call = FlatCall(captured).around(target.load(self._path, threads=threads))
+        weakref.finalize(self, release).atexit = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it as forward is called."""
+        return self._call(*args, **kwargs)
+
+    def read_back(self) -> list[OpActual]:
+        """What the runtime does with every op, as the process says that built it."""
+        return self._read_back()
+
+    def save(self, folder: Path) -> Path:
+        """Put the artifact into ``folder``, without a second copy of its bytes where the disk allows that."""
+        shutil.copytree(self._path.parent, folder, dirs_exist_ok=True, copy_function=_link_or_copy)
+        return folder / self._path.name
+
+
+def _link_or_copy(source: str, destination: str) -> None:
+    Path(destination).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        os.link(source, destination)
+        return
+    shutil.copy2(source, destination)

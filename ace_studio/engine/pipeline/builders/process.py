@@ -1,0 +1,109 @@
+"""One process that builds: started, asked, paused and ended by the job."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, cast
+
+import msgspec
+import psutil
+
+from ace_studio.engine.pipeline.builders.said import AnyAnswer, AnyOrder
+
+_ANSWERS: msgspec.json.Decoder[AnyAnswer] = msgspec.json.Decoder(AnyAnswer)
+
+
+class BuilderLostError(Exception):
+    """The process ended without an answer; the message says how, as half a sentence."""
+
+
+class BuilderProcess:
+    """A child of this process that has the stored capture in ``folder``. `ask` blocks; one thread may use it.
+
+    It ends when its input does, so it never outlives the job. It stays in the process group of the job, which whoever
+    cancels hard ends as a whole.
+    """
+
+    def __init__(self, folder: Path, *, log: Path) -> None:
+        package_parent = Path(__file__).resolve().parents[4]
+        code = (
+            f"import sys; sys.path.insert(0, {str(package_parent)!r}); "
+            "from ace_studio.engine.pipeline.builders.child import main; sys.exit(main(sys.argv[1]))"
+        )
+        with log.open("w", encoding="utf-8") as written:
+            self._child = subprocess.Popen(
+                [sys.executable, "-c", code, str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=written,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._child.pid
+
+    def wait_until_ready(self) -> AnyAnswer:
+        """The first answer: it has the capture, or why it has not."""
+        return self._next_answer()
+
+    def ask(self, order: AnyOrder) -> AnyAnswer:
+        """Give an order and wait for its answer. Raises: BuilderLostError."""
+        self.tell(order)
+        return self._next_answer()
+
+    def tell(self, order: AnyOrder) -> None:
+        """Give an order that has no answer. Raises: BuilderLostError."""
+        try:
+            orders = cast(IO[bytes], self._child.stdin)
+            orders.write(msgspec.json.encode(order) + b"\n")
+            orders.flush()
+        except (OSError, ValueError) as error:
+            raise BuilderLostError(self._ending()) from error
+
+    def _next_answer(self) -> AnyAnswer:
+        try:
+            line = cast(IO[bytes], self._child.stdout).readline()
+            return _ANSWERS.decode(line)
+        except (OSError, ValueError, msgspec.DecodeError) as error:
+            raise BuilderLostError(self._ending()) from error
+
+    def _ending(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._child.wait(timeout=5.0)
+            return f"it was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
+        return "it does not answer"
+
+    def pause(self) -> None:
+        """Stop it and the compilers that it started where they are."""
+        for process in self._family():
+            with contextlib.suppress(psutil.Error):
+                process.suspend()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        for process in reversed(self._family()):
+            with contextlib.suppress(psutil.Error):
+                process.resume()
+
+    def kill(self) -> None:
+        """End it and what it started, at once; whoever waits for an answer is told."""
+        for process in self._family():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        self._child.wait()
+
+    def close(self) -> None:
+        """Let go of its pipes, after `kill` and when no thread reads them."""
+        for stream in (self._child.stdin, self._child.stdout):
+            with contextlib.suppress(OSError):
+                cast(IO[bytes], stream).close()
+
+    def _family(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.Error):
+            own = psutil.Process(self._child.pid)
+            return [own, *own.children(recursive=True)]
+        return []

@@ -1,0 +1,17 @@
+"""What a runtime's own exception becomes where nobody expected it."""
+
+from __future__ import annotations
+
+from ace_studio.engine.targets.library_error import library_reason
+from ace_studio.records.errors import ErrorCode, Problem
+
+
+def build_problem(error: Exception, *, label: str, precision: str) -> Problem:
+    """The problem of a target (``label``) whose library raised while it built or ran a model."""
+    return Problem(
+        code=ErrorCode.UNSUPPORTED,
+        what=f"{label} could not build or run this model at {precision}",
+        why=library_reason(error),
+        remedy="Try another target or keep the op that it names at fp32; the details hold what the library said.",
+        details=f"{type(error).__name__}: {error}"[:20_000],
+    )
