@@ -9,17 +9,23 @@ Source: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import fx
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx_masks import (
+    Bias,
+    bias_of,
+    constant,
+    drop_unread,
+    is_mask,
+    small_node,
+)
 from ace_studio.engine.targets.onnx_names import VIEWS, changes_nothing, dtype_of, shape_texts, value_names
 from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
 from ace_studio.engine.torch_compat import size_hint
@@ -39,22 +45,6 @@ _SWAPS: Mapping[Any, Sequence[object]] = {
     _ATEN.permute.default: ([0, 2, 1, 3],),
 }
 """Operator -> arguments with which it changes places of heads and positions."""
-_LOWEST_OF_BOOL = -3e38
-"""The exporter writes the lowest finite number where a boolean mask is false, which alone is not zero after softmax."""
-
-
-@dataclass(frozen=True)
-class _Bias:
-    """What the exporter adds to the scores: numbers [B or 1, 1, S or 1, T]; leading dimensions may be missing."""
-
-    name: str
-    rank: int
-    is_row: bool
-    """Whether it is one row for all queries."""
-    lowest: float
-    """Where nothing above this is added, a key does not count."""
-    has_keys: bool
-    """Whether it is known to leave every query a key."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +60,7 @@ class _Attention:
     result: str
     """Value [B, S, N x H] that takes the place of what the reshape behind gives."""
     heads: int
-    bias: _Bias | None
+    bias: Bias | None
     scale: float | None
     is_causal: bool
 
@@ -103,7 +93,7 @@ def fuse_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram
     owners = dict(program.owners)
     for site in sites:
         _put_in_place(model, site, owners)
-    _drop_unread(model.graph)
+    drop_unread(model.graph)
     alive = {node.name for node in model.graph.node}
     if not any(opset.domain == DOMAIN for opset in model.opset_import):
         opset = model.opset_import.add()
@@ -134,14 +124,14 @@ def _attention_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProg
     ):
         return None  # a causal mask of torch begins at the first key, one of the kernel ends at the last
     mask = given.get("attn_mask")
-    if mask is not None and not _is_mask(mask, shapes[0], keys):
+    if mask is not None and not is_mask(mask, shapes[0], keys):
         return None
     rows, result = _rows_of(query), _result_of(node)
     pair = [_rows_of(key), _rows_of(value)]
     key_rows, value_rows = (pair[0] or key, pair[1] or value) if all(pair) else (key, value)
     if rows is None or result is None or not names.keys() >= {rows, result, key_rows, value_rows}:
         return None
-    bias, is_known = _bias_of(node.name, mask, program)
+    bias, is_known = bias_of(node.name, mask, program)
     if not is_known:
         return None
     scale = given.get("scale")
@@ -162,42 +152,6 @@ def _scores(query: fx.Node, key: fx.Node) -> int:
     """How many scores the traced example has; of a size that depends on values, none."""
     batch, heads, queries, _ = (size_hint(size) for size in query.meta["val"].shape)
     return batch * heads * queries * size_hint(key.meta["val"].shape[2])
-
-
-def _is_mask(mask: Any, query: Sequence[str], keys: str) -> bool:
-    """Whether the kernel can add the mask: one for all heads, over all keys.
-
-    With one mask per head nobody could put back the zeros that torch gives for a query whose keys are all masked.
-    """
-    shape = shape_texts(mask)
-    if dtype_of(mask) not in {torch.bool, torch.float32} or not 2 <= len(shape) <= 4:
-        return False
-    batch, heads, queries, width = ["1"] * (4 - len(shape)) + shape
-    return batch in {"1", query[0]} and heads == "1" and queries in {"1", query[2]} and width == keys
-
-
-def _bias_of(op_id: str, mask: fx.Node | None, program: OnnxProgram) -> tuple[_Bias | None, bool]:
-    """What is added to the scores, if anything, and whether that could be found out."""
-    if mask is None:
-        return None, True
-    graph = program.model.graph
-    maker = {value: node for node in graph.node for value in node.output}
-    softmax = [node for node in graph.node if node.op_type == "Softmax" and op_id in program.owners.get(node.name, ())]
-    added = maker.get(softmax[0].input[0]) if len(softmax) == 1 else None
-    scores = maker.get(added.input[0]) if added is not None and added.op_type == "Add" else None
-    if added is None or scores is None or scores.op_type != "MatMul":
-        return None, False
-    name, is_row, has_keys = str(added.input[1]), shape_texts(mask)[-2] == "1", False
-    rank, lowest = len(shape_texts(mask)), _LOWEST_OF_BOOL if dtype_of(mask) is torch.bool else -math.inf
-    constant = next((tensor for tensor in graph.initializer if tensor.name == name), None)
-    if constant is not None:
-        from onnx import numpy_helper  # noqa: PLC0415 - optional package
-
-        values = numpy_helper.to_array(constant)
-        if not values.any():
-            return None, True  # it masks nothing
-        rank, is_row, has_keys = values.ndim, values.shape[-2:-1] == (1,), bool((values > lowest).any(-1).all())
-    return _Bias(name, rank, is_row, lowest, has_keys), True
 
 
 def _is_swap(node: Any) -> bool:
@@ -261,7 +215,7 @@ def _put_in_place(model: Any, site: _Attention, owners: dict[str, tuple[str, ...
     inputs = [site.query, site.key, site.value, *(["", "", bias] if bias else [])]
     nodes.append(helper.make_node("MultiHeadAttention", inputs, [given], name=name, domain=DOMAIN, **attributes))
     if row_has_key:
-        zero = _constant(graph, "attention_zero", 0.0)
+        zero = constant(graph, "attention_zero", 0.0)
         nodes.append(helper.make_node("Where", [row_has_key, given, zero], [site.result], name=f"{name}_guard"))
     replaced = graph.node[place]
     ids = dict.fromkeys([site.op_id, *owners.get(replaced.name, ())])
@@ -271,7 +225,7 @@ def _put_in_place(model: Any, site: _Attention, owners: dict[str, tuple[str, ...
     graph.node.extend(rest)
 
 
-def _masking(graph: Any, bias: _Bias, query: str) -> tuple[str, str, list[Any]]:
+def _masking(graph: Any, bias: Bias, query: str) -> tuple[str, str, list[Any]]:
     """What is added to the scores [B or 1, 1, S, T], which queries have a key at all [B or 1, S, 1], and their nodes.
 
     Layers share a mask, and then the nodes too. torch gives zeros for a query without any key; softmax gives no number.
@@ -281,8 +235,8 @@ def _masking(graph: Any, bias: _Bias, query: str) -> tuple[str, str, list[Any]]:
     added, has_key = f"{bias.name}.four" if lacking else bias.name, ""
     nodes = []
     if lacking:
-        axes = _constant(graph, f"attention_axes_{lacking}", list(range(lacking)))
-        nodes.append(_node("Unsqueeze", [bias.name, axes], added))
+        axes = constant(graph, f"attention_axes_{lacking}", list(range(lacking)))
+        nodes.append(small_node("Unsqueeze", [bias.name, axes], added))
     if not bias.has_keys:
         has_key = f"{bias.name}.has_key"
         nodes += _guard_nodes(graph, added, bias.lowest, has_key)
@@ -292,46 +246,15 @@ def _masking(graph: Any, bias: _Bias, query: str) -> tuple[str, str, list[Any]]:
     return added, has_key, [node for node in nodes if node.output[0] not in made]
 
 
-def _node(kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> Any:
-    from onnx import helper  # noqa: PLC0415 - optional package
-
-    return helper.make_node(kind, list(inputs), [output], name=f"{output}.node", **attributes)
-
-
 def _guard_nodes(graph: Any, added: str, lowest_value: float, has_key: str) -> Iterator[Any]:
-    lowest = _constant(graph, f"attention_lowest_{lowest_value:g}", lowest_value)
-    yield _node("ReduceMax", [added, _constant(graph, "attention_keys_axis", [-1])], f"{has_key}.best", keepdims=1)
-    yield _node("Greater", [f"{has_key}.best", lowest], f"{has_key}.some")
-    yield _node("Squeeze", [f"{has_key}.some", _constant(graph, "attention_heads_axis", [1])], has_key)
+    lowest = constant(graph, f"attention_lowest_{lowest_value:g}", lowest_value)
+    yield small_node("ReduceMax", [added, constant(graph, "attention_keys_axis", [-1])], f"{has_key}.best", keepdims=1)
+    yield small_node("Greater", [f"{has_key}.best", lowest], f"{has_key}.some")
+    yield small_node("Squeeze", [f"{has_key}.some", constant(graph, "attention_heads_axis", [1])], has_key)
 
 
 def _repeated_nodes(graph: Any, row: str, query: str, added: str) -> Iterator[Any]:
-    one = _constant(graph, "attention_one", [1])
-    yield _node("Shape", [query], f"{added}.queries", start=1, end=2)
-    yield _node("Concat", [one, one, f"{added}.queries", one], f"{added}.shape", axis=0)
-    yield _node("Expand", [row, f"{added}.shape"], added)
-
-
-def _constant(graph: Any, name: str, value: float | Sequence[int]) -> str:
-    """Name of a constant of the graph, made if it is not there."""
-    from onnx import numpy_helper  # noqa: PLC0415 - optional package
-
-    if all(tensor.name != name for tensor in graph.initializer):
-        array = np.asarray(value, np.float32 if isinstance(value, float) else np.int64)
-        graph.initializer.append(numpy_helper.from_array(array, name))
-    return name
-
-
-def _drop_unread(graph: Any) -> None:
-    """Take out, in place, the nodes and constants that no result depends on any more."""
-    wanted = {output.name for output in graph.output}
-    kept = []
-    for node in reversed(graph.node):
-        if wanted.intersection(node.output):
-            kept.append(node)
-            wanted.update(node.input)
-    constants = [tensor for tensor in graph.initializer if tensor.name in wanted]
-    infos = [info for info in graph.value_info if info.name in wanted]
-    for field, entries in (("node", reversed(kept)), ("initializer", constants), ("value_info", infos)):
-        graph.ClearField(field)
-        getattr(graph, field).extend(entries)
+    one = constant(graph, "attention_one", [1])
+    yield small_node("Shape", [query], f"{added}.queries", start=1, end=2)
+    yield small_node("Concat", [one, one, f"{added}.queries", one], f"{added}.shape", axis=0)
+    yield small_node("Expand", [row, f"{added}.shape"], added)

@@ -17,8 +17,9 @@ from ace_studio.engine.targets.flat_call import FlatCall, as_numpy, as_tensor
 from ace_studio.engine.targets.kernels import ReadBack
 from ace_studio.engine.targets.library_error import library_reason
 from ace_studio.engine.targets.onnx_op_support import openvino_op_problem, refuse_precisions
-from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
+from ace_studio.engine.targets.onnx_program import OnnxProgram
 from ace_studio.engine.targets.onnx_support import openvino_verdict
+from ace_studio.engine.targets.openvino_attention import program_for_openvino, read_onnx
 from ace_studio.engine.targets.openvino_compress import compress
 from ace_studio.engine.targets.openvino_import import import_openvino
 from ace_studio.engine.targets.openvino_profile import runtime_kernels
@@ -84,8 +85,8 @@ class OpenVinoTarget(Target):
                 remedy="Measure on the CPU.",
             )
         refuse_precisions(self, job.plan)
-        program = onnx_program_of(job)
-        model = import_openvino().Core().read_model(program.model.SerializeToString())
+        program = program_for_openvino(job)
+        model = read_onnx(program.model)
         model, notes = compress(
             model, program, job, lambda onnx_model: OpenVinoSession(onnx_model, threads=job.threads)
         )
@@ -266,8 +267,7 @@ class OpenVinoSession:
     """The part of an ONNX Runtime session that calibration needs, done by OpenVINO: an ONNX model and named outputs."""
 
     def __init__(self, model: Any, *, threads: int) -> None:
-        read = import_openvino().Core().read_model(model.SerializeToString())
-        self._compiled = _compile(read, base_options(threads=threads))
+        self._compiled = _compile(read_onnx(model), base_options(threads=threads))
 
     def run(self, names: list[str], feed: dict[str, Any]) -> list[Any]:
         """The named outputs for one call."""

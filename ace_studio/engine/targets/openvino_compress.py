@@ -14,7 +14,8 @@ from ace_studio.engine.targets.flat_call import as_numpy
 from ace_studio.engine.targets.onnx_program import OnnxProgram
 from ace_studio.engine.targets.onnx_quantize import quantize_static, weights_of_one_step
 from ace_studio.engine.targets.onnx_static import MOVING_TYPES, StaticChoice, choose_static
-from ace_studio.engine.targets.openvino_import import import_nncf, import_openvino
+from ace_studio.engine.targets.openvino_attention import read_onnx
+from ace_studio.engine.targets.openvino_import import import_nncf
 from ace_studio.engine.targets.openvino_smooth import is_asked, is_due, smoothed_if_better
 from ace_studio.engine.targets.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
@@ -87,7 +88,7 @@ def _with_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice
     quantized = quantize_static(
         copy.deepcopy(program.model), chosen, shared_step=weights_of_one_step(program, job, chosen)
     )
-    return import_openvino().Core().read_model(quantized.SerializeToString())
+    return read_onnx(quantized)
 
 
 def _unheeded_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> dict[str, str]:
