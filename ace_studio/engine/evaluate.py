@@ -41,9 +41,23 @@ def flat_outputs(call: Callable[..., Any], example: Example) -> list[Tensor]:
 
 
 def eager_outputs(module: nn.Module, examples: Sequence[Example]) -> list[list[Tensor]]:
-    """What the eager module gives for every example, flat."""
+    """What the eager module gives for every example, flat: what candidates are compared with.
+
+    Raises: AceError(BAD_INPUT) if not one number of it is finite.
+    """
     with torch.no_grad():
-        return [flat_outputs(module, example) for example in examples]
+        found = [flat_outputs(module, example) for example in examples]
+    numbers = [leaf for outputs in found for leaf in outputs if leaf.numel()]
+    if numbers and not any(bool(leaf.isfinite().any()) for leaf in numbers):
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            "The model itself gives nothing but NaN or infinity on every example",
+            why="no result could be compared with that, so nothing could be said of any artifact",
+            remedy="Check that its weights are loaded, and give examples that it is used to: rows of the shape table "
+            "are random numbers.",
+            where="[inputs]",
+        )
+    return found
 
 
 def check_candidate(

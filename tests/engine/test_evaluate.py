@@ -150,3 +150,19 @@ def test_another_rank_is_not_blamed_on_a_fixed_size():
     with pytest.raises(AceError) as caught:
         check(lambda x: {"y": (x * 2)[..., None]})
     assert "size was fixed" not in caught.value.problem.why
+
+
+class Logarithm(torch.nn.Module):
+    """Gives NaN below zero."""
+
+    def forward(self, x):
+        return {"y": x.log(), "found": None}
+
+
+def test_a_model_that_gives_nothing_but_nan_is_no_model_to_compare_with():
+    examples = [Example.of(torch.tensor([-1.0, value])) for value in (-2.0, -3.0)]
+    with pytest.raises(AceError) as caught:
+        evaluate.eager_outputs(Logarithm(), examples)
+    assert caught.value.problem.code is ErrorCode.BAD_INPUT
+    some = [Example.of(torch.tensor([-1.0, 1.0]))]
+    assert len(evaluate.eager_outputs(Logarithm(), [*examples, *some])) == 3

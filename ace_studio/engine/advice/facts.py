@@ -52,8 +52,16 @@ class Facts:
 
     @cached_property
     def tried(self) -> frozenset[str]:
-        """Precisions that were built and measured."""
-        return frozenset(run.precision for run in self.result.runs if run.status is RunStatus.OK and run.latency_ms)
+        """Precisions that were built and measured, steps of a search included; also those of parts of a plan."""
+        measured = (RunStatus.OK, RunStatus.DROPPED)
+        runs = [run for run in self.result.runs if run.status in measured and run.latency_ms]
+        return frozenset(part for run in runs for part in run.precision.split(" + "))
+
+    @cached_property
+    def failed(self) -> frozenset[tuple[str, str]]:
+        """Target and precision of the runs that could not be built, or gave wrong results."""
+        wrong = (RunStatus.FAILED, RunStatus.UNAVAILABLE)
+        return frozenset((run.target, run.precision) for run in self.result.runs if run.status in wrong)
 
     @cached_property
     def is_onnx_file(self) -> bool:
@@ -118,10 +126,13 @@ class Facts:
         return goal.min_sqnr_db is None or (run.sqnr_db is not None and run.sqnr_db >= goal.min_sqnr_db + 3)
 
     def can(self, precision: Precision) -> list[str]:
-        """Targets of this machine that can do a precision, of those that the recipe lets in."""
+        """Targets of this machine that can do a precision and did not fail at it, of those that the recipe lets in."""
         wanted = self.recipe.targets.names
         return [
             one.name
             for one in self.fitting_targets
-            if one.available and not one.precisions.get(str(precision), "no") and ({"auto", one.name} & set(wanted))
+            if one.available
+            and not one.precisions.get(str(precision), "no")
+            and ({"auto", one.name} & set(wanted))
+            and (one.name, str(precision)) not in self.failed
         ]

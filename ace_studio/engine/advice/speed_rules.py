@@ -18,6 +18,9 @@ PRUNED_CHANNELS = 0.3
 BYTES_PER_WEIGHT = {"int8-weight": 1.0, "int4-weight": 0.5 + 2 / 32}
 """Stored bytes of a weight; int4 in groups of 32 with a 16-bit step."""
 
+CACHED_BYTES = 2_000_000
+"""What fits into the caches of one core is not waited for; less is no reason to store weights in fewer bits."""
+
 
 def use_another_target(facts: Facts) -> Advice | None:
     """A runtime that is usually faster was not tried: not installed, or not named."""
@@ -80,7 +83,10 @@ def _slack_words(facts: Facts) -> str:
 def move_fewer_bytes(facts: Facts) -> Advice | None:
     """Most of the time goes into reading weights of linear layers: store them with fewer bits."""
     run, precision = facts.run, Precision.INT8_WEIGHT
-    share = sum(op.share or 0.0 for op in run.ops if op.bound is Bound.MEMORY and op.op.startswith(MATRICES))
+    waiting = [op for op in run.ops if op.bound is Bound.MEMORY and op.op.startswith(MATRICES)]
+    share = sum(op.share or 0.0 for op in waiting)
+    if sum(op.bytes or 0 for op in waiting) < CACHED_BYTES:
+        return None
     if share < 0.3 or not facts.has_slack or run.precision in BYTES_PER_WEIGHT:
         return None
     if facts.can(Precision.INT4_WEIGHT) and not facts.misses_accuracy and run.precision != Precision.FP32:

@@ -291,14 +291,28 @@ def test_a_precision_that_no_target_here_can_do_is_not_advised():
     assert lower_the_precision(facts(FLOAT_RUN, targets=(cannot,))) is None
 
 
+def test_what_a_search_measured_or_a_target_failed_at_is_not_advised():
+    step = replace(FLOAT_RUN, precision="int8-static", status=RunStatus.DROPPED)
+    assert lower_the_precision(facts(targets=HERE, runs=(FLOAT_RUN, step))).kind != "precision-int8-static"
+    mixed = replace(step, precision="int4-weight + bf16")
+    recipe = replace(RECIPE, goal=Goal(optimize=Objective.SIZE))
+    assert store_smaller_weights(facts(recipe=recipe, targets=HERE, runs=(RUN, mixed))) is None
+    broken = tuple(replace(step, target=one.name, status=RunStatus.FAILED, latency_ms=None) for one in HERE)
+    assert lower_the_precision(facts(targets=HERE, runs=(FLOAT_RUN, *broken))).kind != "precision-int8-static"
+    (first, _) = broken
+    assert "openvino can do int8-static" in lower_the_precision(facts(targets=HERE, runs=(FLOAT_RUN, first))).why
+
+
 def test_layers_that_wait_for_memory_get_smaller_weights():
-    ops = (op_report("linear", share=0.8, bound=Bound.MEMORY),)
+    ops = (op_report("linear", share=0.8, bound=Bound.MEMORY, bytes=8_000_000),)
     given = facts(replace(FLOAT_RUN, ops=ops), targets=HERE)
     card = move_fewer_bytes(given)
     assert card.change == {"plan": {"default": "int8-weight"}} and "80% of the time" in card.why
     assert card.estimated_gain == pytest.approx(1 / (1 - 0.8 * 0.75), abs=0.01)
-    compute = (op_report("linear", share=0.8, bound=Bound.COMPUTE),)
-    assert move_fewer_bytes(facts(replace(FLOAT_RUN, ops=compute), targets=HERE)) is None
+    others = {"bound": Bound.COMPUTE, "bytes": 8_000_000}, {"bound": Bound.MEMORY, "bytes": 20_000}
+    for values in others:
+        ops = (op_report("linear", share=0.8, **values),)
+        assert move_fewer_bytes(facts(replace(FLOAT_RUN, ops=ops), targets=HERE)) is None
 
 
 def test_the_smallest_weights_are_for_those_who_want_size():

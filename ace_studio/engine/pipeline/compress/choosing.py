@@ -77,7 +77,16 @@ def _tried_words(bench: Bench) -> list[str]:
     if not bench.search:
         return []
     targets = ", ".join(dict.fromkeys(step.target for step in bench.search))
-    return [f"{len(bench.search)} plans were evaluated on {targets}", *bench.search_notes]
+    return [f"{len(bench.search)} plans were evaluated on {targets}", *grouped_notes(bench.search_notes)]
+
+
+def grouped_notes(notes: Sequence[str]) -> list[str]:
+    """Notes of the form ``name: reason``; a reason that several share is said once."""
+    names: dict[str, list[str]] = {}
+    for note in notes:
+        name, _, reason = note.partition(": ")
+        names.setdefault(reason, []).append(name)
+    return [f"{', '.join(found)}: {reason}" for reason, found in names.items()]
 
 
 def _nothing_worked(candidates: Sequence[Candidate]) -> Problem:

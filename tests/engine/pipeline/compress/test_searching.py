@@ -12,7 +12,7 @@ from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.pipeline.compress import arms, searching
 from ace_studio.engine.pipeline.compress.arms import Arm
 from ace_studio.engine.pipeline.compress.bench import Bench
-from ace_studio.engine.pipeline.compress.choosing import conclude
+from ace_studio.engine.pipeline.compress.choosing import conclude, grouped_notes
 from ace_studio.engine.pipeline.compress.search_steps import StepStore
 from ace_studio.engine.pipeline.compress.searching import GoalSearch, with_sensitivity
 from ace_studio.engine.progress import Reporter
@@ -348,3 +348,8 @@ def test_what_promises_most_is_climbed_first_and_floats_are_tried_where_nothing_
     search = _told(model, tmp_path, monkeypatch, firsts)
     assert search.climbed == ["openvino int8-static", "onnxruntime int8-static"]
     assert search.floats == ["onnxruntime", "openvino"]
+
+
+def test_a_reason_that_several_plans_share_is_said_once():
+    notes = ["a int8: too large", "b: smallest has 3 MB", "c int4: too large"]
+    assert grouped_notes(notes) == ["a int8, c int4: too large", "b: smallest has 3 MB"]
