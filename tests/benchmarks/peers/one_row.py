@@ -1,6 +1,7 @@
 """Measure one row: this process builds and judges every peer and ours; fresh processes time what they left on disk.
 
 python -m tests.benchmarks.peers.one_row NAME --out FILE [--models FOLDER] [--rounds 30] [--processes 5] [--peers ...]
+    [--keep FOLDER]
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         self.found = PeerFound(name=self.row.name)
+        self.folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, names: Sequence[str]) -> PeerFound:
         """Build, judge and time the peers, then ours with the goals that follow from them."""
@@ -159,6 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", type=Path)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--keep", type=Path, help="an empty folder for what the tools leave; a temporary one otherwise")
     parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=[])
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -167,10 +170,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.out.write_bytes(msgspec.json.encode(found))
 
     row = make_row(options.name, options.models)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as temporary:
         comparison = Comparison(
             row,
-            Path(folder),
+            options.keep or Path(temporary),
             rounds=options.rounds,
             processes=options.processes,
             model_file=model_file(options.name, options.models),
