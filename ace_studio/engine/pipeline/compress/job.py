@@ -17,7 +17,7 @@ from ace_studio.engine.pipeline.compress.metric import baseline_facts
 from ace_studio.engine.pipeline.compress.plans import try_plans
 from ace_studio.engine.pipeline.compress.profiling import profile_all
 from ace_studio.engine.pipeline.compress.saving import export_all
-from ace_studio.engine.pipeline.compress.searching import sense_once
+from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.pipeline.compress.timing import measure_latency
 from ace_studio.engine.pipeline.compress.worst import find_worst
 from ace_studio.engine.pipeline.sensing import scanned_precisions

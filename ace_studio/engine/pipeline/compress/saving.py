@@ -14,7 +14,7 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.op_reports import report_ops
-from ace_studio.engine.pipeline.compress.searching import with_sensitivity
+from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
 from ace_studio.engine.targets.flat_call import tensor_places
 from ace_studio.engine.torch_compat import foreign_operators
 from ace_studio.records.messages import Phase

@@ -17,9 +17,10 @@ import msgspec
 from ace_studio.engine import export, measure
 from ace_studio.engine.pipeline.compress.arms import METHODS_TO_TRY, Arm, arms_of
 from ace_studio.engine.pipeline.compress.bench import Bench
-from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
+from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
 from ace_studio.engine.pipeline.compress.improving import methods_that_help
+from ace_studio.engine.pipeline.compress.ladders import ladder_of, reasons_to_stay
 from ace_studio.engine.pipeline.compress.search_steps import (
     StepStore,
     is_accurate,
@@ -31,15 +32,12 @@ from ace_studio.engine.pipeline.compress.search_steps import (
 )
 from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
-from ace_studio.engine.pipeline.sensing import Sensing, scan_folder, sense, sensitivity_of_ops
-from ace_studio.engine.search import Ladder, Point, Rung, fewest_high, most_high
-from ace_studio.engine.sensitivity import SIMULATED, noise_db
+from ace_studio.engine.search import Point, fewest_high, most_high
 from ace_studio.engine.targets.base import Target
-from ace_studio.records.errors import AceError
 from ace_studio.records.messages import Phase
-from ace_studio.records.plan import WEIGHTED_OPS, Plan, PlanRule, Precision
-from ace_studio.records.recipe import Goal, ImproveMethod, Objective, ScanChoice
-from ace_studio.records.results import OpReport, RunStatus, SearchStep, Warning
+from ace_studio.records.plan import Plan, PlanRule, Precision
+from ace_studio.records.recipe import Goal, ImproveMethod, Objective
+from ace_studio.records.results import RunStatus, SearchStep, Warning
 
 QUICK_ROUNDS = 7
 MOST_KEPT = 3
@@ -50,8 +48,6 @@ CLEARLY_BEHIND = 0.95
 FLOATS = (Precision.BF16, Precision.FP32)
 """What ops that stay high run at: the first that the target has, that is accurate enough, and faster than eager."""
 _MOST_ACCURATE = Goal(optimize=Objective.ACCURACY)
-_UNKNOWN_NOISE = 1e-3
-"""Of every op, where nothing is known of any; what is built corrects it."""
 
 
 @dataclass
@@ -122,7 +118,7 @@ class GoalSearch:
     def _climb(self, arm: Arm) -> None:
         if self._is_met_by_first(arm) or not self._choose_high(arm):
             return  # not even all high is accurate enough on this target
-        if fewest_high(self._ladder(arm), partial(self._point, arm), wanted_db=self._wanted_db) is None:
+        if fewest_high(ladder_of(self._bench, arm), partial(self._point, arm), wanted_db=self._wanted_db) is None:
             self._note(f"{arm.name}: no step of its ladder is accurate enough")
 
     def _is_met_by_first(self, arm: Arm) -> bool:
@@ -154,7 +150,7 @@ class GoalSearch:
             elif self._choose_high(arm, is_accuracy_asked=False):
                 better = self._with_better_weights(arm, first)
                 better.high = arm.high
-                most_high(self._ladder(better), partial(self._point, better))
+                most_high(ladder_of(self._bench, better), partial(self._point, better))
 
     def _try_floats(self, target: Target, *, all_of_them: bool = False) -> list[SearchStep]:
         """All ops at 16 bits, then at fp32; the second only if the first misses the goal."""
@@ -238,7 +234,7 @@ class GoalSearch:
         """The step of an arm; None if the target cannot do the arm at all."""
         if count == 0:
             return self._evaluate_plan(arm.target, arm.plan, of=arm)
-        ladder = self._ladder(arm)
+        ladder = ladder_of(self._bench, arm)
         if count == len(ladder):
             return self._evaluate_plan(arm.target, self._whole(arm.high))
         rules = tuple(PlanRule(match=f"id:{rung.op_id}", precision=arm.high) for rung in ladder.kept(count))
@@ -257,7 +253,7 @@ class GoalSearch:
             self._bench.search.append(reused)
             return reused
         started = time.monotonic()
-        ladder = self._ladder(of) if of is not None and rules else None
+        ladder = ladder_of(self._bench, of) if of is not None and rules else None
         step = SearchStep(
             target=target.name,
             low=plan.label,
@@ -299,7 +295,7 @@ class GoalSearch:
         candidate = asked[0] if asked else try_plan(self._bench, target, plan, methods=methods)
         self._asked.extend(asked)
         if of is not None and rules:
-            candidate.kept = self._reasons(of, len(rules))
+            candidate.kept = reasons_to_stay(self._bench, of, len(rules))
         if candidate.lowered is not None:
             self._bench.guarded(candidate, _time_quickly)
         if candidate.lowered is not None:
@@ -308,43 +304,6 @@ class GoalSearch:
 
     def _whole(self, precision: Precision) -> Plan:
         return msgspec.structs.replace(self._bench.recipe.plan, default=precision, rules=(), from_goal=False)
-
-    # --- the ladder ---
-
-    def _ladder(self, arm: Arm) -> Ladder:
-        if arm.ladder is None:
-            arm.ladder = Ladder(self._rungs(arm))
-        return arm.ladder
-
-    def _rungs(self, arm: Arm) -> list[Rung]:
-        table = self._bench.captured.table
-        planned = make_candidate(arm.target, arm.plan, table, device=self._bench.captured.device).plan.precision
-        low = sorted({precision for precision in planned.values() if precision in SIMULATED})
-        noise = self._sensed(low).noise
-        costs = table.weight_bytes if self._goal.optimize is Objective.SIZE else table.flops
-        rungs = []
-        for row in table.op_rows():
-            op_id = table.op_id[row]
-            precision = planned.get(op_id, Precision.FP32)
-            is_product = table.op[row] in WEIGHTED_OPS
-            if precision in low and (is_product or op_id in noise.get(precision, {})):
-                known = noise.get(precision, {}).get(op_id, _UNKNOWN_NOISE)
-                rungs.append(Rung(op_id, known, float(max(1, costs[row]))))
-        return rungs
-
-    def _sensed(self, precisions: Sequence[Precision]) -> Sensing:
-        return sense_once(self._bench, precisions)
-
-    def _reasons(self, arm: Arm, count: int) -> dict[str, str]:
-        ladder = self._ladder(arm)
-        is_known = bool(self._bench.sensing and self._bench.sensing.noise)
-        wanted = _goal_words(self._goal)
-        reasons = {}
-        for place, rung in enumerate(ladder.kept(count), 1):
-            rank = f"{_ordinal(place)} most sensitive of {len(ladder)}, alone {noise_db(rung.noise):.1f} dB"
-            why = rank if is_known else "nothing is known of its sensitivity, and it costs little"
-            reasons[rung.op_id] = f"kept at {arm.high}: {why}; the goal {wanted}"
-        return reasons
 
     # --- what stays ---
 
@@ -416,51 +375,6 @@ class GoalSearch:
             self._bench.search_notes.append(text)
 
 
-def sense_once(bench: Bench, precisions: Sequence[Precision]) -> Sensing:
-    """The sensitivity at these precisions; what is known already is not scanned again."""
-    if bench.sensing is None:
-        bench.sensing = Sensing()
-    missing = [one for one in precisions if one in SIMULATED and one not in bench.sensing.noise]
-    if not missing or bench.recipe.sensitivity.scan is ScanChoice.OFF:
-        return bench.sensing
-    found = _sense_or_say_why(bench, missing)
-    bench.sensing.noise.update(found.noise)
-    bench.sensing.forwards += found.forwards
-    bench.sensing.notes = tuple(dict.fromkeys((*bench.sensing.notes, *found.notes)))
-    for note in found.notes:
-        bench.reporter.warn("sensitivity", note)
-    return bench.sensing
-
-
-def _sense_or_say_why(bench: Bench, precisions: Sequence[Precision]) -> Sensing:
-    try:
-        return sense(
-            bench.captured,
-            bench.recipe,
-            bench.calibration,
-            precisions=precisions,
-            reporter=bench.reporter,
-            folder=scan_folder(bench.output),
-        )
-    except AceError:
-        raise
-    except Exception as error:  # noqa: BLE001 - border: any op of the user's may fail where it is run op by op
-        why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        note = f"the sensitivity of the ops could not be found ({why}); a search takes those that cost little first"
-        return Sensing(noise={precision: {} for precision in precisions}, notes=(note,))
-
-
-def with_sensitivity(bench: Bench, candidate: Candidate, reports: Sequence[OpReport]) -> tuple[OpReport, ...]:
-    """The reports with what is known of the sensitivity of each op, and why the search kept some high."""
-    known = sensitivity_of_ops(bench.sensing or Sensing(), candidate.plan.precision, bench.captured.table)
-    told = []
-    for one in reports:
-        parts = (candidate.kept.get(one.id, ""), one.reason)
-        reason = "; ".join(part for part in parts if part)
-        told.append(msgspec.structs.replace(one, sensitivity_db=known.get(one.id), reason=reason))
-    return tuple(told)
-
-
 def _time_quickly(bench: Bench, candidate: Candidate) -> None:
     """A few rounds against the baseline: enough to choose what to build next, not to report."""
     bench.reporter.phase(Phase.MEASURE, f"{candidate.label}, quickly")
@@ -478,17 +392,3 @@ def _weigh(bench: Bench, candidate: Candidate) -> None:
     assert candidate.lowered is not None
     path = candidate.lowered.save(bench.folder_of(candidate))
     candidate.note(size_bytes=export.artifact_bytes(path))
-
-
-def _goal_words(goal: Goal) -> str:
-    parts = []
-    if goal.max_drop is not None:
-        parts.append(f"allows the metric to drop by {goal.max_drop:.2%}")
-    if goal.min_sqnr_db is not None:
-        parts.append(f"needs {goal.min_sqnr_db:.1f} dB")
-    return " and ".join(parts) or "has room for it"
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"

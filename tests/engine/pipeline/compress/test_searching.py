@@ -14,7 +14,8 @@ from ace_studio.engine.pipeline.compress.arms import Arm
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.choosing import conclude, grouped_notes
 from ace_studio.engine.pipeline.compress.search_steps import StepStore
-from ace_studio.engine.pipeline.compress.searching import GoalSearch, with_sensitivity
+from ace_studio.engine.pipeline.compress.searching import GoalSearch
+from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.plan import Plan, Precision, WeightSteps
