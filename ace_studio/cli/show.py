@@ -249,6 +249,7 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
         if run.error is not None:
             why = rich.markup.escape(f"{run.error.what} ({run.error.why})")
             console.print(f"{run.target} {run.precision}: {why}")
+    show_changes(result, console)
     show_search(result, console)
     show_improvements(result, console)
     for warning in result.warnings:
@@ -259,6 +260,19 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
         console.print(f"Chosen: {run.target} {run.precision}{goal}")
     show_advice(result, console)
     console.print(rich.markup.escape(f"Written to {folder}: result.json, report.html, comparison.svg, artifacts/"))
+
+
+def show_changes(result: Result, console: Console) -> None:
+    """What pruning and fine-tuning made of the model before anything was built."""
+    if (pruned := result.pruning) is not None:
+        fidelity = "" if pruned.sqnr_db is None else f", {pruned.sqnr_db:.1f} dB before anything else"
+        console.print(
+            f"Pruned ({pruned.method}): {pruned.parameters_after / max(1, pruned.parameters_before):.0%} of the "
+            f"weights and {pruned.macs_after / max(1, pruned.macs_before):.0%} of the arithmetic are left{fidelity}"
+        )
+    if (tuned := result.finetune) is not None:
+        word = "kept" if tuned.kept else "not kept"
+        console.print(rich.markup.escape(f"Fine-tuned ({tuned.method}), {word}: {tuned.reason}"))
 
 
 def show_search(result: Result, console: Console) -> None:
@@ -279,11 +293,14 @@ def show_search(result: Result, console: Console) -> None:
 
 
 def show_improvements(result: Result, console: Console) -> None:
-    """A line for every method of improvement: what it gave and whether it was kept."""
+    """A line for every method of improvement: what it gave and whether it was kept. What is the same is said once."""
+    said = []
     for one in result.improvements:
         gain = "" if one.after_db is None else f"{one.before_db:.1f} to {one.after_db:.1f} dB, "
         word = "kept" if one.kept else "left"
-        console.print(rich.markup.escape(f"{one.method} at {one.precision}: {gain}{word}: {one.reason}"))
+        said.append(rich.markup.escape(f"{one.method} at {one.precision}: {gain}{word}: {one.reason}"))
+    for line in dict.fromkeys(said):
+        console.print(line)
 
 
 def show_advice(result: Result, console: Console) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
 from torch.export import Dim, ExportedProgram
 from torch.fx.experimental import _config as _shape_config
 
@@ -43,21 +44,26 @@ def recurrent_layers_kept_whole() -> Iterator[None]:
     """Describe LSTM, GRU and RNN layers by the shapes of their results while tracing.
 
     Without this torch works the shapes out by unrolling the layer over time, which takes seconds and fixes the
-    number of steps.
+    number of steps; where that number is computed (frames of a spectrum), unrolling fails (torch 2.13).
     """
     operators = torch.ops.aten
-    described = {
+    described: dict[Any, Callable[..., Any]] = {
         operators.lstm.input: _lstm_results,
         operators.gru.input: _rnn_results,
         operators.rnn_tanh.input: _rnn_results,
         operators.rnn_relu.input: _rnn_results,
     }
     kernels = {op: dict(op.py_kernels) for op in described}
+    unrolling: dict[Any, Callable[..., Any]] = {
+        op: decomposition_table[op] for op in described if op in decomposition_table
+    }
     try:
+        decomposition_table.update({op: described[op] for op in unrolling})
         for op, results in described.items():
             _set_kernels(op, dict.fromkeys(kernels[op], results))
         yield
     finally:
+        decomposition_table.update(unrolling)
         for op, own in kernels.items():
             _set_kernels(op, own)
 

@@ -1,12 +1,14 @@
-"""What the command line says of a search for a goal."""
+"""What the command line says of a search for a goal, and of what became of the weights."""
 
 from __future__ import annotations
 
 import pytest
 
-from ace_studio.cli.show import Console, show_search
+from ace_studio.cli.show import Console, show_changes, show_improvements, show_search
+from ace_studio.records.finetuning import FinetuneReport
 from ace_studio.records.plan import PlanRule, Precision
-from ace_studio.records.results import Result, ResultStatus, SearchStep
+from ace_studio.records.pruning import PruningReport
+from ace_studio.records.results import Improvement, Result, ResultStatus, SearchStep
 
 FP32 = Precision.FP32
 
@@ -31,3 +33,26 @@ def test_the_ops_that_the_chosen_plan_keeps_high_are_named(capsys: pytest.Captur
 def test_nothing_is_said_where_nothing_was_searched_for(capsys: pytest.CaptureFixture[str]) -> None:
     show_search(_result(), Console(as_json=False))
     assert capsys.readouterr().out == ""
+
+
+def test_pruning_and_training_are_told_with_what_they_left(capsys: pytest.CaptureFixture[str]) -> None:
+    pruning = PruningReport(
+        method="structured", amount=0.2, parameters_before=100, parameters_after=64, macs_before=10, macs_after=7,
+        sqnr_db=1.7,
+    )  # fmt: skip
+    finetune = FinetuneReport(
+        method="distill", score_name="held-out SQNR", higher_is_better=True, before=1.7, after=5.0, kept=True,
+        reason="held-out SQNR went from 1.7 to 5.0",
+    )  # fmt: skip
+    result = Result(status=ResultStatus.OK, fingerprint="", environment={}, pruning=pruning, finetune=finetune)
+    show_changes(result, Console(as_json=False))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Pruned (structured): 64% of the weights and 70% of the arithmetic are left, 1.7 dB before" in said
+    assert "Fine-tuned (distill), kept: held-out SQNR went from 1.7 to 5.0" in said
+
+
+def test_what_steps_of_a_search_found_alike_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    one = Improvement(method="smoothquant", precision="int8-static", reason="no norm is there")
+    result = Result(status=ResultStatus.OK, fingerprint="", environment={}, improvements=(one, one))
+    show_improvements(result, Console(as_json=False))
+    assert capsys.readouterr().out.count("no norm") == 1

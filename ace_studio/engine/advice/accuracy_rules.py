@@ -57,7 +57,7 @@ def scan_the_ops(facts: Facts) -> Advice | None:
     """Nobody knows yet which ops hold the error: the error along the graph does not tell, a scan does."""
     run = facts.run
     is_close = run.sqnr_db is None or run.sqnr_db > ENOUGH_DB
-    if run.precision not in _INTEGERS or is_close or _noise(facts)[0]:
+    if run.precision not in _INTEGERS or is_close or facts.is_lost_before_rounding or _noise(facts)[0]:
         return None
     if facts.recipe.sensitivity.scan is ScanChoice.ON or facts.result.capture is None or facts.result.capture.pieces:
         return None

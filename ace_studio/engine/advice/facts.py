@@ -99,6 +99,17 @@ class Facts:
         return self.recipe.goal.optimize
 
     @cached_property
+    def is_lost_before_rounding(self) -> bool:
+        """Whether pruning, trained or not, left the model about as far from the original as the chosen run is."""
+        pruned, tuned, run = self.result.pruning, self.result.finetune, self.run
+        if pruned is None or run.sqnr_db is None:
+            return False
+        left = pruned.sqnr_db
+        if tuned is not None:
+            left = tuned.after if tuned.score_name == "held-out SQNR" else None
+        return left is not None and left < run.sqnr_db + 3.0
+
+    @cached_property
     def misses_accuracy(self) -> bool:
         """Whether the chosen run misses a bound on accuracy."""
         goal, run = self.recipe.goal, self.run

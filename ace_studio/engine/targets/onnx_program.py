@@ -20,6 +20,7 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.kernels import Step, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.quiet import hushed
+from ace_studio.engine.torch_compat import recurrent_layers_kept_whole
 from ace_studio.records.errors import AceError, ErrorCode
 
 OPSET = 20
@@ -89,7 +90,7 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
     names = _output_names(captured.program, leaves)
     if not any(is_computed):
         raise _unsupported("The model returns no tensor", "there is nothing for a runtime to compute")
-    with _marked(captured.program), hushed() as said:
+    with _marked(captured.program), recurrent_layers_kept_whole(), hushed() as said:
         try:
             exported = torch.onnx.export(
                 captured.program, args=(), dynamo=True, verbose=False, optimize=False, opset_version=OPSET

@@ -79,7 +79,8 @@ def smoothed_if_better(
     words = "closer to the original" if kept else "no closer to the original"
     _tell(
         job,
-        reason=f"NNCF's, in OpenVINO only: {words} on {len(held)} calibration examples that it did not see",
+        reason=f"NNCF's, in OpenVINO only: {words} on {len(held)} calibration example{'s' if len(held) > 1 else ''} "
+        "that it did not see",
         before_db=round(before, 3),
         after_db=round(after, 3),
         kept=kept,

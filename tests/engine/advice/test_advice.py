@@ -194,6 +194,18 @@ def test_where_nobody_knows_which_ops_hold_the_error_a_scan_is_advised():
     assert scan_the_ops(facts(FLOAT_RUN, capture=captured(DimVerdict.DYNAMIC))) is None
 
 
+def test_no_scan_is_advised_where_pruning_lost_what_is_missing():
+    graph = {"capture": captured(DimVerdict.DYNAMIC)}
+    pruned = PruningReport(method="structured", amount=0.3, sqnr_db=13.0)
+    assert scan_the_ops(facts(pruning=pruned, **graph)) is None
+    assert scan_the_ops(facts(pruning=replace(pruned, sqnr_db=30.0), **graph)) is not None
+    tuned = FinetuneReport(
+        method="distill", score_name="held-out SQNR", higher_is_better=True, before=1.0, after=30.0, kept=True,
+        reason="", seconds=1.0,
+    )  # fmt: skip
+    assert scan_the_ops(facts(pruning=pruned, finetune=tuned, **graph)) is not None
+
+
 def test_only_ops_that_the_run_really_lowered_are_counted():
     ops = (op_report("conv2d", planned="fp32"), op_report("conv2d_1", planned="int8-static"))
     assert keep_the_worst_ops(facts(replace(RUN, ops=ops), sensitivity=scan(5.0, 12.5, 50.0))).title == (
