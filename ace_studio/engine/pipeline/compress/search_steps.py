@@ -39,9 +39,11 @@ class StepStore:
             self._saved = found
 
     def find(self, key: str) -> SearchStep | None:
-        """What an earlier run of the job found."""
+        """What an earlier run of the job found. What could not be built is tried again: memory, packages may differ."""
         step = self._saved.steps.get(key)
-        return None if step is None else msgspec.structs.replace(step, reused=True, run=None)
+        if step is None or step.sqnr_db is None:
+            return None
+        return msgspec.structs.replace(step, reused=True, run=None)
 
     def keep(self, key: str, step: SearchStep) -> None:
         """Write a step down at once."""

@@ -170,7 +170,7 @@ def test_a_search_that_runs_again_builds_only_what_it_chose(model, searched, mon
 
 
 def test_another_job_does_not_take_the_steps_of_this_one(tmp_path):
-    step = SearchStep(target="openvino", low="int8-static", meets=True)
+    step = SearchStep(target="openvino", low="int8-static", meets=True, sqnr_db=30.0)
     StepStore(tmp_path, "one job").keep("a plan", step)
     kept = StepStore(tmp_path, "one job").find("a plan")
     assert kept is not None
@@ -354,3 +354,12 @@ def test_what_promises_most_is_climbed_first_and_floats_are_tried_where_nothing_
 def test_a_reason_that_several_plans_share_is_said_once():
     notes = ["a int8: too large", "b: smallest has 3 MB", "c int4: too large"]
     assert grouped_notes(notes) == ["a int8, c int4: too large", "b: smallest has 3 MB"]
+
+
+def test_a_step_that_could_not_be_built_is_tried_again(tmp_path):
+    store = StepStore(tmp_path, "job")
+    store.keep("built", SearchStep(target="openvino", low="int8-static", sqnr_db=40.0))
+    store.keep("failed", SearchStep(target="openvino", low="int8-static", misses=("could not be built: no memory",)))
+    again = StepStore(tmp_path, "job")
+    assert again.find("built").reused
+    assert again.find("failed") is None
