@@ -6,6 +6,7 @@ import copy
 import functools
 import importlib
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -75,11 +76,39 @@ def _compile_frozen(
     from torch._guards import TracingContext, tracing  # noqa: PLC0415 - this whole family takes seconds to import
     from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415
 
-    own = copy.deepcopy(graph_module)
-    examples, mode = _fake_examples(own)
-    with tracing(TracingContext(mode)), _frozen_settings(before_folding) as seen:
-        function: Any = compile_fx(own, examples)
-    return function, seen
+    for attempts_left in reversed(range(MOST_DAMAGED + 1)):
+        own = copy.deepcopy(graph_module)
+        examples, mode = _fake_examples(own)
+        try:
+            with tracing(TracingContext(mode)), _frozen_settings(before_folding) as seen:
+                function: Any = compile_fx(own, examples)
+        except Exception as error:
+            damaged = damaged_library(str(error))
+            if damaged is None or not attempts_left:
+                raise
+            damaged.unlink()
+        else:
+            return function, seen
+    raise AssertionError("the last attempt returns or raises")
+
+
+MOST_DAMAGED = 4
+"""Libraries of the compiler's cache that are replaced before its error is believed."""
+_DAMAGED = re.compile(
+    r"(?P<path>\S+\.(?:so|dylib)): "
+    r"(?:file too short|invalid ELF header|ELF load command|cannot read file data|.*truncated)"
+)
+
+
+def damaged_library(message: str) -> Path | None:
+    """The compiled file that a loader says is only half there, if it exists.
+
+    Whoever is killed while the C++ compiler writes leaves such a file in the cache, and torch would find it there for
+    ever: it only asks whether the file exists.
+    """
+    found = _DAMAGED.search(message)
+    path = Path(found["path"]) if found else None
+    return path if path is not None and path.is_file() else None
 
 
 def _fake_examples(graph_module: torch.fx.GraphModule) -> tuple[list[Any], Any]:
