@@ -249,6 +249,12 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
         if run.error is not None:
             why = rich.markup.escape(f"{run.error.what} ({run.error.why})")
             console.print(f"{run.target} {run.precision}: {why}")
+    for run in result.runs:
+        if run.agreement is not None and run.agreement < 1.0:
+            console.print(
+                f"{run.target} {run.precision}: {run.agreement:.1%} of the indices, labels and truth values that it "
+                "gives are the original's"
+            )
     show_changes(result, console)
     show_search(result, console)
     show_improvements(result, console)

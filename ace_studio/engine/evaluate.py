@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.flow import Example, measured_places, tensor_leaves
 from ace_studio.engine.metrics.score import Score, score_from
 from ace_studio.records.errors import AceError, ErrorCode
 
@@ -19,17 +19,24 @@ CONSECUTIVE_CALLS = 3
 MIN_FP32_SQNR_DB = 30.0
 """A candidate that changes no precision must agree with eager at least this well; 100 dB and more are usual, and what
 falls below this computes something else."""
+MIN_FP32_AGREEMENT = 0.9
+"""The same for indices, labels and truth values beside real outputs; scores that nearly tie may change places."""
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How close a candidate's outputs are to eager's, over every example, the unseen sizes included."""
+    """How close a candidate's outputs are to eager's, over every example, the unseen sizes included.
+
+    Indices, labels and truth values are not measured by their distance where there are real numbers beside them.
+    """
 
     sqnr_db: float
     """10 log10 of signal power over error power, each summed over all examples; the worst output's. Summed, because
     one near-silent example would else decide alone. Capped at 200 dB for identical outputs."""
     max_abs_error: float
     """Largest absolute difference, in the outputs' own unit."""
+    agreement: float | None = None
+    """Share of the indices, labels and truth values that are eager's; None if there are none beside real numbers."""
 
 
 SqnrFunction = Callable[[Sequence[Tensor], Sequence[Tensor]], float]
@@ -77,16 +84,31 @@ def check_candidate(
     Raises: AceError(WRONG_CAPTURE) that says which example and which rule.
     """
     given: list[list[Tensor]] = []
-    worst = 0.0
     for index, (example, reference) in enumerate(zip(examples, references, strict=True)):
         outputs = flat_outputs(call, example)
         _check_shapes(index, outputs, reference)
         _check_finite(index, outputs, reference)
         given.append(outputs)
-        worst = max([worst, *(_largest_difference(a, b) for a, b in zip(reference, outputs, strict=True))])
         if index == 0:
             _check_repeatable(call, example, outputs, suspect=suspect)
-    return Fidelity(sqnr_db=sqnr_db(_pooled(references), _pooled(given)), max_abs_error=worst)
+    return _fidelity(_pooled(references), _pooled(given), sqnr_db)
+
+
+def _fidelity(wanted: Sequence[Tensor], given: Sequence[Tensor], sqnr_db: SqnrFunction) -> Fidelity:
+    measured = measured_places(wanted)
+    pairs = list(zip(wanted, given, strict=True))
+    counted = [pair for place, pair in enumerate(pairs) if place not in measured and pair[0].numel()]
+    equal, total = (sum(values) for values in zip(*(_equal_of(pair) for pair in counted), (0, 0), strict=True))
+    return Fidelity(
+        sqnr_db=sqnr_db([wanted[place] for place in measured], [given[place] for place in measured]),
+        max_abs_error=max((_largest_difference(*pairs[place]) for place in measured), default=0.0),
+        agreement=equal / total if total else None,
+    )
+
+
+def _equal_of(pair: tuple[Tensor, Tensor]) -> tuple[int, int]:
+    """How many elements of two tensors are equal, of how many."""
+    return int((pair[0] == pair[1]).sum()), pair[0].numel()
 
 
 def _pooled(outputs: Sequence[Sequence[Tensor]]) -> list[Tensor]:
@@ -105,6 +127,14 @@ def check_same_arithmetic(fidelity: Fidelity) -> None:
             f"The built model computes something else than eager: {fidelity.sqnr_db:.1f} dB at fp32",
             why=f"rounding alone leaves more than {MIN_FP32_SQNR_DB:.0f} dB; an operator means something else there",
             remedy="Try another target; do not use this one for this model.",
+        )
+    if fidelity.agreement is not None and fidelity.agreement < MIN_FP32_AGREEMENT:
+        raise AceError.of(
+            ErrorCode.WRONG_CAPTURE,
+            f"Only {fidelity.agreement:.0%} of the indices, labels and truth values are eager's at fp32",
+            why="the real outputs agree, so an operator that decides by them means something else there, or many of "
+            "them tie",
+            remedy="Return the scores instead and decide outside of the model, or try another target.",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,16 @@ class Example:
 def tensor_leaves(value: object) -> list[Tensor]:
     """The tensors inside any nesting of containers, in pytree order."""
     return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def measured_places(outputs: Sequence[Tensor]) -> list[int]:
+    """Places of the outputs that a fidelity is about: those of real or complex numbers; where there are none, all.
+
+    How far an index, a label or a truth value is from another says nothing: of two scores that nearly tie, rounding
+    puts either first, and their indices may be worlds apart.
+    """
+    found = [place for place, leaf in enumerate(outputs) if leaf.is_floating_point() or leaf.is_complex()]
+    return found or list(range(len(outputs)))
 
 
 def put_in_eval_mode(module: nn.Module) -> None:

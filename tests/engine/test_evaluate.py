@@ -166,3 +166,36 @@ def test_a_model_that_gives_nothing_but_nan_is_no_model_to_compare_with():
     assert caught.value.problem.code is ErrorCode.BAD_INPUT
     some = [Example.of(torch.tensor([-1.0, 1.0]))]
     assert len(evaluate.eager_outputs(Logarithm(), [*examples, *some])) == 3
+
+
+def first_of(scores):
+    return {"scores": scores, "best": scores.argmax(1), "is_high": scores > 1}
+
+
+SCORES = [Example.of(torch.tensor([[1.0, 1.001, 0.0], [3.0, 0.0, 2.0]]))]
+DECIDED = [evaluate.flat_outputs(first_of, example) for example in SCORES]
+
+
+def nearly(scores):
+    return first_of(scores + torch.tensor([0.002, 0.0, 0.0]))
+
+
+def test_indices_and_truth_values_are_counted_and_not_measured():
+    fidelity = evaluate.check_candidate(nearly, SCORES, DECIDED, sqnr_db=sqnr_db)
+    assert fidelity.sqnr_db > 50.0
+    assert fidelity.max_abs_error == pytest.approx(0.002, rel=1e-3)
+    assert fidelity.agreement == pytest.approx(6 / 8)  # one index and one comparison changed
+    assert check(double).agreement is None
+
+
+def test_decisions_that_change_at_fp32_are_no_rounding():
+    fidelity = evaluate.check_candidate(nearly, SCORES, DECIDED, sqnr_db=sqnr_db)
+    with pytest.raises(AceError, match="75% of the indices"):
+        evaluate.check_same_arithmetic(fidelity)
+
+
+def test_labels_alone_are_measured_as_they_are():
+    labels = [[torch.tensor([1, 2, 3])]]
+    example = [Example.of(torch.tensor([1, 2, 3]))]
+    fidelity = evaluate.check_candidate(lambda x: x + 1, example, labels, sqnr_db=sqnr_db)
+    assert fidelity.sqnr_db < 10.0 and fidelity.agreement is None

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.flow import Example, measured_places, tensor_leaves
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.records.errors import AceError, ErrorCode
 
@@ -42,7 +42,9 @@ def fidelity_judge(batches: Sequence[Batch], teacher: nn.Module) -> Judge:
 
     def score(module: nn.Module) -> float:
         given = [tensor_leaves(teacher_outputs(module, example)) for example, _ in batches]
-        return sqnr_db(_pooled(references), _pooled(given))
+        wanted, found = _pooled(references), _pooled(given)
+        places = measured_places(wanted)
+        return sqnr_db([wanted[place] for place in places], [found[place] for place in places])
 
     return Judge("held-out SQNR", True, score)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
+from ace_studio.engine.flow import measured_places
 from ace_studio.engine.metrics import Score
 from ace_studio.engine.metrics.score import Floats
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, sqnr_db
@@ -61,10 +62,7 @@ def worst_of_outputs(
         source: ``calibration`` or ``tracing``.
         shown: How many at most.
     """
-    decibels = [
-        sqnr_db(wanted, given) if [one.shape for one in wanted] == [one.shape for one in given] else -SQNR_CAP_DB
-        for wanted, given in zip(references, outputs, strict=True)
-    ]
+    decibels = [_fidelity_db(wanted, given) for wanted, given in zip(references, outputs, strict=True)]
     order = sorted(range(len(decibels)), key=decibels.__getitem__)
     return [
         WorstSample(
@@ -73,6 +71,14 @@ def worst_of_outputs(
         for index in order[:shown]
         if decibels[index] < SQNR_CAP_DB
     ]
+
+
+def _fidelity_db(wanted: Sequence[Tensor], given: Sequence[Tensor]) -> float:
+    """SQNR of the worst output that is measured by it; the least there is where shapes differ."""
+    if [one.shape for one in wanted] != [one.shape for one in given]:
+        return -SQNR_CAP_DB
+    places = measured_places(wanted)
+    return sqnr_db([wanted[place] for place in places], [given[place] for place in places])
 
 
 def _output_errors(wanted: Sequence[Floats], given: Sequence[Floats]) -> Floats | None:

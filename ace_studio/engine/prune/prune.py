@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.flow import Example, measured_places, tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.prune.importance import TaylorData, accumulate_gradients, weight_scores
 from ace_studio.engine.prune.layers import Layers, count_macs, find_layers, layer_bytes, shape_text
@@ -275,7 +275,8 @@ def _fidelity(reference: nn.Module, module: nn.Module, examples: Sequence[Exampl
         ]
         for side in (0, 1)
     ]
-    return round(sqnr_db(pooled[0], pooled[1]), 3)
+    places = measured_places(pooled[0])
+    return round(sqnr_db([pooled[0][place] for place in places], [pooled[1][place] for place in places]), 3)
 
 
 def _weight(layer: nn.Module) -> Tensor:

@@ -99,12 +99,14 @@ def _tell(job: LoweringJob, *, reason: str, **findings: Any) -> None:
 
 
 def _outputs(model: Any, program: OnnxProgram, examples: Sequence[Example]) -> list[Tensor]:
-    """Every output of the model, one tensor over all examples each, in float32 arithmetic."""
+    """Every output of real numbers, or every one if there are none, over all examples each, in float32 arithmetic."""
     compiled = import_openvino().Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    found: list[list[Tensor]] = [[] for _ in compiled.outputs]
+    real = [output for output in compiled.outputs if output.get_element_type().is_real()]
+    outputs = real or list(compiled.outputs)
+    found: list[list[Tensor]] = [[] for _ in outputs]
     for example in examples:
         feed = {name: as_numpy(leaf) for name, leaf in zip(program.input_names, example.tensors(), strict=True) if name}
         results = compiled(feed)
-        for place, output in enumerate(compiled.outputs):
+        for place, output in enumerate(outputs):
             found[place].append(torch.from_numpy(results[output].copy()).flatten().float())
     return [torch.cat(parts) for parts in found]

@@ -12,7 +12,15 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import BoundPlan, CapturedModel, Example, PartialModel, Piece, tensor_leaves
+from ace_studio.engine.flow import (
+    BoundPlan,
+    CapturedModel,
+    Example,
+    PartialModel,
+    Piece,
+    measured_places,
+    tensor_leaves,
+)
 from ace_studio.engine.pieces import run_pieces
 from ace_studio.engine.pieces.run_pieces import HostedPiece, Manifest, PieceRunner, SavedPiece
 from ace_studio.engine.quantize.fidelity import sqnr_db
@@ -160,7 +168,8 @@ class PiecesLowered(Lowered):
                 for example in one.piece.captured.examples if one.lowered is not None else ():
                     assert one.lowered is not None
                     wanted = tensor_leaves(example.copied().call(one.piece.captured.module))
-                    worst = min(worst, sqnr_db(wanted, tensor_leaves(example.copied().call(one.lowered))))
+                    given, places = tensor_leaves(example.copied().call(one.lowered)), measured_places(wanted)
+                    worst = min(worst, sqnr_db([wanted[at] for at in places], [given[at] for at in places]))
         return worst
 
     def read_back(self) -> list[OpActual]:

@@ -154,6 +154,8 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     sqnr_db: float | None = None
     """Fidelity of the outputs to eager fp32."""
     max_abs_error: float | None = None
+    agreement: float | None = None
+    """Share of the indices, labels and truth values among the outputs that are eager's; None if there are none."""
     size_bytes: int | None = None
     artifact: str | None = None
     """Path of the saved artifact, relative to the result's folder."""

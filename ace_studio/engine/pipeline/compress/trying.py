@@ -127,7 +127,9 @@ def check(bench: Bench, candidate: Candidate) -> None:
     except AceError as error:
         _accept_decisions(bench, candidate, error)
         return
-    candidate.note(sqnr_db=round(fidelity.sqnr_db, 3), max_abs_error=fidelity.max_abs_error)
+    candidate.note(
+        sqnr_db=round(fidelity.sqnr_db, 3), max_abs_error=fidelity.max_abs_error, agreement=fidelity.agreement
+    )
 
 
 def _fidelity_to_captured(bench: Bench, candidate: Candidate) -> evaluate.Fidelity | None:
