@@ -14,10 +14,35 @@ _PLACES = re.compile(
 MAX_LENGTH = 300
 
 
+_OF_ONE_OP = re.compile(r"^-- (\S+) with a message:$")
+"""How OpenVINO begins what it says of each op that it could not translate."""
+
+
 def library_reason(error: BaseException) -> str:
-    """The first line of the message that speaks of the model; the exception's type if there is none."""
+    """What the message says of the model; the exception's type if it says nothing.
+
+    That is its first line that is no place in the library, with the next one if it only announces it; where OpenVINO
+    lists what it could not translate, what it says of each op.
+    """
     lines = [line.strip() for line in str(error).splitlines()]
+    by_op = _reasons_of_ops(lines)
+    if by_op:
+        return "; ".join(f"{op}: {reason}" for op, reason in by_op.items())[:MAX_LENGTH]
     telling = [line for line in lines if not _PLACES.match(line)]
     if telling:
-        return telling[0][:MAX_LENGTH]
+        return " ".join(telling[: 2 if telling[0].endswith(":") else 1])[:MAX_LENGTH]
     return next((line for line in lines if line), type(error).__name__)[:MAX_LENGTH]
+
+
+def _reasons_of_ops(lines: list[str]) -> dict[str, str]:
+    """Op -> the last line that was said of it."""
+    found: dict[str, str] = {}
+    op = ""
+    for line in lines:
+        if begun := _OF_ONE_OP.match(line):
+            op = begun[1]
+        elif line.startswith("Summary:"):
+            break
+        elif op and not _PLACES.match(line):
+            found[op] = line.rstrip(".")
+    return found
