@@ -13,6 +13,7 @@ from ace_studio.engine.quantize.casts import HALF_DTYPES, insert_casts
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.op_roles import stores_table
 from ace_studio.engine.quantize.pt2e import quantize_int8
 from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, pack_weights
 from ace_studio.records.messages import Phase
@@ -47,7 +48,13 @@ def apply_plan(
     if convolutions:
         reporter.phase(Phase.COMPRESS, "folding batch norms")
         rewritten.folded = fold_batch_norms(rewritten.graph_module, convolutions)
-    static, dynamic = plan.ops_at(Precision.INT8_STATIC), plan.ops_at(Precision.INT8_DYNAMIC)
+    table = captured.table
+    tables = {
+        table.op_id[row]
+        for row in table.op_rows()
+        if stores_table(table.op[row], plan.precision.get(table.op_id[row], Precision.FP32))
+    }
+    static, dynamic = plan.ops_at(Precision.INT8_STATIC) - tables, plan.ops_at(Precision.INT8_DYNAMIC) - tables
     if static or dynamic:
         reporter.phase(Phase.CALIBRATE if static else Phase.COMPRESS, "int8 ops")
         examples = calibration() if static else [captured.example]  # weights' grids need a run too
@@ -62,7 +69,7 @@ def apply_plan(
             ranges=ranges,
         )
         rewritten.refused |= refused
-    if plan.precisions & WEIGHT_ONLY:
+    if tables or plan.precisions & WEIGHT_ONLY:
         reporter.phase(Phase.COMPRESS, "packing weights")
         rewritten.refused |= pack_weights(
             rewritten.graph_module, plan.precision, group_size=lambda op_id: plan.scheme_of(op_id).group_size

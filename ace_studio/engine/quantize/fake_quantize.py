@@ -72,6 +72,15 @@ def round_weight(weight: Tensor, axes: WeightAxes, *, precision: Precision, sche
     return grid.round_trip(weight.float()).to(weight.dtype)
 
 
+def round_rows(picked: Tensor) -> Tensor:
+    """Rows picked from a table, each on its own symmetric 8-bit grid, which is that of the table's row.
+
+    Shapes: picked [..., width] -> the same.
+    """
+    rows = picked.float().reshape(-1, picked.shape[-1])
+    return symmetric_grid(rows.abs().amax(1), axis=0).round_trip(rows).reshape(picked.shape).to(picked.dtype)
+
+
 def _round_groups(weight: Tensor, axes: WeightAxes, *, bits: int, group_size: int) -> Tensor:
     """Round each group of neighbours to its own grid; a last, shorter group has one too."""
     rows = weight.float().movedim(axes.output, 0)

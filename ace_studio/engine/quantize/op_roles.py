@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor, fx
 
 from ace_studio.engine.quantize.residual import ADDING_OPS as ADDING_OPS  # noqa: PLC0414 - belongs to the same question
+from ace_studio.records.plan import Precision
 
 
 @dataclass(frozen=True)
@@ -55,3 +56,19 @@ _ROLES: dict[str, OpRole] = {
 def op_role(op: str) -> OpRole | None:
     """The role of an operator (``aten.conv2d.default``) that multiplies; None for all others."""
     return _ROLES.get(op)
+
+
+_TABLE_OPS = frozenset({"aten.embedding.default", "onnx.Gather"})
+_TABLE_PRECISIONS = frozenset(
+    {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, Precision.INT4_WEIGHT}
+)
+TABLE_NOTE = "a lookup computes nothing: its rows are stored in 8 bits and widened when they are picked"
+
+
+def stores_table(op: str, precision: Precision) -> bool:
+    """Whether an operator picks rows of a table that a precision stores in 8 bits.
+
+    Every integer precision does, with one symmetric step per row: a lookup reads few rows of many, so how they are
+    stored decides about size and not about time, and there is no arithmetic that fewer bits could speed up.
+    """
+    return op in _TABLE_OPS and precision in _TABLE_PRECISIONS

@@ -17,6 +17,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.quantize.affine import affine_grid, weight_grid
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, call_before, constant_of, tidy
+from ace_studio.engine.quantize.op_roles import TABLE_NOTE, stores_table
 from ace_studio.records.plan import Precision
 
 WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
@@ -28,17 +29,15 @@ _COLUMN_BLOCK = 32
 """The 8-bit kernel reads whole vectors: with 40 inputs it ends the process (torch 2.13). Zeros fill them up."""
 _ARITHMETIC = torch.bfloat16
 _PRODUCTS = frozenset({"aten.linear.default", "aten.addmm.default", "aten.mm.default", "aten.matmul.default"})
-_LOOKUPS = frozenset({"aten.embedding.default"})
+_LOOKUPS = frozenset({"aten.embedding.default"})  # `op_roles.stores_table` says when
 
 _aten = torch.ops.aten
 
 
 def weight_only_problem(op: str, precision: Precision) -> str:
     """Empty if the operator can keep its weight in 8 or 4 bits in a torch graph, else why not."""
-    if op in _PRODUCTS or (op in _LOOKUPS and precision is Precision.INT8_WEIGHT):
+    if op in _PRODUCTS or stores_table(op, precision):
         return ""
-    if op in _LOOKUPS:
-        return f"{op} picks single rows; torch stores them in 8 bits here, not in 4"
     if "conv" in op:
         return f"torch has no kernel that multiplies packed weights in {op}; they would be unpacked at every call"
     return f"{op} has no stored weight that torch could keep packed"
@@ -47,10 +46,10 @@ def weight_only_problem(op: str, precision: Precision) -> str:
 def pack_weights(
     graph_module: fx.GraphModule, planned: Mapping[str, Precision], *, group_size: Callable[[str], int]
 ) -> dict[str, str]:
-    """Replace the weights of the ops that ``planned`` puts at a weight-only precision, in place.
+    """Replace the weights of the ops that ``planned`` puts at a weight-only precision, and tables, in place.
 
-    int8: symmetric, one step per output channel (per row of a table). int4: affine, one step per ``group_size``
-    neighbours of a row. Steps are bfloat16.
+    int8: symmetric, one step per output channel (per row of a table, at any integer precision). int4: affine, one step
+    per ``group_size`` neighbours of a row. Steps are bfloat16.
 
     Args:
         graph_module: A `flat_graph`.
@@ -62,14 +61,17 @@ def pack_weights(
     refused: dict[str, str] = {}
     for node in list(graph_module.graph.nodes):
         op_id = node.meta.get(OP_ID, "")
-        precision = planned.get(op_id)
-        if precision not in WEIGHT_ONLY:
+        precision = planned.get(op_id, Precision.FP32)
+        is_table = stores_table(str(node.target), precision)
+        if precision not in WEIGHT_ONLY and not is_table:
             continue
         problem = weight_only_problem(str(node.target), precision) or _node_problem(graph_module, node)
         if problem:
             refused[op_id] = problem
-        elif str(node.target) in _LOOKUPS:
+        elif is_table:
             _pack_table(graph_module, node)
+            if precision is not Precision.INT8_WEIGHT:
+                refused[op_id] = TABLE_NOTE
         elif precision is Precision.INT8_WEIGHT:
             _replace(graph_module, node, _pack_bytes)
         else:

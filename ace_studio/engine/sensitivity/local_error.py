@@ -11,9 +11,9 @@ from torch import Tensor, fx
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.quantize.casts import HALF_DTYPES
-from ace_studio.engine.quantize.fake_quantize import round_activation, round_weight
+from ace_studio.engine.quantize.fake_quantize import round_activation, round_rows, round_weight
 from ace_studio.engine.quantize.observers import ValueRange
-from ace_studio.engine.quantize.op_roles import WeightAxes, op_role
+from ace_studio.engine.quantize.op_roles import WeightAxes, op_role, stores_table
 from ace_studio.records.plan import Precision, Scheme
 
 SIMULATED = frozenset(Precision) - {Precision.FP32}
@@ -46,9 +46,13 @@ class WatchedOp:
     """The node whose range the grid of its 8-bit result has; empty: its result is float."""
     follows: bool = False
     """Whether it is no product and only goes on in 8 bits: it differs at int8-static alone."""
+    table: str = ""
+    """The operator if it picks rows of a table."""
 
     def precisions(self, asked: Sequence[Precision]) -> list[Precision]:
         """Those at which it differs."""
+        if self.table:
+            return [one for one in asked if stores_table(self.table, one)]
         return [one for one in asked if not self.follows or one is Precision.INT8_STATIC]
 
 
@@ -119,6 +123,8 @@ def rounded_call(
 
 def rounded_result(result: Any, *, op: WatchedOp, precision: Precision, ranges: Ranges, scheme: Scheme) -> Any:
     """The result of an op as its readers get it."""
+    if op.table:
+        return pytree.tree_map_only(Tensor, round_rows, result)
     half = HALF_DTYPES.get(precision)
     if half is not None:
         return pytree.tree_map_only(Tensor, lambda leaf: _through(leaf, half), result)

@@ -80,7 +80,7 @@ class Scan:
             precisions=self._precisions,
             scheme=request.scheme,
             probes=request.probes,
-            arithmetic=f"{request.ranges} {request.style.name}",
+            arithmetic=f"{request.ranges} {request.style.name} tables",
         )
         self._path = request.folder / f"{key}.sensitivity.json" if request.folder else None
         self.saved = read_scan(self._path, key) if self._path else SavedScan(key=key)

@@ -6,11 +6,11 @@ import torch
 from torch import fx
 
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.quantize.op_roles import op_role
+from ace_studio.engine.quantize.op_roles import op_role, stores_table
 from ace_studio.engine.quantize.simulate import Int8Style, lay_out, rounding_sums
 from ace_studio.engine.quantize.simulate.int8_style import PASSING, Int8Layout, readers_of
 from ace_studio.engine.sensitivity.local_error import WatchedOp, constant_names, operands_of
-from ace_studio.records.plan import WEIGHTED_OPS
+from ace_studio.records.plan import WEIGHTED_OPS, Precision
 
 
 def watched_ops(graph_module: fx.GraphModule, style: Int8Style) -> dict[str, WatchedOp]:
@@ -27,6 +27,9 @@ def watched_ops(graph_module: fx.GraphModule, style: Int8Style) -> dict[str, Wat
     found = {}
     for node in graph_module.graph.nodes:
         if node.op != "call_function" or OP_ID not in node.meta:
+            continue
+        if stores_table(str(node.target), Precision.INT8_WEIGHT) and node.args[0].name in constants:
+            found[node.meta[OP_ID]] = WatchedOp((), table=str(node.target))
             continue
         is_product = str(node.target) in WEIGHTED_OPS
         operands = operands_of(node, constants) if is_product or node in sums else ()

@@ -142,8 +142,8 @@ def _precision(node: CompiledNode, planned: Precision) -> str:
             return str(precision)
     if node.dtype in _WORDS:
         return str(_WORDS[node.dtype])
-    if node.dtype is torch.int8 and planned is Precision.INT8_WEIGHT:
-        return str(planned)  # a row of a packed table
+    if node.dtype is torch.int8 and (planned is Precision.INT8_WEIGHT or "embedding" in node.target):
+        return str(Precision.INT8_WEIGHT)  # a row of a packed table
     if node.dtype in {torch.int8, torch.uint8} and planned is not Precision.INT8_DYNAMIC:
         return str(Precision.INT8_STATIC)  # it hands int8 values on
     return "unknown"

@@ -15,6 +15,7 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
+from ace_studio.engine.quantize.op_roles import stores_table
 from ace_studio.engine.quantize.pt2e import INSTALL_LINE, dynamic_problem, is_torchao_installed, static_problem
 from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, weight_only_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
@@ -63,6 +64,8 @@ class InductorTarget(Target):
             return problem
         if precision in HALF_DTYPES:
             return cast_problem(op)
+        if stores_table(op, precision):
+            return ""
         if precision in WEIGHT_ONLY:
             return weight_only_problem(op, precision)
         if precision is Precision.INT8_STATIC:

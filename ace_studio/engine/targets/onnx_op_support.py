@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.quantize.op_roles import stores_table
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import Precision
@@ -38,22 +39,28 @@ def short_name(op: str) -> str:
 def onnxruntime_op_problem(op: str, precision: Precision) -> str:
     """Why ONNX Runtime leaves an operator at fp32; empty if it does not."""
     name = short_name(op)
-    if precision is Precision.FP32:
+    if precision is Precision.FP32 or stores_table(op, precision):
         return ""
     if precision is Precision.INT8_STATIC:
-        return "" if name in _STATIC else f"{name} has no 8-bit kernel worth using; it stays fp32"
+        return pairs_op_problem(op)
     if precision is Precision.INT8_DYNAMIC and name in _CONVOLUTIONS:
         return "ConvInteger, the only dynamic 8-bit convolution of ONNX Runtime, is slower than fp32"
     return "" if name in _WEIGHTED else f"{precision} is for products with a constant weight; {name} is none"
 
 
+def pairs_op_problem(op: str) -> str:
+    """Why an operator cannot be 8-bit between pairs of QuantizeLinear and DequantizeLinear; empty if it can."""
+    name = short_name(op)
+    return "" if name in _STATIC else f"{name} has no 8-bit kernel worth using; it stays fp32"
+
+
 def openvino_op_problem(op: str, precision: Precision) -> str:
     """Why OpenVINO leaves an operator at fp32; empty if it does not."""
     name = short_name(op)
-    if precision in {Precision.FP32, Precision.BF16, Precision.FP16}:
+    if precision in {Precision.FP32, Precision.BF16, Precision.FP16} or stores_table(op, precision):
         return ""
     if precision is Precision.INT8_STATIC:
-        return "" if name in _STATIC else f"{name} has no 8-bit kernel worth using; it stays fp32"
+        return pairs_op_problem(op)
     if precision is Precision.INT8_WEIGHT and name in _CONVOLUTIONS:
         return ""
     return "" if name in _WEIGHTED else f"{precision} is for products with a constant weight; {name} is none"

@@ -24,6 +24,7 @@ from ace_studio.engine.targets.onnx_static import (
     choose_static,
     with_followers,
 )
+from ace_studio.engine.targets.onnx_tables import pack_tables, planned_lookups
 from ace_studio.engine.targets.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.plan import ActivationGrid, Precision, Scheme, WeightSteps
@@ -71,21 +72,23 @@ def apply_plan(
     Raises: AceError(UNSUPPORTED) if the quantizer left everything as it was.
     """
     model = copy.deepcopy(program.model)
-    notes: dict[str, str] = {}
+    tables, notes = planned_lookups(program, job)
+    pack_tables(model, tables)
+    _drop_unused_constants(model)
     for planned, bits in WEIGHT_BITS.items():
         for group_size, ops in _by_scheme(job, planned, lambda scheme: scheme.group_size).items():
             block, reason = weight_block(group_size)
-            notes |= dict.fromkeys(ops, reason) if reason else {}
-            if nodes := program.nodes_of(ops):
+            notes |= {op: reason for op in ops if op not in notes} if reason else {}
+            if nodes := [name for name in program.nodes_of(ops) if name not in tables]:
                 model = _pack_weights(model, nodes, bits=bits, block=block)
     for steps, ops in _by_scheme(job, Precision.INT8_DYNAMIC, lambda scheme: scheme.weights).items():
-        if nodes := program.nodes_of(ops):
+        if nodes := [name for name in program.nodes_of(ops) if name not in tables]:
             model = _quantize_dynamic(model, nodes, is_per_channel=steps is WeightSteps.PER_CHANNEL)
         asked = {op for op in ops if job.plan.scheme_of(op).activations is ActivationGrid.SYMMETRIC}
         notes |= dict.fromkeys(asked, "ONNX Runtime finds dynamic grids with a zero point, so this one is affine")
     if job.plan.ops_at(Precision.INT8_STATIC):
         chosen = choose_static(program, job, job.calibration(), make_session=make_session)
-        notes |= chosen.notes
+        notes = {**chosen.notes, **notes}
         if chosen.nodes:
             model = quantize_static(model, chosen, shared_step=weights_of_one_step(program, job, chosen))
     if job.plan.precisions - {Precision.FP32} and _node_types(model) == _node_types(program.model):

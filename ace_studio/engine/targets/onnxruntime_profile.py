@@ -11,6 +11,7 @@ from typing import Any
 
 from ace_studio.engine.targets.kernels import Kernel, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.onnx_program import OnnxProgram, steps_of
+from ace_studio.engine.targets.onnx_tables import KERNEL
 from ace_studio.engine.targets.quiet import hushed
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.plan import Precision
@@ -124,6 +125,8 @@ def _precision(node: Any, profiled: _Profiled, planned: Precision | None) -> str
     if node.op_type == "MatMulNBits":
         bits = next((attribute.i for attribute in node.attribute if attribute.name == "bits"), 4)
         return Precision.INT4_WEIGHT if bits == 4 else Precision.INT8_WEIGHT
+    if node.op_type == KERNEL:
+        return Precision.INT8_WEIGHT
     if node.op_type in _INTEGER_KINDS:
         return Precision.INT8_DYNAMIC if planned is Precision.INT8_DYNAMIC else Precision.INT8_STATIC
     first = profiled.input_types[0] if profiled.input_types else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ace_studio.engine.flow import Example
@@ -14,6 +14,7 @@ from ace_studio.engine.targets.flat_call import as_numpy
 from ace_studio.engine.targets.onnx_program import OnnxProgram
 from ace_studio.engine.targets.onnx_quantize import quantize_static, weights_of_one_step
 from ace_studio.engine.targets.onnx_static import MOVING_TYPES, StaticChoice, choose_static
+from ace_studio.engine.targets.onnx_tables import lookups, planned_lookups
 from ace_studio.engine.targets.openvino_attention import read_onnx
 from ace_studio.engine.targets.openvino_import import import_nncf
 from ace_studio.engine.targets.openvino_smooth import is_asked, is_due, smoothed_if_better
@@ -28,6 +29,9 @@ _INNER_NAMES = ("", "/WithoutBiases")
 """A node with a bias becomes two: the arithmetic under this suffix, and the addition under the node's name."""
 _SEQUENCES = ["LSTMSequence", "GRUSequence", "RNNSequence"]
 """Layers that nothing plans below fp32 and that OpenVINO names itself; with quantized weights they do not compile."""
+_WIDENED = (
+    "its rows are stored in 8 bits, but beside 8-bit activations OpenVINO widens the table when it opens the model"
+)
 _WEIGHT_ONLY = (Precision.INT8_WEIGHT, Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT)
 
 
@@ -44,21 +48,25 @@ def compress(
 
     Raises: AceError(UNSUPPORTED) in NNCF's words if it refuses the model.
     """
-    notes: dict[str, str] = {}
+    tables, notes = planned_lookups(program, job)
+    table_owners = {program.owners[name][0] for name in tables}
     try:
         if job.plan.ops_at(Precision.INT8_STATIC):
             examples = job.calibration()
             chosen = choose_static(program, job, examples, make_session=make_session)
-            notes |= chosen.notes
+            notes = {**chosen.notes, **notes, **dict.fromkeys(table_owners, _WIDENED)}
             if chosen.nodes and _needs_our_grids(program, job, chosen) and not _grids_problem():
                 model = _with_our_grids(program, job, chosen)
             elif chosen.nodes:
                 model = _quantize_as_asked(model, program, job, chosen, examples)
                 notes |= _unheeded_grids(program, job, chosen)
+        if tables:
+            model = _compress_weights(model, program, tables, Precision.INT8_WEIGHT, group_size=0)
         for precision in _WEIGHT_ONLY:
             for group_size, ops in _by_group(job, precision).items():
-                model = _compress_weights(model, program, set(program.nodes_of(ops)), precision, group_size=group_size)
-            notes |= _unheeded_weights(job, precision)
+                if nodes := set(program.nodes_of(ops)) - tables:
+                    model = _compress_weights(model, program, nodes, precision, group_size=group_size)
+            notes = _unheeded_weights(job, precision) | notes
     except (RuntimeError, ValueError, TypeError) as error:
         if isinstance(error, AceError):
             raise
@@ -158,9 +166,15 @@ def _quantize(
 
 
 def _ignored_static(program: OnnxProgram, chosen: StaticChoice) -> list[str]:
-    """Names of all nodes that must stay float. Nodes that only move values are left to NNCF: it looks through them."""
+    """Names of all nodes that must stay float. Nodes that only move values are left to NNCF: it looks through them.
+
+    Not so lookups, whose tables it would store in 8 bits whether that is planned or not.
+    """
+    picking = {node.name for node in lookups(program.model)}
     kept = [
-        node for node in program.model.graph.node if node.name not in chosen.nodes and node.op_type not in MOVING_TYPES
+        node
+        for node in program.model.graph.node
+        if node.name in picking or (node.name not in chosen.nodes and node.op_type not in MOVING_TYPES)
     ]
     return _layer_names(kept)
 
@@ -173,7 +187,7 @@ def _layer_names(nodes: Sequence[Any]) -> list[str]:
 
 
 def _compress_weights(
-    model: Any, program: OnnxProgram, nodes: set[str], precision: Precision, *, group_size: int
+    model: Any, program: OnnxProgram, nodes: Collection[str], precision: Precision, *, group_size: int
 ) -> Any:
     nncf = import_nncf()
     ignored = _layer_names([node for node in program.model.graph.node if node.name not in nodes])

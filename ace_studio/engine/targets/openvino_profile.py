@@ -27,6 +27,7 @@ _TYPE_PRECISION = {
     "f32": Precision.FP32,
 }
 _PACKED_WEIGHTS = {"i8": 8, "u8": 8, "i4": 4, "u4": 4, "nf4": 4}
+_FLOATS = frozenset({"f32", "bf16", "f16"})
 _NOT_EXECUTED = "not_executed"
 
 
@@ -103,6 +104,8 @@ def _plain_name(name: str) -> str:
 def _precision(node: Any, layer: str, *, is_discrete: bool, is_dynamic: bool) -> str:
     """The word for what a layer computes in. Eight bits that hold truth values or indices are not quantized numbers."""
     runtime, primitive = _text(node, "runtimePrecision"), _text(node, "primitiveType")
+    if layer == "Gather" and _text(node, "outputPrecisions") in _FLOATS and _packed_weight_bits(node, place=0):
+        return Precision.INT8_WEIGHT
     bits = _packed_weight_bits(node) if layer in _PRODUCTS and primitive.endswith(("f32", "bf16", "f16")) else 0
     if bits == 4:
         return Precision.INT4_WEIGHT
@@ -112,11 +115,11 @@ def _precision(node: Any, layer: str, *, is_discrete: bool, is_dynamic: bool) ->
     return Precision.FP32 if found is Precision.INT8_STATIC and is_discrete else found
 
 
-def _packed_weight_bits(node: Any) -> int:
+def _packed_weight_bits(node: Any, *, place: int = 1) -> int:
     """Bits of a weight that a float kernel unpacks itself; 0 if its weight is float."""
     if len(node.inputs()) < 2:
         return 0
-    source = node.input(1).get_source_output().get_node()
+    source = node.input(place).get_source_output().get_node()
     return _PACKED_WEIGHTS.get(_text(source, "outputPrecisions"), 0)
 
 

@@ -25,7 +25,7 @@ from ace_studio.engine.targets.cuda import cuda_problem
 from ace_studio.engine.targets.flat_call import FlatCall
 from ace_studio.engine.targets.kernels import Kernel, ReadBack, heavy_ops
 from ace_studio.engine.targets.library_error import library_reason
-from ace_studio.engine.targets.onnx_op_support import onnxruntime_op_problem, refuse_precisions
+from ace_studio.engine.targets.onnx_op_support import pairs_op_problem, refuse_precisions
 from ace_studio.engine.targets.onnx_program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.onnx_quantize import apply_plan
 from ace_studio.engine.targets.onnx_support import onnx_verdict
@@ -85,7 +85,7 @@ class TensorRtTarget(Target):
         """Why an op stays fp32: 8-bit pairs stand where ONNX Runtime would have them."""
         if problem := self.precision_problem(precision):
             return problem
-        return onnxruntime_op_problem(op, precision) if precision is Precision.INT8_STATIC else ""
+        return pairs_op_problem(op) if precision is Precision.INT8_STATIC else ""
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
         """What the ONNX exporter can write; TensorRT's parser has the last word."""

@@ -123,6 +123,16 @@ def test_another_group_than_asked_for_is_told(captured) -> None:
     assert "not 100" in found.refused["linear"]
 
 
+@pytest.mark.parametrize("precision", [Precision.INT4_WEIGHT, Precision.INT8_DYNAMIC])
+def test_a_table_has_8_bits_at_any_integer_precision(captured, precision) -> None:
+    bound = bind_plan(Plan(default=precision), captured.table, op_problem=TARGETS["inductor"].op_problem)
+    found = apply_plan(captured, bound, calibration=lambda: captured.examples, reporter=Reporter())
+    tables = [one for one in found.graph_module.state_dict().values() if tuple(one.shape) == (50, 40)]
+    assert [one.dtype for one in tables] == [torch.int8]
+    assert "8 bits" in found.refused["embedding"]
+    assert bound.precision["embedding"] is precision
+
+
 def test_a_rule_packs_one_op_and_leaves_the_others(captured) -> None:
     plan = Plan(rules=(PlanRule(match="module:up", precision=Precision.INT4_WEIGHT),))
     names = targets_of(rewritten(captured, plan))
@@ -133,7 +143,6 @@ def test_a_rule_packs_one_op_and_leaves_the_others(captured) -> None:
 def test_ops_that_cannot_keep_packed_weights_say_why(captured) -> None:
     assert "unpacked at every call" in weight_only_problem("aten.conv1d.default", Precision.INT8_WEIGHT)
     assert "no stored weight" in weight_only_problem("aten.relu.default", Precision.INT4_WEIGHT)
-    assert "8 bits" in weight_only_problem("aten.embedding.default", Precision.INT4_WEIGHT)
 
 
 def test_a_computed_weight_is_refused_with_the_reason() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from torch import Tensor, fx
 
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
-from ace_studio.engine.quantize.fake_quantize import cast_round_trip, round_activation, round_weight
+from ace_studio.engine.quantize.fake_quantize import cast_round_trip, round_activation, round_rows, round_weight
 from ace_studio.engine.quantize.flat_graph import constant_of
 from ace_studio.engine.quantize.observers import ValueRange
-from ace_studio.engine.quantize.op_roles import ADDING_OPS, OpRole, op_role
+from ace_studio.engine.quantize.op_roles import ADDING_OPS, OpRole, op_role, stores_table
 from ace_studio.engine.quantize.simulate.int8_style import Int8Style, rounding_sums
 from ace_studio.records.plan import Precision, Scheme
 
@@ -29,6 +29,7 @@ def simulated_precisions(op: str) -> frozenset[Precision]:
     found = set() if cast_problem(op) else set(HALF_DTYPES)
     if role is not None:
         found |= {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.FP8} | _WEIGHT_ONLY
+    found |= {one for one in Precision if stores_table(op, one)}
     if op in ADDING_OPS:
         found.add(Precision.INT8_STATIC)
     return frozenset(found)
@@ -53,6 +54,8 @@ class OpArithmetic:
             dtype = HALF_DTYPES[precision]
             args, kwargs = fx.node.map_aggregate((args, dict(kwargs)), lambda one: cast_round_trip(one, dtype))
             return fx.node.map_aggregate(_plain(target(*args, **kwargs)), lambda one: cast_round_trip(one, dtype))
+        if stores_table(str(target), precision):
+            return round_rows(target(*args, **kwargs))
         role = op_role(str(target))
         if role is not None:
             args = self._rounded_product_inputs(node, args, role, how)

@@ -10,6 +10,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.quantize.flat_graph import OP_ID
+from ace_studio.engine.quantize.op_roles import stores_table
 from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, simulated_precisions
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Layout, lay_out
 from ace_studio.engine.quantize.simulate.op_error import add_energy
@@ -43,6 +44,8 @@ class PlannedOps:
         is_op = node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
         if not is_op or precision is Precision.FP32:
             return None
+        if stores_table(str(node.target), precision):
+            return precision, self._plan.scheme_of(op_id)
         if precision is Precision.INT8_STATIC and self._layout is not None and node not in self._layout.eight_bit:
             return None
         return precision, self._plan.scheme_of(op_id)
