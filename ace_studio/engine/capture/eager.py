@@ -34,6 +34,8 @@ _BAD_INPUT = re.compile(
     re.IGNORECASE,
 )
 
+_TOO_MANY = re.compile(r"takes .*positional arguments? but \d+ were given")
+
 
 @dataclass(frozen=True)
 class TypoHint:
@@ -267,7 +269,9 @@ def forward_error(error: Exception, module: nn.Module, example: Example, *, labe
             ErrorCode.BAD_INPUT,
             f"{owner} cannot take {label} ({given})",
             why=message + source,
-            remedy="Correct the shape or type of that input, or the layer on that line: one does not fit the other.",
+            remedy="Give the inputs alone: a loader of (input, label) pairs gives labels too."
+            if _TOO_MANY.search(message)
+            else "Correct the shape or type of that input, or the layer on that line: one does not fit the other.",
             where=place.where,
             details=_trace_text(error),
         )

@@ -98,7 +98,7 @@ def sensitivity(request: SensitivityRequest, reporter: Reporter) -> None:
             sense(
                 captured,
                 recipe,
-                lambda: read_calibration(loaded, captured, samples=recipe.sensitivity.samples),
+                lambda: read_calibration(loaded, captured, samples=recipe.sensitivity.samples, reporter=reporter),
                 precisions=asked,
                 reporter=reporter,
                 folder=scan_folder(None),

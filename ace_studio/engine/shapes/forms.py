@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,6 +53,14 @@ def in_form_of(example: Example, form: Example, module: nn.Module) -> Example:
     ):
         return example
     return _reordered(_written_as(form, _without_empty(chosen), parameters), form)
+
+
+def places_of_forward(module: nn.Module) -> float:
+    """How many arguments forward takes by position; infinite with ``*args``, or where its signature is unknown."""
+    parameters = forward_parameters(module).values()
+    if not parameters or any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters):
+        return math.inf
+    return sum(one.kind in _BY_POSITION for one in parameters)
 
 
 def _written_as(form: Example, chosen: dict[str, Any], parameters: Parameters) -> Example:

@@ -93,6 +93,7 @@ class Bench:
                 self.captured,
                 samples=self.recipe.calibration.samples,
                 subset=self.recipe.calibration.subset,
+                reporter=self.reporter,
             )
         return [example.copied() for example in self._calibration]
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from ace_studio.engine.capture.eager import EagerRun, run_example
 from ace_studio.engine.data_files import choose_indices
 from ace_studio.engine.example_reader import read_examples
-from ace_studio.engine.flow import Captured, Example, LoadedModel
-from ace_studio.engine.shapes.forms import in_form_of
+from ace_studio.engine.flow import Captured, CapturedModel, Example, LoadedModel
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.shapes.forms import in_form_of, places_of_forward
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipe import Subset
 
 WHERE = "[calibration] inputs"
@@ -19,15 +21,22 @@ MOST_READ = 4096
 
 
 def read_calibration(
-    loaded: LoadedModel, captured: Captured, *, samples: int, subset: Subset = Subset.FIRST
+    loaded: LoadedModel,
+    captured: Captured,
+    *,
+    samples: int,
+    subset: Subset = Subset.FIRST,
+    reporter: Reporter | None = None,
 ) -> list[Example]:
     """At most ``samples`` examples on the model's device; the user's tracing examples if no data were given.
 
-    ``subset`` says which, if there are more.
+    ``subset`` says which, if there are more. What a loader gives beside the inputs (labels) is left out, and so are
+    examples of sizes that the graph does not take, such as the last batch of a loader; ``reporter`` hears of both.
 
     Raises: AceError(NO_DATA) if there are none; AceError(USER_CODE) if the function raises; AceError(BAD_INPUT) if
-        the model cannot take one of them.
+        the model cannot take one of them, or the graph none of them.
     """
+    reporter = reporter or Reporter()
     if loaded.calibration is None:
         return list(captured.examples[: len(captured.examples) - len(captured.unseen)])
     values = read_examples(
@@ -39,12 +48,66 @@ def read_calibration(
     )
     device = captured.device
     values = tuple(values[index] for index in choose_indices(len(values), samples=samples, subset=subset))
-    examples = [
-        in_form_of(value, captured.example, captured.module).map_tensors(lambda leaf: leaf.to(device))
-        for value in values
-    ]
+    alike = [in_form_of(value, captured.example, captured.module) for value in values]
+    examples = [one.map_tensors(lambda leaf: leaf.to(device)) for one in _inputs_alone(alike, captured, reporter)]
     _try_on_model(examples, captured)
-    return examples
+    return _that_fit(examples, captured, reporter)
+
+
+def _inputs_alone(examples: Sequence[Example], captured: Captured, reporter: Reporter) -> list[Example]:
+    """The examples without what stands behind the inputs and forward has no place for: the labels of a loader."""
+    wanted = len(captured.example.args)
+    takes = places_of_forward(captured.module)
+    found = [
+        Example(args=one.args[:wanted]) if not one.kwargs and len(one.args) > takes >= wanted else one
+        for one in examples
+    ]
+    if found != list(examples):
+        reporter.warn(
+            "calibration-labels",
+            f"The calibration examples hold more values than forward takes; only the first "
+            f"{'is' if wanted == 1 else f'{wanted} are'} used: the others are taken for labels",
+            where=WHERE,
+        )
+    return found
+
+
+def _that_fit(examples: Sequence[Example], captured: Captured, reporter: Reporter) -> list[Example]:
+    """The examples of sizes that the graph takes."""
+    if not isinstance(captured, CapturedModel):
+        return list(examples)
+    problems = [_size_problem(example, captured) for example in examples]
+    fitting = [example for example, problem in zip(examples, problems, strict=True) if not problem]
+    lost = len(examples) - len(fitting)
+    problem = next(filter(None, problems), "")
+    remedy = (
+        "Add a tracing example of another size there, so that the dimension stays free, or give calibration examples "
+        "of the size that it has."
+    )
+    if not fitting:
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            f"The graph takes none of the {lost} calibration examples: {problem}",
+            why="a dimension that is the same in all tracing examples, or that you fixed, is a constant of the graph",
+            remedy=remedy,
+            where="[inputs]",
+        )
+    if lost:
+        reporter.warn(
+            "calibration-sizes", f"{lost} of {len(examples)} calibration examples are left out: {problem}", where=WHERE
+        )
+    return fitting
+
+
+def _size_problem(example: Example, captured: Captured) -> str:
+    """Which size of an example the graph does not take; empty if it takes all."""
+    for finding, free, leaf, traced in zip(
+        captured.inputs, captured.dynamic_dims(), example.tensors(), captured.example.tensors(), strict=True
+    ):
+        for index, (size, fixed) in enumerate(zip(leaf.shape, traced.shape, strict=False)):
+            if index not in free and size != fixed:
+                return f"dimension {index} of {finding.name} is {size}, and the graph holds {fixed}"
+    return ""
 
 
 def _try_on_model(examples: Sequence[Example], captured: Captured) -> None:

@@ -77,3 +77,43 @@ def test_calibration_by_name_in_another_order_feeds_each_input_its_own_tensor():
     made = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
     (example,) = read(made, lambda: [{"weight": torch.zeros(5, 4), "x": torch.ones(5, 4)}])
     assert [float(one.mean()) for one in example.tensors()] == [1.0, 0.0]
+
+
+def warnings_of(captured, calibration):
+    loaded = LoadedModel(module=captured.module, source=Path(), sha256="", calibration=calibration)
+    reporter = Reporter()
+    return read_calibration(loaded, captured, samples=9, reporter=reporter), [one.code for one in reporter.warnings]
+
+
+def test_the_labels_of_a_loader_are_left_out(captured):
+    pairs = [(torch.ones(2, 4), torch.tensor([0, 1])) for _ in range(3)]
+    examples, codes = warnings_of(captured, lambda: pairs)
+    assert [len(one.args) for one in examples] == [1, 1, 1]
+    assert codes == ["calibration-labels"]
+
+
+class Flat(nn.Module):
+    """Takes any width in eager; x [n, w]."""
+
+    def forward(self, x):
+        return x * 2
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    loaded = LoadedModel(module=Flat().eval(), source=Path(), sha256="")
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    examples = [Example.of(torch.ones(n, 4)) for n in (2, 3)]
+    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+
+
+def test_examples_of_sizes_that_the_graph_does_not_take_are_left_out(narrow):
+    examples, codes = warnings_of(narrow, lambda: [torch.ones(5, 4), torch.ones(5, 6)])
+    assert len(examples) == 1
+    assert codes == ["calibration-sizes"]
+
+
+def test_if_the_graph_takes_no_example_the_dimension_is_named(narrow):
+    with pytest.raises(AceError, match="dimension 1 of x is 6, and the graph holds 4") as caught:
+        read(narrow, lambda: [torch.ones(5, 6)])
+    assert caught.value.problem.code is ErrorCode.BAD_INPUT
