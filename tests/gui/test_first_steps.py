@@ -123,7 +123,7 @@ def test_results_in_which_nothing_was_compressed_say_so_and_lead_to_the_plan(des
     desk.settle()
     assert desk.window.workbench.panel("plan").isVisible()
     show_result(desk, table, result_of(table, (run_of(table),), goal_met=None))
-    assert results._verdict.text() == "No goal was set"
+    assert results._verdict.text().startswith("No goal was set; the best is ")
     assert not results.plan_button.isVisible()
 
 
@@ -158,3 +158,19 @@ def test_at_the_usual_width_every_number_of_the_results_can_be_read(desk):
             text = str(model.index(row, at).data() or "")
             needed = results.table.fontMetrics().horizontalAdvance(text) + 8
             assert needed <= results.table.columnWidth(at), (column.title, text)
+
+
+def test_the_verdict_names_the_best_run_and_its_row_is_in_sight(desk):
+    table = layered_table(2)
+    desk.traced()
+    runs = tuple(run_of(table, target=f"target-{at}", p50=30.0 - at) for at in range(25))
+    result = result_of(table, runs, chosen=24)
+    desk.session._change(
+        baseline=result.baseline, runs=runs, run_numbers=tuple(range(25)), result=result, ran_with=desk.document.recipe
+    )
+    results = desk.panel("results")
+    desk.settle()
+    assert desk.document.selection.run is None
+    assert results._verdict.text() == "The goal is met: the best is target-24 int8-static, 1.67×"
+    place = results.table.visualRect(results.model.index(results.model.view_row(25), 0))
+    assert results.table.viewport().rect().contains(place)

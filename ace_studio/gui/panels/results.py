@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QHBoxLayout, QStackedWidget, QTableView, QWidget
 
@@ -143,6 +143,15 @@ def _speed(one: RatioText) -> str:
     return f"{one.text}  {one.interval}" if one.is_clear else one.text
 
 
+def _best_words(result: Result) -> str:
+    """``the best is openvino int8-static, 7.65×``."""
+    if result.chosen is None:
+        return "no run could be chosen"
+    run = result.runs[result.chosen]
+    speed = speedup_text(run)
+    return f"the best is {run.target} {run.precision}" + (f", {speed.text}" if speed.text != NOTHING else "")
+
+
 def _verified(run: TargetRun) -> str:
     return "yes" if run.verified else NOTHING
 
@@ -237,8 +246,14 @@ class ResultsPanel(Panel):
             columns = result_columns(document.runs, document.baseline, chosen=chosen, colours=self.colours)
             self.model.set_columns(columns)
             self._make_room()
+            QTimer.singleShot(0, self, self._bring_best_into_sight)  # where it was not shown yet, it has no height yet
         self._show_selection(document)
         self._show_words(document)
+
+    def _bring_best_into_sight(self) -> None:
+        document = self.session.document
+        if document.result is not None and document.result.chosen is not None and document.selection.run is None:
+            self.table.scrollTo(self.model.index(self.model.view_row(document.result.chosen + self._first()), 0))
 
     def _make_room(self) -> None:
         """Let every column be wide enough for what it says now; none becomes narrower again."""
@@ -264,9 +279,11 @@ class ResultsPanel(Panel):
         elif _is_uncompressed(result):
             words, role = "Nothing was compressed: choose a precision or a goal first", "warn"
         elif result.goal_met is None:
-            words, role = "No goal was set", "dim"
+            words, role = f"No goal was set; {_best_words(result)}", "dim"
+        elif result.goal_met:
+            words, role = f"The goal is met: {_best_words(result)}", "good"
         else:
-            words, role = ("The goal is met", "good") if result.goal_met else ("Nothing met the goal", "warn")
+            words, role = f"Nothing met the goal; {_best_words(result)}", "warn"
         self._verdict.setText(words)
         set_role(self._verdict, role)
         self.plan_button.setVisible(result is not None and _is_uncompressed(result))
