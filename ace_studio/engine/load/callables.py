@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +136,36 @@ class CodeLibrary:
                 remedy=f"write a function that returns it, and name that as {reference.role}",
                 where=str(code.path),
             )
+        _check_can_be_called(target, reference, code.path)
         return self.user.function(target, f"{reference.name}() in {code.path.name}")
+
+
+_CALLED_WITH: Mapping[str, tuple[str, ...]] = {
+    "[evaluate] function": ("predict",),
+    "[finetune] loss": ("output", "label"),
+}
+"""Role -> what its callable gets; all others get nothing."""
+
+
+def _check_can_be_called(target: Callable[..., Any], reference: Reference, path: Path) -> None:
+    """Refuse a function that cannot take what it will be called with, before anything is traced or built."""
+    given = _CALLED_WITH.get(reference.role, ())
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):  # builtins have none
+        return
+    try:
+        signature.bind(*given)
+    except TypeError as error:
+        shown = ", ".join(given)
+        code = getattr(target, "__code__", None)
+        raise AceError.of(
+            ErrorCode.USER_CODE,
+            f"{reference.name}{signature} cannot be called as {reference.role}",
+            why=f"it is called as {reference.name}({shown}): {error}",
+            remedy=f"take {shown or 'no argument'} alone; what else it needs, it can make or load itself",
+            where=f"{path}:{code.co_firstlineno}" if code is not None else str(path),
+        ) from error
 
 
 def find_target(module: ModuleType, code: CodeFile, reference: Reference) -> Any:

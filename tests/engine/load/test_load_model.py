@@ -143,6 +143,17 @@ def test_all_missing_callables_are_told_at_once(tmp_path):
     assert "tracing_inputs" in caught.value.problems[0].remedy
 
 
+def test_a_function_that_cannot_take_what_it_gets_is_told_before_anything_runs(tmp_path):
+    write_net(
+        tmp_path, source=NET_SOURCE + "\ndef score(model, loader):\n    return 1.0\n\ndef data(n):\n    return []\n"
+    )
+    problem = problem_of(tmp_path, "net.py", entry="Net", evaluate="score")
+    assert problem.what == "score(model, loader) cannot be called as [evaluate] function"
+    assert "score(predict): missing a required argument: 'loader'" in problem.why
+    assert problem.where.startswith(f"{tmp_path / 'net.py'}:") and "take predict alone" in problem.remedy
+    assert "take no argument" in problem_of(tmp_path, "net.py", entry="Net", calibration="data").remedy
+
+
 def test_callables_may_live_in_other_files(tmp_path):
     write_net(tmp_path)
     (tmp_path / "eval.py").write_text("import net\ndef score(predict):\n    return float(net.Net is type(predict))\n")
