@@ -16,7 +16,7 @@ from ace_studio.engine.targets.openvino import OpenVinoTarget
 from ace_studio.records.plan import Precision
 from ace_studio.records.recipe import ImproveMethod
 from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
-from tests.tiny_models import TinyModel
+from tests.tiny_models import TinyModel, conv_net
 
 TARGET = OpenVinoTarget()
 
@@ -67,6 +67,16 @@ def test_nothing_is_tried_where_nobody_asked():
     job.library_methods = frozenset()
     TARGET.lower(job)
     assert job.improvements == []
+
+
+def test_convolutions_are_not_smoothed_because_the_sums_beside_them_would_stay_float():
+    job = job_for(TARGET, capture(conv_net()), Precision.INT8_STATIC)
+    job.library_methods = frozenset({ImproveMethod.SMOOTHQUANT})
+    TARGET.lower(job)
+    (report,) = job.improvements
+    assert not report.kept
+    assert report.before_db is None  # nothing was built to find that out
+    assert "convolutions" in report.reason
 
 
 class Attention(nn.Module):
