@@ -201,11 +201,12 @@ class Builders:
             store_capture(job.captured, calibration, job.folder)
             setup = Setup(threads=job.threads, ranges=job.ranges)
             (job.folder / SETUP_NAME).write_bytes(msgspec.json.encode(setup))
-            self._beside = [_Beside(job.folder, index, claim=self._claim) for index in range(processes)]
+            for index in range(processes):
+                self._beside.append(_Beside(job.folder, index, claim=self._claim))
         except Cancelled:
             raise
         except (AceError, CannotLeaveError, OSError):
-            return  # the job builds everything itself, and says what is wrong with the data
+            return  # the job builds itself what nobody else does, and says what is wrong with the data
 
     def _claim(self) -> _Entry | None:
         """The last one that nobody has begun."""
