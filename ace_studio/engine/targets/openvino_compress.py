@@ -186,10 +186,26 @@ def _layer_names(nodes: Sequence[Any]) -> list[str]:
     ]
 
 
+def _name_apart(model: Any) -> None:
+    """Give every node a name of its own.
+
+    NNCF's correction of biases leaves two of one name where layers share a bias, and finds neither again (3.4).
+    """
+    taken: set[str] = set()
+    for node in model.get_ops():
+        name, count = node.get_friendly_name(), 1
+        while name in taken:
+            name, count = f"{node.get_friendly_name()}.{count}", count + 1
+        if name != node.get_friendly_name():
+            node.set_friendly_name(name)
+        taken.add(name)
+
+
 def _compress_weights(
     model: Any, program: OnnxProgram, nodes: Collection[str], precision: Precision, *, group_size: int
 ) -> Any:
     nncf = import_nncf()
+    _name_apart(model)
     ignored = _layer_names([node for node in program.model.graph.node if node.name not in nodes])
     scope = nncf.IgnoredScope(names=ignored, types=_SEQUENCES, validate=False)
     with hushed():

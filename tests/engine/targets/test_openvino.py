@@ -219,6 +219,24 @@ def test_truth_values_in_eight_bits_are_not_called_quantized():
     assert "int8-static" not in actual_of(lowered).values()
 
 
+def test_a_layer_that_is_called_twice_is_quantized_beside_a_table():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = nn.Embedding(64, 64), nn.Linear(64, 32)
+
+        def forward(self, ids):
+            x = self.table(ids)
+            return self.head(x), self.head(x[:, -1])
+
+    examples = [(torch.randint(0, 64, (n, 5)),) for n in (2, 3)]
+    captured = capture(TinyModel(Twice().eval(), examples))
+    lowered = TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC))
+    assert {actual_of(lowered)[name] for name in ("linear", "linear_1")} == {"int8-static"}
+    for example in captured.examples:
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > 25
+
+
 @pytest.mark.parametrize("precision", [Precision.INT8_STATIC, Precision.INT8_WEIGHT])
 def test_a_recurrent_sequence_stays_float_while_the_layer_behind_it_is_quantized(precision):
     class Tagger(nn.Module):
