@@ -110,6 +110,7 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         _rename_dims(exported.model.graph, captured)
         _refuse_too_large(exported.model.graph)
         model = exported.model_proto
+    _drop_notes(model)
     _name_nodes(model)
     covered = covered_steps(steps_of(model), before, inputs=graph_inputs)
     owners = owners_of(covered, owners_before, heavy_ops(captured.table))
@@ -270,6 +271,16 @@ def _marked_steps(graph: Any) -> tuple[list[Step], dict[str, tuple[str, ...]]]:
         trace = node.metadata_props.get(_MARK_KEY, "")
         owners[node.name] = (trace.removeprefix(_MARK),) if trace.startswith(_MARK) else ()
     return steps, owners
+
+
+def _drop_notes(model: Any) -> None:
+    """Drop what the exporter notes of the way here: it costs up to a kilobyte a node, and tells of the user's code."""
+    graph = model.graph
+    for one in (model, graph, *graph.node, *graph.value_info, *graph.initializer, *graph.input, *graph.output):
+        del one.metadata_props[:]
+    for function in model.functions:
+        for node in (function, *function.node):
+            del node.metadata_props[:]
 
 
 def _forget_shapes(graph: Any) -> None:

@@ -152,3 +152,11 @@ class Counts(nn.Module):
 def test_a_model_that_changes_a_buffer_is_refused_because_onnx_has_no_state():
     with pytest.raises(AceError, match="changes calls while it runs"):
         export_onnx(capture(TinyModel(Counts(), [(torch.zeros(1, 4),), (torch.zeros(2, 4),)])))
+
+
+def test_nothing_is_left_of_what_the_exporter_noted_of_the_users_code():
+    model = exported(captured_easy("lstm_cell")).model
+    text = model.SerializeToString()
+    assert not any(node.metadata_props for node in model.graph.node)
+    for word in (b"pkg.torch", b"namespace", b"LstmCell", b"ExportedProgram"):
+        assert word not in text
