@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ace_studio.engine.flow import Example
+from ace_studio.engine.fresh_python import fresh_python
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.stored_calls import StoredCall, write_tensors
 from ace_studio.records.errors import AceError, ErrorCode
@@ -115,15 +115,9 @@ def run_child(folder: Path, artifact: Path, reporter: Reporter) -> int | None:
 
 
 def _carry_out(folder: Path, reporter: Reporter) -> None:
-    package_parent = Path(__file__).resolve().parents[3]
-    code = (
-        f"import sys; sys.path.insert(0, {str(package_parent)!r}); "
-        "from ace_studio.engine.verify_child import main; sys.exit(main(sys.argv[1]))"
-    )
+    command = fresh_python("ace_studio.engine.verify_child", str(folder))
     with (folder / LOG_NAME).open("w", encoding="utf-8") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-c", code, str(folder)], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-        )
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         try:
             _wait(child, reporter)
         finally:

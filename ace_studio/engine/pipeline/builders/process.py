@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 from pathlib import Path
 from typing import IO, cast
 
 import msgspec
 import psutil
 
+from ace_studio.engine.fresh_python import fresh_python
 from ace_studio.engine.pipeline.builders.said import AnyAnswer, AnyOrder
 
 _ANSWERS: msgspec.json.Decoder[AnyAnswer] = msgspec.json.Decoder(AnyAnswer)
@@ -28,18 +28,9 @@ class BuilderProcess:
     """
 
     def __init__(self, folder: Path, *, log: Path) -> None:
-        package_parent = Path(__file__).resolve().parents[4]
-        code = (
-            f"import sys; sys.path.insert(0, {str(package_parent)!r}); "
-            "from ace_studio.engine.pipeline.builders.child import main; sys.exit(main(sys.argv[1]))"
-        )
+        command = fresh_python("ace_studio.engine.pipeline.builders.child", str(folder))
         with log.open("w", encoding="utf-8") as written:
-            self._child = subprocess.Popen(
-                [sys.executable, "-c", code, str(folder)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=written,
-            )
+            self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=written)
 
     @property
     def pid(self) -> int:

@@ -1,0 +1,21 @@
+"""A new process of this interpreter that runs a module of ours, wherever the package lies."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_PACKAGE_PARENT = Path(__file__).resolve().parents[2]
+
+
+def fresh_python(module: str, *arguments: str) -> list[str]:
+    """The command line that calls ``main(*arguments)`` of a module of this package and exits with what that returns.
+
+    The folder that it is started in is not searched for modules (``-P``): a ``random.py`` or ``profile.py`` beside a
+    user's model would else be taken for Python's own.
+    """
+    code = (
+        f"import sys; sys.path.insert(0, {str(_PACKAGE_PARENT)!r}); "
+        f"from {module} import main; sys.exit(main(*sys.argv[1:]))"
+    )
+    return [sys.executable, "-P", "-c", code, *arguments]
