@@ -93,6 +93,29 @@ def test_a_masked_attention_is_as_good_as_foretold() -> None:
     assert foretold == pytest.approx(_found(captured, TARGETS["onnxruntime"].lower(job)), abs=0.5)
 
 
+class CausalScores(nn.Module):
+    """Scores with a stored mask of large negative numbers added to the very product; x [n, 6, 8]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.head = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(6, 4)
+        self.register_buffer("mask", torch.full((6, 6), -1e9).triu(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = self.query(x) @ self.key(x).transpose(-1, -2) + self.mask
+        return self.head(scores.softmax(-1))
+
+
+@pytest.mark.parametrize("target", [one for one in ("onnxruntime", "openvino") if TARGETS[one].available().ok])
+def test_a_stored_mask_that_is_added_to_a_product_takes_no_grid(target: str) -> None:
+    torch.manual_seed(0)
+    captured = capture(TinyModel(CausalScores().eval(), tuple((torch.randn(n, 6, 8),) for n in (2, 5, 3))))
+    job = job_for(TARGETS[target], captured, Precision.INT8_STATIC)
+    foretold = _foretold(captured, job.plan, int8_style_of(target, INT8, PLAIN))
+    assert foretold > 25.0
+    assert foretold == pytest.approx(_found(captured, TARGETS[target].lower(job)), abs=1.0)
+
+
 def test_every_target_has_a_style():
     assert set(STYLES) == set(TARGETS)
 

@@ -71,6 +71,8 @@ class Int8Style:
     """Whether a product's result is float whoever reads it."""
     can_give_float: Callable[[fx.Node], bool] = lambda _: False
     """Whether a product's result stays float where only float ops read it."""
+    adds_constants_in_float: Callable[[fx.Node], bool] = lambda _: False
+    """Whether a sum is one of a product and a stored tensor (a bias, a causal mask) that is left to float."""
     keeps_small_ends: bool = False
     """Whether a small convolution without a product behind it is left float."""
 
@@ -87,6 +89,18 @@ def _has_bias_of_its_own(node: fx.Node) -> bool:
     return is_linear and has_bias and isinstance(value, Tensor) and value.dim() != 2
 
 
+def _is_sum_with_stored(node: fx.Node) -> bool:
+    """Whether ONNX has it as a sum of a ``MatMul`` and a constant."""
+    computed = _inputs(node)
+    if str(node.target) not in ADDING_OPS or _adds_two(node) or len(computed) != 1:
+        return False
+    product = _maker(computed[0])
+    is_gemm = str(product.target) == "aten.addmm.default" or (
+        str(product.target) == "aten.linear.default" and len(product.args) > 2 and not _has_bias_of_its_own(product)
+    )
+    return _is_matrix_product(product) and not is_gemm
+
+
 READS = Int8Style("reads")
 PAIRS = Int8Style(
     "pairs",
@@ -96,6 +110,7 @@ PAIRS = Int8Style(
     clamps_follow=True,
     gives_float=_has_bias_of_its_own,
     can_give_float=_is_matrix_product,
+    adds_constants_in_float=_is_sum_with_stored,
     keeps_small_ends=True,
 )
 RESULTS = Int8Style("results", leaders=ADDING_OPS | _named("max_pool2d.default"), clamps=_RELU, rounds_results=True)
@@ -192,7 +207,7 @@ def _goes_on(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style) ->
     op = str(node.target)
     sources = [_maker(one) for one in _inputs(node)]
     is_8_bit = [one in eight_bit and not style.gives_float(one) for one in sources]
-    follows = op in style.followers and bool(sources) and all(is_8_bit)
+    follows = op in style.followers and bool(sources) and all(is_8_bit) and not style.adds_constants_in_float(node)
     return follows or op in style.leaders
 
 
