@@ -137,7 +137,9 @@ def test_a_line_up_is_timed_from_its_files_and_says_what_could_not_be_opened(tmp
     assert timed.errors["odd"].startswith("RuntimeError")
 
 
-@pytest.mark.parametrize("peer", ["NNCF + OpenVINO int8", "ONNX Runtime static int8", "torchao PT2E int8"])
+@pytest.mark.parametrize(
+    "peer", ["NNCF + OpenVINO int8", "ONNX Runtime static int8", "torchao PT2E int8", "torchao int8 weights"]
+)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow
 def test_what_a_peer_leaves_computes_nearly_the_same_when_it_is_opened(peer, tmp_path):

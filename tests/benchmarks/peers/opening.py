@@ -106,8 +106,13 @@ def _open_eager(path: Path) -> Run:
     return eager(_read(path))
 
 
-def _open_compiled_module(path: Path) -> Run:
-    return _torch_run(torch.compile(_read(path)))
+def _open_torchao(path: Path, config: str) -> Run:
+    """Quantize and compile here; a module with torchao's tensors in it cannot be pickled."""
+    from torchao import quantization
+
+    module = _read(path)
+    quantization.quantize_(module, getattr(quantization, config)())
+    return _torch_run(torch.compile(module))
 
 
 def _open_pt2e(path: Path) -> Run:
@@ -170,7 +175,8 @@ def _open_onnxruntime(path: Path) -> Run:
 
 KINDS: dict[str, Callable[[Path], Run]] = {
     "eager module": _open_eager,
-    "compiled module": _open_compiled_module,
+    "torchao dynamic": lambda path: _open_torchao(path, "Int8DynamicActivationInt8WeightConfig"),
+    "torchao weights": lambda path: _open_torchao(path, "Int8WeightOnlyConfig"),
     "torchao PT2E": _open_pt2e,
     "bare openvino": _open_openvino,
     "bare openvino f32": _open_openvino_f32,

@@ -136,25 +136,13 @@ def torchao_pt2e(row: PeerRow, folder: Path) -> Left:
 
 
 def torchao_dynamic(row: PeerRow, folder: Path) -> Left:
-    """``quantize_`` with dynamic 8-bit activations and 8-bit weights, then ``torch.compile``."""
-    import copy
-
-    from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
-
-    module = copy.deepcopy(row.module)
-    quantize_(module, Int8DynamicActivationInt8WeightConfig())
-    return write_module(module, folder / "model.pt", kind="compiled module")
+    """``quantize_`` with dynamic 8-bit activations and 8-bit weights, then ``torch.compile``: when it is opened."""
+    return write_module(row.module, folder / "model.pt", kind="torchao dynamic")
 
 
 def torchao_weights(row: PeerRow, folder: Path) -> Left:
-    """``quantize_`` with 8-bit weights, then ``torch.compile``."""
-    import copy
-
-    from torchao.quantization import Int8WeightOnlyConfig, quantize_
-
-    module = copy.deepcopy(row.module)
-    quantize_(module, Int8WeightOnlyConfig())
-    return write_module(module, folder / "model.pt", kind="compiled module")
+    """``quantize_`` with 8-bit weights, then ``torch.compile``: when it is opened."""
+    return write_module(row.module, folder / "model.pt", kind="torchao weights")
 
 
 Build = Callable[[PeerRow, Path], Left]
