@@ -9,7 +9,7 @@ from ace_studio.engine.advice.facts import Facts
 from ace_studio.engine.advice.noise import worst_ops
 from ace_studio.records.advice import Advice, AdviceQuantity
 from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import FinetuneMethod, PruneMethod, ScanChoice
+from ace_studio.records.recipe import FinetuneMethod, Objective, PruneMethod, ScanChoice
 
 ENOUGH_DB = 40.0
 """Outputs that are this close leave little to win."""
@@ -59,6 +59,9 @@ def scan_the_ops(facts: Facts) -> Advice | None:
     is_close = run.sqnr_db is None or run.sqnr_db > ENOUGH_DB
     if run.precision not in _INTEGERS or is_close or facts.is_lost_before_rounding or _noise(facts)[0]:
         return None
+    goal = facts.recipe.goal
+    if goal.min_sqnr_db is not None and not facts.misses_accuracy and goal.optimize is not Objective.ACCURACY:
+        return None  # it is as close as was asked for
     if facts.recipe.sensitivity.scan is ScanChoice.ON or facts.result.capture is None or facts.result.capture.pieces:
         return None
     return Advice(

@@ -194,6 +194,13 @@ def test_where_nobody_knows_which_ops_hold_the_error_a_scan_is_advised():
     assert scan_the_ops(facts(FLOAT_RUN, capture=captured(DimVerdict.DYNAMIC))) is None
 
 
+def test_no_scan_is_advised_for_a_run_that_is_as_close_as_was_asked_for():
+    recipe = replace(RECIPE, goal=Goal(min_sqnr_db=10.0))
+    assert scan_the_ops(facts(recipe=recipe, capture=captured(DimVerdict.DYNAMIC))) is None
+    accurate = replace(RECIPE, goal=Goal(min_sqnr_db=10.0, optimize=Objective.ACCURACY))
+    assert scan_the_ops(facts(recipe=accurate, capture=captured(DimVerdict.DYNAMIC))) is not None
+
+
 def test_no_scan_is_advised_where_pruning_lost_what_is_missing():
     graph = {"capture": captured(DimVerdict.DYNAMIC)}
     pruned = PruningReport(method="structured", amount=0.3, sqnr_db=13.0)

@@ -20,6 +20,7 @@ from ace_studio.records.recipe_rules import DATA_SUFFIXES
 if TYPE_CHECKING:
     from ace_studio.engine.pipeline.compress.bench import Bench
 
+_ZERO = "metric-of-zero"
 DYNAMIC_BATCH = 32
 """Samples of a file that are run at a time where the batch is free."""
 
@@ -67,6 +68,14 @@ def metric_facts(bench: Bench, score: Score) -> dict[str, Any]:
     assert bench.baseline.metric is not None
     better = bench.recipe.evaluate.is_higher_better
     drop = evaluate.metric_drop(bench.baseline.metric, score.value, higher_is_better=better)
+    is_bounded = bench.recipe.goal.max_drop is not None
+    if is_bounded and not bench.baseline.metric and _ZERO not in {one.code for one in bench.reporter.warnings}:
+        bench.reporter.warn(
+            _ZERO,
+            "The metric of the original is 0, and nothing can be relative to that: max_drop bounds the absolute loss, "
+            "and a metric that cannot fall below 0 meets it whatever the outputs are",
+            where="[goal] max_drop",
+        )
     facts = {"metric": score.value, "metric_drop": drop, **_bounds(score)}
     paired = bench.baseline_score and drop_interval(bench.baseline_score, score, higher_is_better=better)
     if paired:

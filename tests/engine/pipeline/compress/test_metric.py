@@ -68,6 +68,13 @@ def test_your_own_evaluation_may_give_the_scores_of_all_samples() -> None:
     assert report.runs[0].drop_high is not None
 
 
+def test_a_metric_of_zero_bounds_nothing_and_that_is_said() -> None:
+    report = ace_studio.compile(
+        net(), tracing_inputs=examples(), evaluate=lambda predict: 0.0, max_drop=0.01, **QUICK
+    ).report
+    assert [one.code for one in report.warnings].count("metric-of-zero") == 1
+
+
 def test_an_error_is_better_when_it_is_smaller_without_being_told() -> None:
     x, _ = labelled(20)
     pairs = [(x, torch.zeros(20, 3))]
