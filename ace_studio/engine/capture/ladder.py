@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+import torch
 from torch import nn
 from torch.export import ExportedProgram
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from ace_studio.engine.capture.partial import PartialCapture
 
 _Found = TypeVar("_Found")
+
+_HALVES = frozenset({torch.float16, torch.bfloat16})
 
 
 @dataclass
@@ -109,6 +112,14 @@ class Ladder:
     def _warn_about_the_model(self) -> None:
         if has_bad_numbers(self.expected):
             self.reporter.warn("bad-numbers", "The model's own results hold NaN or infinity on the examples")
+        halves = sorted({str(one.dtype)[6:] for one in self.module.parameters() if one.dtype in _HALVES and one.is_cpu})
+        if halves:
+            self.reporter.warn(
+                "half-model",
+                f"Weights of the model are {' and '.join(halves)}: few runtimes take such a graph on a CPU, and fewer "
+                "in 8 bits. Call .float() on the model and give float32 examples; targets have 16-bit arithmetic of "
+                "their own (bf16 and fp16 in the plan)",
+            )
         for leaf in named_leaves(self.examples[0], self.parameters):
             if leaf.tensor is None and leaf.value is not None:
                 self.reporter.warn("fixed-argument", f"Input '{leaf.name}' is fixed at {leaf.value!r:.60} in the graph")

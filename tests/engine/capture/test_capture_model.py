@@ -509,3 +509,14 @@ def test_a_module_that_holds_a_tensor_with_a_history_is_run_and_put_back():
     eager = EagerRun.of(module)
     eager.output(Example.of(torch.randn(3, 4)))
     torch.testing.assert_close(module.last, before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("dtype", "codes"), [(torch.bfloat16, ["half-model"]), (torch.float32, [])])
+def test_a_model_with_weights_of_16_bits_is_told_what_that_costs(dtype, codes):
+    module = nn.Linear(4, 2).to(dtype).eval()
+    reporter = Reporter()
+    examples = [Example.of(torch.ones(n, 4, dtype=dtype)) for n in (2, 3)]
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    loaded = LoadedModel(module=module, source=Path(), sha256="")
+    capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=reporter)
+    assert [one.code for one in reporter.warnings] == codes
