@@ -10,6 +10,7 @@ Source: https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -144,16 +145,43 @@ def _put_in_place(graph: Any, site: _Site, owners: dict[str, tuple[str, ...]]) -
     place = next(index for index, node in enumerate(graph.node) if site.result in node.output)
     name = graph.node[place].name
     added, has_key, nodes = _masking(graph, site.bias) if site.bias is not None else ("", "", [])
-    made = f"{site.result}.unguarded" if has_key else site.result
+    is_whole = site.bias is not None and site.bias.rank == 4
+    turn = _turn_behind(graph, site.result) if has_key and is_whole else None
+    made = f"{site.result}.unguarded" if has_key and turn is None else site.result
     inputs = [*site.inputs, *([added] if added else [])]
     attributes = {"scale": site.scale, "is_causal": int(site.is_causal)}
     nodes.append(helper.make_node(WHOLE, inputs, [made], name=name, domain=DOMAIN, **attributes))
-    if has_key:
+    if made != site.result:
         nodes.append(helper.make_node("Mul", [made, has_key], [site.result], name=f"{name}_guard"))
-    owners.update({node.name: (site.op_id,) for node in nodes})
+    behind = _guard_behind(turn, has_key, name) if turn is not None else []
+    owners.update({node.name: (site.op_id,) for node in (*nodes, *behind)})
     rest = [*list(graph.node)[:place], *nodes, *list(graph.node)[place + 1 :]]
+    if turn is not None:
+        index = next(index for index, node in enumerate(rest) if node.name == turn.name)
+        rest = [*rest[: index + 1], *behind, *rest[index + 1 :]]
     graph.ClearField("node")
     graph.node.extend(rest)
+
+
+def _turn_behind(graph: Any, result: str) -> Any | None:
+    """The transposition that heads and positions change places in, if nothing else reads the result."""
+    readers = [node for node in graph.node if result in node.input]
+    is_given = any(output.name == result for output in graph.output)
+    is_turn = len(readers) == 1 and readers[0].op_type == "Transpose" and not is_given
+    order = next((list(one.ints) for one in readers[0].attribute if one.name == "perm"), []) if is_turn else []
+    return readers[0] if order == [0, 2, 1, 3] else None
+
+
+def _guard_behind(turn: Any, has_key: str, name: str) -> list[Any]:
+    """The guard behind the transposition, which so stays a part of the kernel; it is renamed in place."""
+    from onnx import helper  # noqa: PLC0415 - optional package
+
+    result = turn.output[0]
+    turned, turn.output[0] = f"{result}.has_key", f"{result}.unguarded"
+    return [
+        helper.make_node("Transpose", [has_key], [turned], name=f"{name}_keys", perm=[0, 2, 1, 3]),
+        helper.make_node("Mul", [turn.output[0], turned], [result], name=f"{name}_guard"),
+    ]
 
 
 def _masking(graph: Any, bias: Bias) -> tuple[str, str, list[Any]]:
@@ -165,12 +193,20 @@ def _masking(graph: Any, bias: Bias) -> tuple[str, str, list[Any]]:
     if bias.has_keys:
         return bias.name, "", []
     made = {value for node in graph.node for value in node.output}
-    has_key, added = f"{bias.name}.has_key", f"{bias.name}.finite"
+    has_key, added = f"{bias.name}.has_key", bias.name
     lowest, axis = constant(graph, f"attention_lowest_{bias.lowest:g}", bias.lowest), constant(graph, "last_axis", [-1])
-    nodes = [  # in this order, because OpenVINO's largest of nothing but minus infinity is finite
-        small_node("Greater", [bias.name, lowest], f"{has_key}.here"),
-        small_node("Cast", [f"{has_key}.here"], f"{has_key}.counted", to=1),
-        small_node("ReduceMax", [f"{has_key}.counted", axis], has_key, keepdims=1),
-        small_node("Max", [bias.name, constant(graph, "attention_lowest_finite", _LOWEST)], added),
-    ]
+    if math.isfinite(bias.lowest):
+        nodes = [
+            small_node("ReduceMax", [bias.name, axis], f"{has_key}.best", keepdims=1),
+            small_node("Greater", [f"{has_key}.best", lowest], f"{has_key}.some"),
+            small_node("Cast", [f"{has_key}.some"], has_key, to=1),
+        ]
+    else:  # every number first: OpenVINO's largest of nothing but minus infinity is finite
+        added = f"{bias.name}.finite"
+        nodes = [
+            small_node("Greater", [bias.name, lowest], f"{has_key}.here"),
+            small_node("Cast", [f"{has_key}.here"], f"{has_key}.counted", to=1),
+            small_node("ReduceMax", [f"{has_key}.counted", axis], has_key, keepdims=1),
+            small_node("Max", [bias.name, constant(graph, "attention_lowest_finite", _LOWEST)], added),
+        ]
     return added, has_key, [node for node in nodes if node.output[0] not in made]
