@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from ace_studio.engine.flow import Example, measured_places, tensor_leaves
 from ace_studio.engine.metrics.score import Score, score_from
@@ -188,6 +190,8 @@ def on_device(call: Callable[..., Any], device: torch.device) -> Callable[..., A
     """A ``predict`` for user code: takes tensors from anywhere, runs on ``device``, gives tensors on the CPU."""
 
     def predict(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, kwargs))):
+            raise TypeError("predict() takes tensors, as forward does, and got an array of numpy: torch.from_numpy(x)")
         with torch.no_grad():
             if device.type == "cpu":
                 return call(*args, **kwargs)

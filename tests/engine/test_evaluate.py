@@ -199,3 +199,9 @@ def test_labels_alone_are_measured_as_they_are():
     example = [Example.of(torch.tensor([1, 2, 3]))]
     fidelity = evaluate.check_candidate(lambda x: x + 1, example, labels, sqnr_db=sqnr_db)
     assert fidelity.sqnr_db < 10.0 and fidelity.agreement is None
+
+
+def test_predict_says_that_it_takes_no_arrays_of_numpy():
+    predict = evaluate.on_device(double, torch.device("cpu"))
+    with pytest.raises(TypeError, match=r"torch.from_numpy"):
+        predict(torch.ones(2).numpy())
