@@ -60,6 +60,7 @@ def compress(
             elif chosen.nodes:
                 model = _quantize_as_asked(model, program, job, chosen, examples)
                 notes |= _unheeded_grids(program, job, chosen)
+            keep_picked_dims(model)
         if tables:
             model = _compress_weights(model, program, tables, Precision.INT8_WEIGHT, group_size=0)
         for precision in _WEIGHT_ONLY:
@@ -78,6 +79,30 @@ def compress(
             details=str(error)[:20_000],
         ) from error
     return model, notes
+
+
+def keep_picked_dims(model: Any) -> None:
+    """Let every pick of one position leave its dimension at 1, in place, and take that away behind it.
+
+    Where a value is picked that an 8-bit product made, OpenVINO (2026.4) moves the product's steps behind the pick with
+    all of their dimensions, and the result has one too many. It moves them through these two as it should.
+    """
+    from openvino import opset13  # noqa: PLC0415 - optional package
+
+    for op in [
+        op for op in model.get_ops() if op.get_type_name() == "Gather" and op.get_output_element_type(0).is_real()
+    ]:
+        data, index, axis = (op.input_value(place) for place in range(3))
+        is_stored = [one.get_node().get_type_name() == "Constant" for one in (data, index, axis)]
+        if is_stored != [False, True, True] or len(index.get_shape()):
+            continue
+        name = op.get_friendly_name()
+        position = opset13.constant(index.get_node().get_data().reshape(1))
+        picked = opset13.gather(data, position, axis)
+        picked.set_friendly_name(f"{name}/picked")
+        squeezed = opset13.squeeze(picked, axis)
+        squeezed.set_friendly_name(name)
+        op.output(0).replace(squeezed.output(0))
 
 
 def _needs_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> bool:

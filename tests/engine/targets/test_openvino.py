@@ -263,3 +263,25 @@ def test_options_that_openvino_would_choose_otherwise_are_told():
     told = [one.what for one in job.reporter.warnings if one.code == "artifact-options"]
     assert bool(told) == (usual not in {"f32", "float32"})
     assert all('"INFERENCE_PRECISION_HINT": "f32"' in what for what in told)
+
+
+def test_one_position_of_an_8_bit_product_loses_its_dimension():
+    class LastToken(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.head = torch.nn.Linear(16, 24), torch.nn.Linear(24, 10, bias=False)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            scores = self.head(torch.relu(self.layer(x)))
+            return scores[:, -1], scores[:, 0] + 1.0
+
+    torch.manual_seed(0)
+    examples = tuple((torch.randn(n, t, 16),) for n, t in ((1, 4), (2, 3)))
+    captured = capture(TinyModel(LastToken().eval(), examples))
+    lowered = OpenVinoTarget().lower(job_for(OpenVinoTarget(), captured, Precision.INT8_STATIC))
+    for example in captured.examples:
+        got, wanted = lowered(*example.args), captured.module(*example.args)
+        assert [one.shape for one in got] == [one.shape for one in wanted]
+        assert sqnr_db(wanted, got) > 25
+    found = {one.op_id: one.actual for one in lowered.read_back()}
+    assert found["linear"] == Precision.INT8_STATIC
