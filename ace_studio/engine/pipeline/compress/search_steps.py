@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from ace_studio.engine.environment import package_versions
 from ace_studio.engine.pipeline.compress.candidates import Candidate, goal_distance, goal_misses, latency_ratio
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.plan import Plan
@@ -19,9 +20,10 @@ FILE_NAME = "search.json"
 
 
 class SavedSearch(msgspec.Struct, kw_only=True):
-    """Steps by the key of what was built; of one job only."""
+    """Steps by the key of what was built; of one job only, and of one set of packages."""
 
     job: str
+    versions: dict[str, str] = {}
     steps: dict[str, SearchStep] = {}
 
 
@@ -30,12 +32,12 @@ class StepStore:
 
     def __init__(self, folder: Path, job: str) -> None:
         self._path = folder / FILE_NAME
-        self._saved = SavedSearch(job=job)
+        self._saved = SavedSearch(job=job, versions=package_versions())
         try:
             found = msgspec.json.decode(self._path.read_bytes(), type=SavedSearch)
         except (OSError, msgspec.DecodeError):
             return
-        if found.job == job:
+        if (found.job, found.versions) == (job, self._saved.versions):
             self._saved = found
 
     def find(self, key: str) -> SearchStep | None:

@@ -9,7 +9,7 @@ from torch import nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.pipeline.compress import arms, searching
+from ace_studio.engine.pipeline.compress import arms, search_steps, searching
 from ace_studio.engine.pipeline.compress.arms import Arm
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.choosing import conclude, grouped_notes
@@ -363,3 +363,11 @@ def test_a_step_that_could_not_be_built_is_tried_again(tmp_path):
     again = StepStore(tmp_path, "job")
     assert again.find("built").reused
     assert again.find("failed") is None
+
+
+def test_steps_that_other_versions_found_are_not_believed(tmp_path, monkeypatch):
+    step = SearchStep(target="eager", low="bf16", sqnr_db=40.0)
+    StepStore(tmp_path, "job").keep("a plan", step)
+    assert StepStore(tmp_path, "job").find("a plan") is not None
+    monkeypatch.setattr(search_steps, "package_versions", lambda: {"ace-studio": "99.0"})
+    assert StepStore(tmp_path, "job").find("a plan") is None
