@@ -86,7 +86,15 @@ class Facts:
     @cached_property
     def matrix_weight_share(self) -> float:
         """Part of the weights' bytes that linear layers read, 0..1."""
-        rows = [row for row, op in enumerate(self.table.op) if op.startswith(MATRICES)]
+        return self._weight_share(MATRICES)
+
+    @cached_property
+    def layer_weight_share(self) -> float:
+        """Part of the weights' bytes that convolutions and linear layers read, 0..1."""
+        return self._weight_share((*CONVOLUTIONS, *MATRICES))
+
+    def _weight_share(self, prefixes: tuple[str, ...]) -> float:
+        rows = [row for row, op in enumerate(self.table.op) if op.startswith(prefixes)]
         return sum(self.table.weight_bytes[row] for row in rows) / max(1, sum(self.table.weight_bytes))
 
     def _flops_of(self, prefixes: tuple[str, ...]) -> int:
@@ -127,6 +135,11 @@ class Facts:
         """Whether the chosen run misses the bound on size."""
         bound, size = self.recipe.goal.max_size_mb, self.run.size_bytes
         return bound is not None and (size is None or size > bound * 1e6)
+
+    @property
+    def wants_smaller(self) -> bool:
+        """Whether bytes count more than time: the bound on size is missed, or the recipe wants the smallest."""
+        return self.misses_size or self.objective is Objective.SIZE
 
     @cached_property
     def has_slack(self) -> bool:

@@ -351,6 +351,15 @@ def test_pruning_is_advised_for_networks_with_channels_and_says_what_it_needs():
     assert take_channels_away(facts(recipe=applies(card, given))) is None
 
 
+def test_pruning_is_counted_in_bytes_where_bytes_are_what_is_missed():
+    assert take_channels_away(facts()).quantity is AdviceQuantity.LATENCY
+    large = replace(RUN, size_bytes=5_000_000)
+    card = take_channels_away(facts(large, recipe=replace(RECIPE, goal=Goal(max_size_mb=4.0))))
+    assert card.quantity is AdviceQuantity.SIZE
+    assert card.estimated_gain == pytest.approx(1 / 0.49, abs=0.01)  # 0.7 of the channels on both sides of a weight
+    assert "a file 2.0 times smaller" in card.estimate
+
+
 def test_more_threads_are_advised_where_there_are_cores():
     given = facts(cores=4)
     card = use_more_threads(given)
