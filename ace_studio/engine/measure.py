@@ -15,10 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.results import Latency
+
+FloatArray = npt.NDArray[np.float64]
 
 MIN_SAMPLE_MS = 1.0
 """A sample shorter than this repeats the call, so that the clock's own cost stays below a thousandth."""
@@ -37,6 +40,8 @@ class Samples:
 
     wall_ms: list[float] = field(default_factory=list)
     cpu_ms: list[float] = field(default_factory=list)
+    is_mirrored: bool = False
+    """Whether every second round had the opposite order of the one before it."""
 
     def latency(self) -> Latency:
         """Percentiles over the rounds."""
@@ -131,8 +136,8 @@ def measure_interleaved(
         repeats[name] = max(1, round(MIN_SAMPLE_MS / max(usual_ms, 1e-4)))
         if usual_ms < LEAD_BELOW_MS:
             leading.add(name)
-    samples = {name: Samples() for name in calls}
     orders = balanced_orders(list(calls))
+    samples = {name: Samples(is_mirrored=len(orders) == 2) for name in calls}
     for round_index in range(rounds):
         reporter.advance(round_index / rounds, f"round {round_index + 1} of {rounds}")
         for name in orders[round_index % len(orders)]:
@@ -161,10 +166,27 @@ def ratio_of(baseline: Samples, candidate: Samples, *, seed: int = 0) -> Ratio:
     Source: percentile bootstrap, Efron and Tibshirani 1993, chapter 13; 2,000 draws, 95 %.
     Raises: ValueError if the two do not have the same number of rounds.
     """
-    ratios = np.asarray(baseline.wall_ms) / np.asarray(candidate.wall_ms)
+    ratios = round_ratios(baseline, candidate)
     draws = np.random.default_rng(seed).integers(0, len(ratios), (BOOTSTRAP_DRAWS, len(ratios)))
     low, high = np.percentile(np.median(ratios[draws], axis=1), (2.5, 97.5))
     return Ratio(median=float(np.median(ratios)), low=float(low), high=float(high))
+
+
+def round_ratios(baseline: Samples, candidate: Samples) -> FloatArray:
+    """Baseline over candidate, one number for each round, or for each two that mirror each other.
+
+    Of two candidates the second one of a round is also the first one of the next, and so runs behind itself, with its
+    weights still in the caches: single rounds then fall into two heaps, between which a median jumps. The geometric
+    mean of a round and its mirror has both sides in both places. A last round without a mirror is left out.
+
+    Raises: ValueError if the two do not have the same number of rounds.
+    """
+    ratios: FloatArray = np.asarray(baseline.wall_ms) / np.asarray(candidate.wall_ms)
+    if not (baseline.is_mirrored and candidate.is_mirrored) or len(ratios) < 2:
+        return ratios
+    whole = ratios[: len(ratios) // 2 * 2]
+    mirrored: FloatArray = np.sqrt(whole[0::2] * whole[1::2])
+    return mirrored
 
 
 def contention(samples: Sequence[Samples], *, threads: int) -> str:

@@ -122,3 +122,22 @@ def test_the_wall_clock_measures_milliseconds_per_call():
 def test_threads_all_means_the_processors_this_process_may_use():
     assert measure.resolve_threads(3) == 3
     assert measure.resolve_threads("all") >= 1
+
+
+def test_of_two_candidates_a_round_and_its_mirror_make_one_ratio():
+    calls = {"a": lambda: None, "b": lambda: None}
+    behind_itself, behind_the_other = 60.0, 90.0  # what runs second in a round is first in the next
+    samples = measure.measure_interleaved(calls, rounds=7, reporter=Reporter(), timer=scripted_timer([60.0] * 10 + [
+        behind_itself, behind_the_other, behind_itself, behind_the_other,
+    ] * 4))  # fmt: skip
+    assert samples["a"].is_mirrored
+    assert len(samples["a"].wall_ms) == 7
+    ratio = measure.ratio_of(samples["a"], samples["b"])
+    assert (ratio.median, ratio.low, ratio.high) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_of_three_candidates_every_round_is_a_ratio():
+    calls = {name: lambda: None for name in "abc"}
+    samples = measure.measure_interleaved(calls, rounds=6, reporter=Reporter(), timer=scripted_timer([60.0]))
+    assert not samples["a"].is_mirrored
+    assert len(measure.round_ratios(samples["a"], samples["b"])) == 6

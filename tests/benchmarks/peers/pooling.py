@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ace_studio.engine.measure import Samples
+from ace_studio.engine.measure import Samples, round_ratios
 
 DRAWS = 2_000
 
@@ -52,9 +52,7 @@ def pooled_ratio(baseline: Sequence[Samples], candidate: Sequence[Samples], *, s
     """
     if not baseline:
         raise ValueError("no process was timed")
-    ratios = [
-        np.asarray(slow.wall_ms) / np.asarray(fast.wall_ms) for slow, fast in zip(baseline, candidate, strict=True)
-    ]
+    ratios = [round_ratios(slow, fast) for slow, fast in zip(baseline, candidate, strict=True)]
     medians = [float(np.median(one)) for one in ratios]
     rng = np.random.default_rng(seed)
     processes = rng.integers(0, len(ratios), (DRAWS, len(ratios)))

@@ -13,7 +13,8 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.recipe import Objective
 from ace_studio.records.results import RunStatus, Warning
 
-ROUNDS = 7
+ROUNDS = 8
+"""An even number: every second round has the opposite order."""
 CLEARLY_SLOWER = 1.3
 """A candidate has lost if even the friendly end of the interval (95 %) of its time over the leader's is above this."""
 

@@ -39,7 +39,8 @@ from ace_studio.records.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipe import Goal, ImproveMethod, Objective
 from ace_studio.records.results import RunStatus, SearchStep, Warning
 
-QUICK_ROUNDS = 7
+QUICK_ROUNDS = 8
+"""An even number: every second round has the opposite order."""
 MOST_KEPT = 3
 LEVEL = 1.25
 """What meets the goal and is within this factor of the best is measured, saved and verified too, on every target."""
