@@ -10,7 +10,6 @@ from ace_studio.engine.example_reader import read_examples
 from ace_studio.engine.flow import Captured, CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes.forms import in_form_of, places_of_forward
-from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipe import Subset
 
 WHERE = "[calibration] inputs"
@@ -73,30 +72,25 @@ def _inputs_alone(examples: Sequence[Example], captured: Captured, reporter: Rep
 
 
 def _that_fit(examples: Sequence[Example], captured: Captured, reporter: Reporter) -> list[Example]:
-    """The examples of sizes that the graph takes."""
+    """The examples of sizes that the graph takes; all if it takes none, because torch's targets may take them still."""
     if not isinstance(captured, CapturedModel):
         return list(examples)
     problems = [_size_problem(example, captured) for example in examples]
     fitting = [example for example, problem in zip(examples, problems, strict=True) if not problem]
     lost = len(examples) - len(fitting)
-    problem = next(filter(None, problems), "")
-    remedy = (
-        "Add a tracing example of another size there, so that the dimension stays free, or give calibration examples "
-        "of the size that it has."
-    )
-    if not fitting:
-        raise AceError.of(
-            ErrorCode.BAD_INPUT,
-            f"The graph takes none of the {lost} calibration examples: {problem}",
-            why="a dimension that is the same in all tracing examples, or that you fixed, is a constant of the graph",
-            remedy=remedy,
-            where="[inputs]",
+    if not lost:
+        return fitting
+    problem = next(filter(None, problems))
+    if fitting:
+        what = f"{lost} of {len(examples)} calibration examples are left out: {problem}"
+    else:
+        what = (
+            f"The graph was captured for other sizes than all {lost} calibration examples have: {problem}; not every "
+            "target can use them. Add a tracing example of another size there, so that the dimension stays free, or "
+            "give calibration examples of the size that it has"
         )
-    if lost:
-        reporter.warn(
-            "calibration-sizes", f"{lost} of {len(examples)} calibration examples are left out: {problem}", where=WHERE
-        )
-    return fitting
+    reporter.warn("calibration-sizes", what, where=WHERE)
+    return fitting or list(examples)
 
 
 def _size_problem(example: Example, captured: Captured) -> str:

@@ -113,7 +113,13 @@ def test_examples_of_sizes_that_the_graph_does_not_take_are_left_out(narrow):
     assert codes == ["calibration-sizes"]
 
 
-def test_if_the_graph_takes_no_example_the_dimension_is_named(narrow):
-    with pytest.raises(AceError, match="dimension 1 of x is 6, and the graph holds 4") as caught:
-        read(narrow, lambda: [torch.ones(5, 6)])
-    assert caught.value.problem.code is ErrorCode.BAD_INPUT
+def test_if_the_graph_takes_no_example_the_dimension_is_named_and_they_are_left_to_the_targets(narrow):
+    reporter = Reporter()
+    loaded = LoadedModel(
+        module=narrow.module, source=Path(), sha256="", calibration=lambda: [torch.ones(5, 6), torch.ones(2, 6)]
+    )
+    found = read_calibration(loaded, narrow, samples=3, reporter=reporter)
+    assert [tuple(example.args[0].shape) for example in found] == [(5, 6), (2, 6)]
+    (warning,) = reporter.warnings
+    assert warning.code == "calibration-sizes"
+    assert "dimension 1 of x is 6, and the graph holds 4" in warning.what
