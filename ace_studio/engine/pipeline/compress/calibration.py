@@ -30,10 +30,11 @@ def read_calibration(
     """At most ``samples`` examples on the model's device; the user's tracing examples if no data were given.
 
     ``subset`` says which, if there are more. What a loader gives beside the inputs (labels) is left out, and so are
-    examples of sizes that the graph does not take, such as the last batch of a loader; ``reporter`` hears of both.
+    examples of sizes that the graph does not take, such as the last batch of a loader (all stay if it takes none);
+    ``reporter`` hears of both.
 
     Raises: AceError(NO_DATA) if there are none; AceError(USER_CODE) if the function raises; AceError(BAD_INPUT) if
-        the model cannot take one of them, or the graph none of them.
+        the model cannot take one of them.
     """
     reporter = reporter or Reporter()
     if loaded.calibration is None:
