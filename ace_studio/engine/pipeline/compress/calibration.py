@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from ace_studio.engine.capture.eager import EagerRun, run_example
 from ace_studio.engine.data_files import choose_indices
 from ace_studio.engine.example_reader import read_examples
@@ -76,6 +78,7 @@ def _that_fit(examples: Sequence[Example], captured: Captured, reporter: Reporte
     """The examples of sizes that the graph takes; all if it takes none, because torch's targets may take them still."""
     if not isinstance(captured, CapturedModel):
         return list(examples)
+    examples = _in_batches_of_the_graph(examples, captured)
     problems = [_size_problem(example, captured) for example in examples]
     fitting = [example for example, problem in zip(examples, problems, strict=True) if not problem]
     lost = len(examples) - len(fitting)
@@ -92,6 +95,30 @@ def _that_fit(examples: Sequence[Example], captured: Captured, reporter: Reporte
         )
     reporter.warn("calibration-sizes", what, where=WHERE)
     return fitting or list(examples)
+
+
+def _in_batches_of_the_graph(examples: Sequence[Example], captured: CapturedModel) -> Sequence[Example]:
+    """The same samples in batches of the size that the graph holds, where only the batches are of another size.
+
+    A loader gives the batches of training, and a graph that was traced with one sample takes one. Rows that fill no
+    batch are left out. The examples themselves where anything else is in the way.
+    """
+    held = {tensor.shape[:1] for tensor in captured.example.tensors()}
+    is_free = any(0 in free for free in captured.dynamic_dims())
+    given = [{tensor.shape[:1] for tensor in example.tensors()} for example in examples]
+    shapes = {tuple((tensor.shape[1:], tensor.dtype) for tensor in example.tensors()) for example in examples}
+    is_alike = len(held) == 1 and held != {()} and len(shapes) == 1 and all(len(one) == 1 for one in given)
+    if is_free or not is_alike or all(one == held for one in given):
+        return examples
+    ((size,),) = held
+    columns = [torch.cat(leaves) for leaves in zip(*(example.tensors() for example in examples), strict=True)]
+    parts = zip(*(torch.split(column, size) for column in columns), strict=True)
+    batches = []
+    for leaves in parts:
+        if len(leaves[0]) == size:
+            waiting = iter(leaves)
+            batches.append(captured.example.map_tensors(lambda _, waiting=waiting: next(waiting)))  # type: ignore[misc]
+    return batches or examples
 
 
 def _size_problem(example: Example, captured: Captured) -> str:

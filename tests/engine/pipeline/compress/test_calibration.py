@@ -123,3 +123,17 @@ def test_if_the_graph_takes_no_example_the_dimension_is_named_and_they_are_left_
     (warning,) = reporter.warnings
     assert warning.code == "calibration-sizes"
     assert "dimension 1 of x is 6, and the graph holds 4" in warning.what
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (1, 1, 1, 1), (5,)])
+def test_batches_of_a_loader_become_those_that_the_graph_holds(sizes):
+    loaded = LoadedModel(module=Flat().eval(), source=Path(), sha256="")
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    held = capture_model(
+        loaded, [Example.of(torch.ones(2, 4))], recipe, device=torch.device("cpu"), reporter=Reporter()
+    )[0]
+    rows = torch.arange(float(4 * sum(sizes))).reshape(-1, 4)
+    examples, codes = warnings_of(held, lambda: list(rows.split(sizes)))
+    assert not codes
+    assert {tuple(example.args[0].shape) for example in examples} == {(2, 4)}
+    assert torch.equal(torch.cat([example.args[0] for example in examples]), rows[: len(rows) // 2 * 2])
