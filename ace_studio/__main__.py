@@ -17,7 +17,7 @@ def main() -> int:
 
 def _open_window(words: list[str]) -> int:
     try:
-        from ace_studio.gui.app import run_window  # noqa: PLC0415 - the command line starts without Qt
+        from ace_studio.gui.shell.app import run_window  # noqa: PLC0415 - the command line starts without Qt
     except ImportError as error:
         print(  # noqa: T201 - there is no window to say it in
             f"The window cannot open: {error}\n"

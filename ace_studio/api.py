@@ -21,9 +21,9 @@ from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.fixes import FixReport, ranked_fixes
 from ace_studio.records.messages import Event
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import Recipe
-from ace_studio.records.recipe_check import recipe_faults
+from ace_studio.records.recipes.check import recipe_faults
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, RunStatus
 from ace_studio.records.safe_file import make_output_folder
 

@@ -32,9 +32,9 @@ def take_picture(out: Path, *, theme: str, folder: Path) -> None:
     """Open the example, trust it, run it, select an op, and save what the window shows."""
     from PySide6.QtWidgets import QApplication  # noqa: PLC0415 - after isolate
 
-    from ace_studio.gui.app import Studio  # noqa: PLC0415
+    from ace_studio.gui.shell.app import Studio  # noqa: PLC0415
     from ace_studio.records.places import resource_folder  # noqa: PLC0415
-    from ace_studio.session.folders import UserFolders  # noqa: PLC0415
+    from ace_studio.session.kept.folders import UserFolders  # noqa: PLC0415
 
     example = folder / "digits"
     shutil.copytree(resource_folder() / "examples" / "digits", example)

@@ -11,10 +11,12 @@ import typer.main
 
 from ace_studio.cli.commands import app
 from ace_studio.engine.load.kinds import LOADERS
-from ace_studio.records import advice, finetuning, fixes, pruning, recipe, results, tensors
+from ace_studio.records import advice, fixes, results, tensors
 from ace_studio.records.errors import ErrorCode, ExitCode
-from ace_studio.records.plan import MATCH_KINDS, PlanRule, Precision
-from ace_studio.records.recipe_file import parse_recipe
+from ace_studio.records.recipes import recipe
+from ace_studio.records.recipes.file import parse_recipe
+from ace_studio.records.recipes.plan import MATCH_KINDS, PlanRule, Precision
+from ace_studio.records.results import finetuning, pruning
 
 INTERNAL_KEYS = {"plan": {"from_goal"}}
 """Fields of the recipe's record that its file never holds."""

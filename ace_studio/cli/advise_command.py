@@ -13,8 +13,8 @@ from ace_studio.cli.show import Console, show_advice
 from ace_studio.records.advice import Advice
 from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
-from ace_studio.records.recipe import Recipe
-from ace_studio.records.recipe_file import parse_recipe, read_recipe
+from ace_studio.records.recipes.file import parse_recipe, read_recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result
 
 

@@ -17,7 +17,7 @@ from ace_studio.cli.follow import follow
 from ace_studio.cli.show import Console
 from ace_studio.records.errors import AceError, ExitCode
 from ace_studio.records.messages import CatchRequest, InputsCaught
-from ace_studio.records.recipe_edit import name_caught_inputs
+from ace_studio.records.recipes.edit import name_caught_inputs
 
 _LINES_SHOWN = 40
 

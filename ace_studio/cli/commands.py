@@ -14,14 +14,14 @@ from ace_studio.cli.follow import JobAnswer, follow
 from ace_studio.cli.show import Console, show_capture, show_environment, show_file, show_problems, show_result
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.messages import DoctorRequest, InspectRequest, RunRequest, TraceRequest
-from ace_studio.records.named_source import named_source
 from ace_studio.records.places import example_recipe
-from ace_studio.records.recipe import InputsChoice, ModelChoice, Recipe
-from ace_studio.records.recipe_file import read_recipe, recipe_text
+from ace_studio.records.recipes.file import read_recipe, recipe_text
+from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe
 from ace_studio.records.results import Result, ResultStatus, decode_result
 from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import TensorSpec
-from ace_studio.session.history import History
+from ace_studio.session.kept.history import History
 
 app = typer.Typer(
     name="ace-studio",

@@ -19,7 +19,7 @@ from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranked_fixes
 from ace_studio.records.messages import FixRequest
 from ace_studio.records.patches import apply_patch, together
-from ace_studio.records.recipe_edit import add_controls
+from ace_studio.records.recipes.edit import add_controls
 from ace_studio.records.safe_file import write_atomically
 
 _AT = re.compile(r"^(.+):(\d+)$")

@@ -29,8 +29,8 @@ from ace_studio.records.messages import (
     TargetFinished,
     WorkerLost,
 )
-from ace_studio.records.pruning import PruningReport
 from ace_studio.records.results import Result, RungOutcome, RungStatus, RunStatus
+from ace_studio.records.results.pruning import PruningReport
 
 _LOST = (RungStatus.TIMEOUT, RungStatus.CRASHED)
 

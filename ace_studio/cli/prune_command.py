@@ -14,8 +14,8 @@ from ace_studio.cli.follow import follow
 from ace_studio.cli.show import Console, show_table
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import PrunePreviewRequest
-from ace_studio.records.pruning import PrunedLayer, PruningReport
-from ace_studio.records.recipe_edit import with_changes
+from ace_studio.records.recipes.edit import with_changes
+from ace_studio.records.results.pruning import PrunedLayer, PruningReport
 
 MOST_KEPT = 12
 """Layers that stay whole which are shown; the JSON has all."""

@@ -17,7 +17,7 @@ from ace_studio.cli.show import Console
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import ModelCaptured, SensitivityFound, SensitivityRequest
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 
 _LINES_SHOWN = 30
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.pieces.run_pieces import Place
+from ace_studio.engine.subgraphs.run_pieces import Place
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.plan import Plan, Precision, Scheme
+from ace_studio.records.recipes.plan import Plan, Precision, Scheme
 from ace_studio.records.tensors import InputFinding
 
 

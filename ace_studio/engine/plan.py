@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.plan import Plan, Precision, Scheme, resolve_plan
+from ace_studio.records.recipes.plan import Plan, Precision, Scheme, resolve_plan
 
 
 def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Precision], str]) -> BoundPlan:

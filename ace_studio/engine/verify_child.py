@@ -11,13 +11,13 @@ import msgspec
 import torch
 from torch import Tensor
 
+from ace_studio.engine.examples.stored_calls import read_tensors, stored_example
 from ace_studio.engine.export import ModelSource, VerifyOrder
 from ace_studio.engine.flow import LoadedModel, tensor_leaves
 from ace_studio.engine.load import load_model
 from ace_studio.engine.peak_memory import PeakMemory
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
-from ace_studio.engine.stored_calls import read_tensors, stored_example
 from ace_studio.engine.targets import TARGETS
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
-from ace_studio.records.recipe import AdviceOrigin, Recipe
-from ace_studio.records.recipe_edit import with_changes
+from ace_studio.records.recipes.edit import with_changes
+from ace_studio.records.recipes.recipe import AdviceOrigin, Recipe
 from ace_studio.records.results import Result
 
 BY_THE_CLOCK = frozenset({"threads"})

@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from ace_studio.records.errors import Problem
-from ace_studio.records.recipe import CaptureControl
+from ace_studio.records.recipes.recipe import CaptureControl
 
 
 class FixKind(StrEnum):

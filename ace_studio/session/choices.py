@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from ace_studio.records.messages import EntryPoint, FileReport
-from ace_studio.records.plan import PlanRule, Precision
-from ace_studio.records.recipe import DecodeChoice, Recipe
+from ace_studio.records.recipes.plan import PlanRule, Precision
+from ace_studio.records.recipes.recipe import DecodeChoice, Recipe
 from ace_studio.records.tensors import DimChoice
 
 ENTRY_NAMES = ("make_model", "get_model", "build_model", "create_model", "load_model", "model")

@@ -21,10 +21,10 @@ from ace_studio.records.messages import (
     SensitivityFound,
     TargetRefusals,
 )
-from ace_studio.records.pruning import PruningReport
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
-from ace_studio.session.history import RunSummary
+from ace_studio.records.results.pruning import PruningReport
+from ace_studio.session.kept.history import RunSummary
 
 
 class Part(StrEnum):

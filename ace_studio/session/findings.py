@@ -25,7 +25,7 @@ from ace_studio.records.messages import (
     SensitivityFound,
     TargetFinished,
 )
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.session.document import Activity, CaptureFailure, Document, Selection, Verb
 from ace_studio.session.recipe_paths import rebase_recipe
 

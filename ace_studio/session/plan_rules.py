@@ -14,7 +14,7 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.plan import OpPlan, Plan, PlanRule, Precision, rule_matches
+from ace_studio.records.recipes.plan import OpPlan, Plan, PlanRule, Precision, rule_matches
 
 
 class Tick(StrEnum):

@@ -9,9 +9,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.named_source import named_source
-from ace_studio.records.recipe import Recipe
-from ace_studio.records.recipe_rules import DATA_SUFFIXES
+from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.recipes.rules import DATA_SUFFIXES
 from ace_studio.records.tensors import TensorSpec, ValueSource
 from ace_studio.session.choices import change
 

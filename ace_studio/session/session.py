@@ -34,15 +34,10 @@ from ace_studio.records.messages import (
     WorkerLost,
     WorkerReady,
 )
-from ace_studio.records.recipe import AdviceOrigin, Recipe
-from ace_studio.session.advice_verbs import AdviceVerbs, without_origin
+from ace_studio.records.recipes.recipe import AdviceOrigin, Recipe
 from ace_studio.session.artifacts import export_run
-from ace_studio.session.autosave import Autosave
-from ace_studio.session.catch_verbs import CatchVerbs
-from ace_studio.session.choice_verbs import ChoiceVerbs
 from ace_studio.session.choices import prefill
 from ace_studio.session.document import Document, Part, changed_parts
-from ace_studio.session.file_verbs import FileVerbs
 from ace_studio.session.findings import (
     apply_finding,
     moved_to,
@@ -51,18 +46,23 @@ from ace_studio.session.findings import (
     without_rungs,
     without_runs,
 )
-from ace_studio.session.fix_verbs import FixVerbs
-from ace_studio.session.folders import UserFolders, new_run_folder
-from ace_studio.session.history import History
-from ace_studio.session.history_verbs import HistoryVerbs
 from ace_studio.session.job_queue import EngineLink, JobQueue, start_problem, with_options
-from ace_studio.session.looking_verbs import LookingVerbs
-from ace_studio.session.plan_verbs import PlanVerbs
+from ace_studio.session.kept.autosave import Autosave
+from ace_studio.session.kept.folders import UserFolders, new_run_folder
+from ace_studio.session.kept.history import History
+from ace_studio.session.kept.settings import Settings, Value
+from ace_studio.session.kept.trust import TrustStore, files_to_trust
+from ace_studio.session.kept.undo import UndoStack
 from ace_studio.session.recipe_paths import rebase_recipe
-from ace_studio.session.sensitivity import SensitivityVerbs
-from ace_studio.session.settings import Settings, Value
-from ace_studio.session.trust import TrustStore, files_to_trust
-from ace_studio.session.undo import UndoStack
+from ace_studio.session.verbs.advice import AdviceVerbs, without_origin
+from ace_studio.session.verbs.catch import CatchVerbs
+from ace_studio.session.verbs.choices import ChoiceVerbs
+from ace_studio.session.verbs.files import FileVerbs
+from ace_studio.session.verbs.fixes import FixVerbs
+from ace_studio.session.verbs.history import HistoryVerbs
+from ace_studio.session.verbs.looking import LookingVerbs
+from ace_studio.session.verbs.plan import PlanVerbs
+from ace_studio.session.verbs.sensitivity import SensitivityVerbs
 
 __all__ = ["EngineLink", "Listener", "Session"]
 

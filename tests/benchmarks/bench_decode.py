@@ -27,7 +27,7 @@ import ace_studio
 from ace_studio.engine.flow import Example
 from ace_studio.engine.profile.decode import StepModel, decode, decode_report
 from ace_studio.engine.targets import TARGETS
-from ace_studio.records.recipe import DecodeChoice
+from ace_studio.records.recipes.recipe import DecodeChoice
 from tests.benchmarks.peers.opening import open_left
 from tests.benchmarks.peers.row import MADE, Inputs, PeerRow
 from tests.benchmarks.peers.tools import FOR_DECODERS, PEERS, largest

@@ -28,13 +28,13 @@ from torch import Tensor, nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
-from ace_studio.engine.load.torchvision_ops import make_importable
+from ace_studio.engine.load.torchvision.ops import make_importable
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, Int8Style
 from ace_studio.engine.sensitivity import Scan, ScanRequest
 from ace_studio.engine.sensitivity.scan import BUDGET
-from ace_studio.records.plan import Precision, Scheme, WeightSteps
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.plan import Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.recipe import Recipe
 from tests.benchmarks.model_files import load_file
 
 ENOUGH = 0.9

@@ -23,13 +23,13 @@ from ace_studio.engine.capture.limit import RungTimeoutError, interruptible
 from ace_studio.engine.capture.partial.capture import host
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
-from ace_studio.engine.pieces.run_pieces import HostedPiece, PieceRunner
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import compare_examples, tracing_example
-from ace_studio.engine.torch_dynamo import forget_traces
+from ace_studio.engine.subgraphs.run_pieces import HostedPiece, PieceRunner
+from ace_studio.engine.torch_private.dynamo import forget_traces
 from ace_studio.records.errors import AceError
 from ace_studio.records.messages import Event, Phase, Progress, RungTried
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureReport, RungOutcome
 from ace_studio.records.tensors import DimVerdict
 from tests.benchmarks.bare_tools import TOOLS, Question

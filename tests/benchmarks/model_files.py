@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from ace_studio.engine.load.torchvision_ops import make_importable
+from ace_studio.engine.load.torchvision.ops import make_importable
 
 
 def load_file(path: Path) -> ModuleType:

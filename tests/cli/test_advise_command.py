@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ace_studio.cli import commands, follow, run_command
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
 from ace_studio.records.messages import JobFinished, RunRequest
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Latency, Result, ResultStatus, RunStatus, TargetRun, encode_result
 
 LATENCY = Latency(p10=1.0, p50=1.0, p90=1.0, n=3)

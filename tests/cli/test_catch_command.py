@@ -9,7 +9,7 @@ import pytest
 from ace_studio.cli import follow, run_command
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import InputsCaught
-from ace_studio.records.recipe_file import read_recipe
+from ace_studio.records.recipes.file import read_recipe
 
 RECIPE = """format = 1  # mine
 [model]

@@ -11,8 +11,8 @@ from ace_studio.cli import follow, run_command
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
 from ace_studio.records.messages import FixRequest, FixTried, JobFailed, JobFinished
-from ace_studio.records.recipe import CaptureControl, ControlKind
-from ace_studio.records.recipe_file import read_recipe
+from ace_studio.records.recipes.file import read_recipe
+from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
 
 SOURCE = "a = 1\nif a:\n    b = 2\n"
 PATCH = "--- net.py\n+++ net.py\n@@ -1,3 +1,3 @@\n a = 1\n-if a:\n+if True:\n     b = 2\n"

@@ -9,8 +9,8 @@ import pytest
 from ace_studio.cli import follow, run_command
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed, PruningPreviewed
-from ace_studio.records.pruning import KeptLayer, PrunedLayer, PruningReport
-from ace_studio.records.recipe import PruneMethod
+from ace_studio.records.recipes.recipe import PruneMethod
+from ace_studio.records.results.pruning import KeptLayer, PrunedLayer, PruningReport
 
 REPORT = PruningReport(
     method="structured",

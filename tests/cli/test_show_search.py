@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ace_studio.cli.show import Console, show_changes, show_improvements, show_search
-from ace_studio.records.finetuning import FinetuneReport
-from ace_studio.records.plan import PlanRule, Precision
-from ace_studio.records.pruning import PruningReport
+from ace_studio.records.recipes.plan import PlanRule, Precision
 from ace_studio.records.results import Improvement, Result, ResultStatus, SearchStep
+from ace_studio.records.results.finetuning import FinetuneReport
+from ace_studio.records.results.pruning import PruningReport
 
 FP32 = Precision.FP32
 

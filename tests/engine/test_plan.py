@@ -4,7 +4,7 @@ import msgspec
 
 from ace_studio.engine.plan import bind_plan, plan_problem
 from ace_studio.records.graph import GraphTable, OpKind
-from ace_studio.records.plan import Plan, PlanRule, Precision
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 
 
 def table(*ops):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ace_studio.engine.report import write_report
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
-from ace_studio.records.finetuning import FinetuneEpoch, FinetuneReport
-from ace_studio.records.pruning import PrunedLayer, PruningReport
 from ace_studio.records.results import Result, ResultStatus, decode_result
+from ace_studio.records.results.finetuning import FinetuneEpoch, FinetuneReport
+from ace_studio.records.results.pruning import PrunedLayer, PruningReport
 
 HOSTILE = "<script>alert(1)</script>"
 LAYER = PrunedLayer(

@@ -11,7 +11,14 @@ from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import JobFinished, RunRequest
-from ace_studio.records.recipe import CaptureChoice, InputsChoice, MeasureChoice, ModelChoice, Recipe, TargetsChoice
+from ace_studio.records.recipes.recipe import (
+    CaptureChoice,
+    InputsChoice,
+    MeasureChoice,
+    ModelChoice,
+    Recipe,
+    TargetsChoice,
+)
 from ace_studio.records.results import Result, RunStatus
 
 MODEL = """

@@ -12,7 +12,7 @@ from ace_studio.cli import run_command
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.messages import AnyEvent, JobFinished, ModelCaptured, RungTried, TraceRequest
-from ace_studio.records.recipe import CaptureChoice, InputsChoice, ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, ModelChoice, Recipe
 from ace_studio.records.tensors import TensorSpec
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]

@@ -14,13 +14,13 @@ import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFileDialog
 
-from ace_studio.gui.app import Studio
+from ace_studio.gui.shell.app import Studio
 from ace_studio.records.errors import ErrorCode
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import MeasureChoice
-from ace_studio.records.recipe_file import read_recipe
+from ace_studio.records.recipes.file import read_recipe
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import MeasureChoice
 from ace_studio.session.document import EngineState, Verb
-from ace_studio.session.folders import UserFolders
+from ace_studio.session.kept.folders import UserFolders
 
 pytestmark = pytest.mark.slow
 
@@ -192,9 +192,9 @@ import sys
 from pathlib import Path
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
-from ace_studio.gui.app import Studio
-from ace_studio.gui.panel_table import PANELS
-from ace_studio.session.folders import UserFolders
+from ace_studio.gui.shell.app import Studio
+from ace_studio.gui.shell.panel_table import PANELS
+from ace_studio.session.kept.folders import UserFolders
 
 application = QApplication(["test"])
 studio = Studio(application, UserFolders.inside(Path(sys.argv[1])))

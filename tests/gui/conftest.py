@@ -9,12 +9,12 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from ace_studio.gui.main_window import MainWindow
-from ace_studio.gui.theme import Theme
+from ace_studio.gui.shell.main_window import MainWindow
+from ace_studio.gui.style.theme import Theme
 from ace_studio.records.messages import JobFinished, ModelCaptured, RungTried
 from ace_studio.records.places import example_recipe
 from ace_studio.session.document import Document
-from ace_studio.session.folders import UserFolders
+from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
 from tests.gui.replay import ReplayEngine
 

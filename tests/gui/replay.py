@@ -75,7 +75,7 @@ def main() -> None:
     from ace_studio.jobs.client import WorkerClient
     from ace_studio.records.messages import JOB_ENDS, DoctorRequest, InspectRequest, RunRequest, TraceRequest
     from ace_studio.records.places import example_recipe
-    from ace_studio.records.recipe_file import read_recipe
+    from ace_studio.records.recipes.file import read_recipe
 
     recipe, folder, output = read_recipe(example_recipe()), str(example_recipe().parent), "/tmp/ace-recording"
     common = {"recipe": recipe, "folder": folder, "trust_all": True}

@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt
 
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
 from ace_studio.records.messages import RunRequest
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import AdviceOrigin
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import AdviceOrigin
 from ace_studio.records.results import CaptureReport
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import result_of, show_result

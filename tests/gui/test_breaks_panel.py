@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton
 
-from ace_studio.gui.break_list.entries import Entry, is_same_place, parse_place, sentence
-from ace_studio.gui.break_list.fix_card import FixCard
+from ace_studio.gui.ops.break_entries import Entry, is_same_place, parse_place, sentence
+from ace_studio.gui.panels.breaks.fix_card import FixCard
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
 from ace_studio.records.graph import OpKind
 from ace_studio.records.messages import FixRequest, FixTried, JobFailed, JobFinished, ModelCaptured, Phase, Progress
-from ace_studio.records.recipe import CaptureControl, ControlKind
+from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
 from ace_studio.records.results import CaptureReport
 from tests.gui.graph_tables import layered_table, partial_capture
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPoint, Qt
 
-from ace_studio.gui.app import Studio
+from ace_studio.gui.shell.app import Studio
 from ace_studio.records.fixes import FixKind, FixStatus
 from ace_studio.session.document import EngineState
-from ace_studio.session.folders import UserFolders
+from ace_studio.session.kept.folders import UserFolders
 
 MODEL = """
 import torch

@@ -6,11 +6,11 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QToolButton
 
-from ace_studio.gui.capture_form.ladder import NAME, OUTCOME
-from ace_studio.gui.capture_form.rung_rows import moved, rung_rows
+from ace_studio.gui.panels.capture.ladder import NAME, OUTCOME
+from ace_studio.gui.panels.capture.rung_rows import moved, rung_rows
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import ModelCaptured, Phase, Progress, RungStarted, RungTried, TraceRequest
-from ace_studio.records.recipe import ALL_RUNGS, CaptureControl, ControlKind
+from ace_studio.records.recipes.recipe import ALL_RUNGS, CaptureControl, ControlKind
 from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus, Warning
 from tests.gui.graph_tables import layered_table
 

@@ -13,9 +13,9 @@ from ace_studio.gui.charts.op_time import GROUPINGS, REST, parts_of, timed_runs
 from ace_studio.gui.charts.points import front_of, missed
 from ace_studio.gui.charts.sensitivity import SensitivityChart
 from ace_studio.records.messages import PrunePreviewRequest, PruningPreviewed, SensitivityFound, SensitivityRequest
-from ace_studio.records.pruning import PrunedLayer, PruningReport
-from ace_studio.records.recipe import Goal, PruneMethod
+from ace_studio.records.recipes.recipe import Goal, PruneMethod
 from ace_studio.records.results import CaptureReport, Improvement, SearchStep
+from ace_studio.records.results.pruning import PrunedLayer, PruningReport
 from tests.gui.graph_tables import large_table, layered_table
 from tests.gui.run_results import ranked_sensitivity, result_of, show_result, three_runs
 

@@ -6,14 +6,14 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 
-from ace_studio.gui.actions import ACTIONS, MENUS
 from ace_studio.gui.dialogs.about import about_text
 from ace_studio.gui.dialogs.help import HelpDialog, help_pages
 from ace_studio.gui.dialogs.settings import SettingsDialog
-from ace_studio.gui.icons import _STROKES
-from ace_studio.gui.palette import CommandPalette, match_rank
-from ace_studio.records.plan import Precision
-from ace_studio.session.settings import SETTINGS
+from ace_studio.gui.shell.actions import ACTIONS, MENUS
+from ace_studio.gui.shell.palette import CommandPalette, match_rank
+from ace_studio.gui.style.icons import _STROKES
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.kept.settings import SETTINGS
 
 
 @pytest.fixture

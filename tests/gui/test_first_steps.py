@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
-from ace_studio.gui.plan_form.precision import NO_GOAL
+from ace_studio.gui.panels.plan.precision import NO_GOAL
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import EntryPoint, FileInspected, FileReport, JobFailed
-from ace_studio.records.recipe import Goal
+from ace_studio.records.recipes.recipe import Goal
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import result_of, run_of, show_result
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ace_studio.gui.colourings import COLOURINGS
-from ace_studio.gui.op_facts import op_facts, selected_run
-from ace_studio.records.plan import Precision
+from ace_studio.gui.ops.colourings import COLOURINGS
+from ace_studio.gui.ops.facts import op_facts, selected_run
+from ace_studio.records.recipes.plan import Precision
 
 
 def test_without_a_graph_the_panel_says_what_to_do_next(desk):

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from ace_studio.gui.actions import ACTIONS
 from ace_studio.gui.dialogs.help import help_pages
+from ace_studio.gui.shell.actions import ACTIONS
 from ace_studio.records.places import resource_folder
 
 

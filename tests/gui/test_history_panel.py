@@ -9,9 +9,9 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QDesktopServices
 
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import ModelChoice, Recipe
-from ace_studio.records.recipe_file import recipe_text
+from ace_studio.records.recipes.file import recipe_text
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from tests.session.fake_engine_link import result, target_run
 
 LEFT = Qt.MouseButton.LeftButton

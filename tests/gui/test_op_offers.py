@@ -10,9 +10,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QTextDocumentFragment
 from PySide6.QtWidgets import QComboBox
 
-from ace_studio.gui.plan_form.offers import op_offers
+from ace_studio.gui.ops.precision_offers import op_offers
 from ace_studio.records.messages import TargetRefusals
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport
 from tests.gui.graph_tables import large_table, layered_table
 

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QComboBox, QLabel
 
-from ace_studio.gui.plan_form.choice_box import ChoiceBox
-from ace_studio.gui.plan_form.targets import BY_NAME
-from ace_studio.gui.plan_form.typed_text import read_counts, read_pairs
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import DecodeChoice
-from ace_studio.records.recipe_file import parse_recipe, recipe_text
+from ace_studio.gui.panels.plan.choice_box import ChoiceBox
+from ace_studio.gui.panels.plan.targets import BY_NAME
+from ace_studio.gui.panels.plan.typed_text import read_counts, read_pairs
+from ace_studio.records.recipes.file import parse_recipe, recipe_text
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import DecodeChoice
 
 
 @pytest.fixture

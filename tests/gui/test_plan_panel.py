@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit
 
-from ace_studio.gui.plan_form.field_rows import FIELD_ROWS
-from ace_studio.gui.plan_form.offers import precision_offers
-from ace_studio.gui.plan_form.record_form import is_in_recipe
-from ace_studio.records.plan import Precision, WeightSteps
-from ace_studio.records.recipe import ImproveMethod, PruneMethod
+from ace_studio.gui.ops.precision_offers import precision_offers
+from ace_studio.gui.panels.plan.field_rows import FIELD_ROWS
+from ace_studio.gui.panels.plan.record_form import is_in_recipe
+from ace_studio.records.recipes.plan import Precision, WeightSteps
+from ace_studio.records.recipes.recipe import ImproveMethod, PruneMethod
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Part
 from tests.gui.graph_tables import large_table, layered_table

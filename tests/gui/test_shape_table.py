@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from ace_studio.gui.shape_table.faults import refused_rows, size_faults
-from ace_studio.gui.shape_table.rows import (
+from ace_studio.gui.panels.shapes.faults import refused_rows, size_faults
+from ace_studio.gui.panels.shapes.rows import (
     ColumnKind,
     InputSpec,
     ShapeColumn,
@@ -20,7 +20,7 @@ from ace_studio.gui.shape_table.rows import (
     shape_columns,
     with_cell,
 )
-from ace_studio.gui.shape_table.verdicts import chip_of, next_choice
+from ace_studio.gui.panels.shapes.verdicts import chip_of, next_choice
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.results import RungOutcome, RungStatus
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding, TensorSpec

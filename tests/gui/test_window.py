@@ -10,12 +10,12 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
-from ace_studio.gui.main_window import MainWindow
-from ace_studio.gui.panel_table import PANELS
+from ace_studio.gui.shell.main_window import MainWindow
+from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed, LogLine, RunRequest, TraceRequest, WorkerLost
 from ace_studio.records.places import example_recipe
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport, Warning
 from ace_studio.session.document import EngineState
 from tests.gui.graph_tables import layered_table, partial_capture

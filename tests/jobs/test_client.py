@@ -33,7 +33,7 @@ from ace_studio.records.messages import (
     WorkerLost,
     WorkerReady,
 )
-from ace_studio.records.recipe import ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 
 HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX")

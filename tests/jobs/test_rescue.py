@@ -27,7 +27,7 @@ from ace_studio.records.messages import (
     WorkerLost,
     WorkerReady,
 )
-from ace_studio.records.recipe import CaptureChoice, ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, ModelChoice, Recipe
 from ace_studio.records.results import RungOutcome, RungStatus
 
 HANDLERS = str(Path(__file__).with_name("fake_engine.py"))

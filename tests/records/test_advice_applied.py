@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from ace_studio.records.advice import Advice, AdviceQuantity
 from ace_studio.records.advice_applied import applied_recipe, gain_text, outcome_of
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import AdviceOrigin, ModelChoice, Recipe
-from ace_studio.records.recipe_file import parse_recipe, recipe_text
+from ace_studio.records.recipes.file import parse_recipe, recipe_text
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import AdviceOrigin, ModelChoice, Recipe
 from ace_studio.records.results import Latency, Result, ResultStatus, RunStatus, TargetRun
 
 RECIPE = Recipe(model=ModelChoice(source="m.py"))

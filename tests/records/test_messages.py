@@ -28,7 +28,7 @@ from ace_studio.records.messages import (
     encode_message,
 )
 from ace_studio.records.results import CaptureReport, Result, ResultStatus, decode_result, encode_result
-from tests.records.recipes import recipes
+from tests.records.any_recipe import recipes
 
 
 @given(recipe=recipes())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ace_studio.records.errors import AceError
-from ace_studio.records.plan import ActivationGrid, Scheme, WeightSteps
-from ace_studio.records.recipe import ImproveMethod, Observer, Subset
-from ace_studio.records.recipe_file import parse_recipe, recipe_text
+from ace_studio.records.recipes.file import parse_recipe, recipe_text
+from ace_studio.records.recipes.plan import ActivationGrid, Scheme, WeightSteps
+from ace_studio.records.recipes.recipe import ImproveMethod, Observer, Subset
 
 HEAD = 'format = 1\n[model]\nsource = "model.py"\n'
 FULL = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import PlanRule, Precision
-from ace_studio.records.recipe import Goal, ModelChoice, PruneMethod, Recipe
-from ace_studio.records.recipe_edit import with_changes, write_changes
-from ace_studio.records.recipe_file import read_recipe
+from ace_studio.records.recipes.edit import with_changes, write_changes
+from ace_studio.records.recipes.file import read_recipe
+from ace_studio.records.recipes.plan import PlanRule, Precision
+from ace_studio.records.recipes.recipe import Goal, ModelChoice, PruneMethod, Recipe
 
 RECIPE = Recipe(model=ModelChoice(source="net.py"), goal=Goal(max_drop=0.01))
 TEXT = '# mine\nformat = 1\n\n[model]\nsource = "net.py"   # the net\n\n[goal]\nmax_drop = 0.01  # one percent\n'

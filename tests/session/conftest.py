@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_studio.session.folders import UserFolders
+from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import READY, FakeEngineLink, inspected
 

@@ -18,10 +18,10 @@ from ace_studio.records.messages import (
     ModelCaptured,
     TraceRequest,
 )
-from ace_studio.records.recipe import CaptureControl, ControlKind
+from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import EngineState, Verb
-from ace_studio.session.history import History
+from ace_studio.session.kept.history import History
 from tests.gui.graph_tables import partial_capture
 from tests.session.fake_engine_link import captured, lost, result, target_run
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ace_studio.records.plan import Plan, PlanRule, Precision, resolve_plan
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision, resolve_plan
 from ace_studio.session.plan_rules import PlanIndex, Tick, module_match, ticked, with_module, with_moved_rule
 from tests.gui.graph_tables import layered_table, table_of, tables
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_studio.records.recipe import CalibrationChoice, EvaluateChoice, InputsChoice, Recipe
+from ace_studio.records.recipes.recipe import CalibrationChoice, EvaluateChoice, InputsChoice, Recipe
 from ace_studio.session.recipe_paths import rebase_recipe
 
 

@@ -27,13 +27,13 @@ from ace_studio.records.messages import (
     TargetFinished,
     TraceRequest,
 )
-from ace_studio.records.plan import PlanRule, Precision
-from ace_studio.records.recipe import CaptureChoice, Goal, MeasureChoice, ModelChoice, Recipe
-from ace_studio.records.recipe_file import read_recipe, write_recipe
+from ace_studio.records.recipes.file import read_recipe, write_recipe
+from ace_studio.records.recipes.plan import PlanRule, Precision
+from ace_studio.records.recipes.recipe import CaptureChoice, Goal, MeasureChoice, ModelChoice, Recipe
 from ace_studio.records.results import Baseline
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session.document import PART_OF_FIELD, Document, EngineState, Part, Verb
-from ace_studio.session.folders import UserFolders
+from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import (
     CAPTURE,
@@ -570,7 +570,7 @@ def test_unsaved_choices_survive_a_crash_and_not_a_clean_close(
     opened: Session, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened.set_goal(Goal(max_drop=0.25))
-    monkeypatch.setattr("ace_studio.session.autosave._started_s", lambda pid: 1.0)  # the pid is another process's now
+    monkeypatch.setattr("ace_studio.session.kept.autosave._started_s", lambda pid: 1.0)
     later = Session(FakeEngineLink(), folders=UserFolders.inside(tmp_path / "user"))
     (saved,) = later.restorable()
     later.restore(saved)

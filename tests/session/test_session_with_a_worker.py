@@ -14,7 +14,7 @@ from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import AnyRequest
 from ace_studio.session.document import Document, EngineState, Verb
-from ace_studio.session.folders import UserFolders
+from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
 
 HANDLERS = str(Path(__file__).parent.parent / "jobs" / "fake_engine.py")

@@ -8,8 +8,8 @@ from typing import Any
 from ace_studio.engine.advice.facts import Facts
 from ace_studio.engine.advice.noise import worst_ops
 from ace_studio.records.advice import Advice, AdviceQuantity
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import FinetuneMethod, Objective, PruneMethod, ScanChoice
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import FinetuneMethod, Objective, PruneMethod, ScanChoice
 
 ENOUGH_DB = 40.0
 """Outputs that are this close leave little to win."""

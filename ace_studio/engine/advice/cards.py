@@ -9,7 +9,7 @@ from ace_studio.engine.advice.facts import Facts
 from ace_studio.engine.advice.speed_rules import SPEED_RULES
 from ace_studio.engine.advice.trust_rules import TRUST_RULES
 from ace_studio.records.advice import Advice, AdviceQuantity
-from ace_studio.records.recipe import Objective
+from ace_studio.records.recipes.recipe import Objective
 
 MOST_CARDS = 3
 RULES = (*TRUST_RULES, *ACCURACY_RULES, *SPEED_RULES)

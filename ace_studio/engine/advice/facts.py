@@ -7,8 +7,8 @@ from functools import cached_property
 
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import TargetReport
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import Objective, Recipe
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Baseline, Result, RunStatus, TargetRun
 
 CONVOLUTIONS = ("aten.conv", "aten._convolution", "onnx.Conv")

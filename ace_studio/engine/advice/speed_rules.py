@@ -8,8 +8,8 @@ from pathlib import Path
 from ace_studio.engine.advice.facts import MATRICES, PRECISION_ORDER, Facts
 from ace_studio.engine.advice.typical import ARITHMETIC_TO_TIME, typical_speedup
 from ace_studio.records.advice import Advice, AdviceQuantity
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import FinetuneMethod, Objective, PruneMethod
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import FinetuneMethod, Objective, PruneMethod
 from ace_studio.records.results import Bound
 
 WORTH = 1.15

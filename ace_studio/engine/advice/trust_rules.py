@@ -7,7 +7,7 @@ from typing import Any
 
 from ace_studio.engine.advice.facts import Facts
 from ace_studio.records.advice import Advice, AdviceQuantity
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.tensors import DimVerdict
 
 

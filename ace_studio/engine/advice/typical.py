@@ -6,7 +6,7 @@ MobileNetV2 for convolutions, MiniLM and BERT for matrices. Other processors dif
 
 from __future__ import annotations
 
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 
 _CONVOLUTIONS = {
     ("inductor", Precision.FP32): 1.5,

@@ -17,7 +17,7 @@ from ace_studio.engine.capture.partial import PartialCapture, PartialJob, captur
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import Problem
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureReport, RungOutcome
 
 

@@ -15,7 +15,7 @@ from torch import nn
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims, compare_examples, example_at
 from ace_studio.records.errors import Problem
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.tensors import DimChoice, InputFinding
 
 Place = tuple[int, int]

@@ -32,12 +32,12 @@ from ace_studio.engine.capture.verify import GraphRun, check_example
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import compare_examples, example_at, tracing_example
-from ace_studio.engine.torch_compat import program_guards
-from ace_studio.engine.torch_stored import program_from_json, program_to_json, reading_of
+from ace_studio.engine.torch_private.compat import program_guards
+from ace_studio.engine.torch_private.stored import program_from_json, program_to_json, reading_of
 from ace_studio.records.errors import AceError
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureReport, RungStatus
 
 Shapes = tuple[tuple[int, ...], ...]

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.places import is_user_file
+from ace_studio.engine.examples.leaves import structure
 from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.shapes.leaves import structure
 
 FORMAT = 1
 """Of the entries; a change of what they mean makes all old ones strangers."""
@@ -86,7 +86,8 @@ def _own_code() -> str:
     """Digest of this program's engine, which is more telling than its version while it is being worked on."""
     engine = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
-    for path in sorted([*engine.glob("*.py"), *engine.glob("capture/**/*.py"), *engine.glob("shapes/*.py")]):
+    folders = ("capture", "examples", "ops", "shapes", "torch_private")
+    for path in sorted([*engine.glob("*.py"), *(file for one in folders for file in engine.glob(f"{one}/**/*.py"))]):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from ace_studio.engine.capture.places import CodePlace, find_place
-from ace_studio.engine.torch_dynamo import failure_frames, failure_kind
+from ace_studio.engine.torch_private.dynamo import failure_frames, failure_kind
 from ace_studio.records.errors import ErrorCode, Problem
 
 MAX_DETAILS = 20_000

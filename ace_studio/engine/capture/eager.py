@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.places import find_place, is_user_file
-from ace_studio.engine.containers import register_containers
+from ace_studio.engine.examples.containers import register_containers
+from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example, put_in_eval_mode, tensor_leaves
-from ace_studio.engine.shapes.leaves import describe, forward_parameters
 from ace_studio.records.errors import AceError, ErrorCode
 
 SEED = 20240607

@@ -21,7 +21,7 @@ from torch import nn
 
 from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.torch_dynamo import StackLook, look_at_stack
+from ace_studio.engine.torch_private.dynamo import StackLook, look_at_stack
 from ace_studio.records.messages import Phase, Progress
 
 QUIET_S = 2.0

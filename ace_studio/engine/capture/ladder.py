@@ -23,15 +23,15 @@ from ace_studio.engine.capture.prove import Proof, Prover
 from ace_studio.engine.capture.rungs import RUNGS, Rung
 from ace_studio.engine.capture.verify import Mismatch, random_ops
 from ace_studio.engine.capture.watched import watched_rung
+from ace_studio.engine.examples.leaves import describe, forward_parameters, named_leaves
 from ace_studio.engine.flow import Example
-from ace_studio.engine.inspect import build_graph_table, user_place
+from ace_studio.engine.graph_table import build_graph_table, user_place
 from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.engine.shapes import compare_examples, named_leaves, tracing_example, widest_example
-from ace_studio.engine.shapes.leaves import describe, forward_parameters
+from ace_studio.engine.shapes import compare_examples, tracing_example, widest_example
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase, RungTried
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import RungOutcome, RungStatus
 from ace_studio.records.tensors import DimVerdict, InputFinding
 

@@ -13,11 +13,11 @@ from ace_studio.engine.capture.eager import EagerRun
 from ace_studio.engine.capture.findings import GraphInputs
 from ace_studio.engine.capture.guards import excludes_an_inner_one, excludes_only_one, fails_at
 from ace_studio.engine.capture.verify import GraphRun, Mismatch, check_consecutive_calls, check_example, frozen_cause
+from ace_studio.engine.examples.leaves import Parameters, describe, forward_parameters, named_leaves
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.shapes import InputDims, named_leaves
-from ace_studio.engine.shapes.leaves import Parameters, describe, forward_parameters
-from ace_studio.engine.torch_compat import drop_guards, program_guards
+from ace_studio.engine.shapes import InputDims
+from ace_studio.engine.torch_private.compat import drop_guards, program_guards
 
 WANTED_UNSEEN = 2
 MOST_TRIES = 6

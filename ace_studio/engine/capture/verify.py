@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.eager import SEED, EagerRun, call_in_turn
 from ace_studio.engine.flow import Example
-from ace_studio.engine.torch_compat import argument_names, is_random
+from ace_studio.engine.torch_private.compat import argument_names, is_random
 from ace_studio.records.errors import ErrorCode, Problem
 
 _SIZE = re.compile(r"(\w+(?:\[[^\]]*\])*)\.size\(\)\[(\d+)\]")

@@ -21,7 +21,7 @@ from torch import nn
 from ace_studio.engine.capture.heartbeat import heartbeat
 from ace_studio.engine.capture.limit import interruptible
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.torch_dynamo import load_tracers
+from ace_studio.engine.torch_private.dynamo import load_tracers
 from ace_studio.records.messages import RungStarted
 
 

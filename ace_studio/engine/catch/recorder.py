@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.caught import CallWriter, CaughtCall, NotStorableError
-from ace_studio.engine.containers import register_containers
+from ace_studio.engine.examples.caught import CallWriter, CaughtCall, NotStorableError
+from ace_studio.engine.examples.containers import register_containers
+from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example
-from ace_studio.engine.shapes.leaves import describe, forward_parameters
 from ace_studio.records.messages import ModuleCalls
 
 MAX_BYTES = 1_000_000_000

@@ -10,9 +10,9 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ace_studio.engine.catch.recorder import KeptCall
-from ace_studio.engine.caught import CaughtCall, CaughtFiles, CaughtInputs, Part
+from ace_studio.engine.examples.caught import CaughtCall, CaughtFiles, CaughtInputs, Part
+from ace_studio.engine.examples.leaves import Parameters, dtype_name, forward_parameters, named_leaves
 from ace_studio.engine.flow import Example
-from ace_studio.engine.shapes.leaves import Parameters, dtype_name, forward_parameters, named_leaves
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.records.tensors import TensorSpec

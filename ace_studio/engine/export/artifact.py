@@ -13,12 +13,12 @@ import msgspec
 import torch
 from torch import Tensor
 
+from ace_studio.engine.examples.stored_calls import StoredCall, write_tensors
 from ace_studio.engine.flow import Example
 from ace_studio.engine.fresh_python import fresh_python
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.stored_calls import StoredCall, write_tensors
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 
 MIN_RELOAD_SQNR_DB = 30.0
 """The reloaded artifact must agree with the one in memory at least this well. They hold the same weights; what is

@@ -28,9 +28,9 @@ from ace_studio.engine.finetune.judging import (
 from ace_studio.engine.finetune.rounding import ROUNDED, Rounding
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.finetuning import FinetuneEpoch, FinetuneReport
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipe import FinetuneChoice, FinetuneMethod
+from ace_studio.records.recipes.recipe import FinetuneChoice, FinetuneMethod
+from ace_studio.records.results.finetuning import FinetuneEpoch, FinetuneReport
 
 CALIBRATION_BATCHES = 32
 """At most so many batches are run to find the ranges of inputs."""

@@ -12,7 +12,7 @@ from ace_studio.engine.fixes.constants import ValueCalls, value_calls
 from ace_studio.engine.fixes.spots import FoundFunction, Spot
 from ace_studio.engine.fixes.where import where_text
 from ace_studio.records.fixes import FixKind
-from ace_studio.records.recipe import CaptureControl, ControlKind
+from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
 
 
 @dataclass(frozen=True)

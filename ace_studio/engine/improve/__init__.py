@@ -25,7 +25,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import READS, Int8Style
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipe import ImproveMethod
+from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
 
 __all__ = ["METHODS", "Improved", "improve", "with_layers"]

@@ -11,8 +11,8 @@ from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
 from ace_studio.engine.improve.norm_sites import NormSite, find_norm_sites
 from ace_studio.engine.improve.watch import Workshop, watch_values
 from ace_studio.engine.quantize.fake_quantize import round_weight
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import ImproveMethod
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import ImproveMethod
 
 STRENGTHS = tuple(index / 10 for index in range(11))
 """Exponents of the mean activation that are tried; 0 changes nothing."""

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
 from ace_studio.engine.improve.watch import Workshop
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import ImproveMethod
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import ImproveMethod
 
 
 def correct_biases(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.ops.roles import OpRole, op_role
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph
-from ace_studio.engine.quantize.op_roles import OpRole, op_role
 
 _NORM = torch.ops.aten.batch_norm.default
 _GROUPS_AT = {"aten.conv1d": 6, "aten.conv2d": 6, "aten.conv3d": 6, "aten.convolution": 8}

@@ -9,8 +9,8 @@ from torch import Tensor, fx
 
 from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
 from ace_studio.engine.improve.watch import Workshop, watch_values
-from ace_studio.engine.quantize.op_roles import OpRole, op_role
-from ace_studio.records.recipe import ImproveMethod
+from ace_studio.engine.ops.roles import OpRole, op_role
+from ace_studio.records.recipes.recipe import ImproveMethod
 
 _HOMOGENEOUS = frozenset(
     f"aten.{name}"

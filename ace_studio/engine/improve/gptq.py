@@ -10,8 +10,8 @@ from torch import Tensor
 from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
 from ace_studio.engine.improve.watch import Workshop, watch_values
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import ImproveMethod
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import ImproveMethod
 
 WIDEST = 8192
 """Layers with more inputs are left: the matrix of their inputs' products would need gigabytes."""

@@ -8,8 +8,8 @@ from torch import Tensor
 from ace_studio.engine.improve.edits import Layer, WeightEditor
 from ace_studio.engine.improve.norm_sites import find_norm_sites
 from ace_studio.engine.improve.watch import Workshop, watch_values
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import ImproveMethod
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import ImproveMethod
 
 ALPHAS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """How far: 0 leaves all in the activations, 1 moves all into the weights."""

@@ -17,7 +17,7 @@ from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import READS, Int8Style, OpError, Simulator, add_energy, float_graph
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 
 HIGH = frozenset({Precision.FP32, Precision.BF16, Precision.FP16})
 """Precisions that are no integers: nothing is rounded to a grid there."""

@@ -4,11 +4,11 @@ from ace_studio.engine.load.changed_source import changed_source
 from ace_studio.engine.load.inspect_file import inspect_file
 from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.model import files_sha256, load_model
-from ace_studio.engine.load.onnx_graph import node_ids, table_of
-from ace_studio.engine.load.onnx_model import OnnxModule, dims_of_inputs, example_at
+from ace_studio.engine.load.onnx.graph import node_ids, table_of
+from ace_studio.engine.load.onnx.model import OnnxModule, dims_of_inputs, example_at
 from ace_studio.engine.load.tensors import read_arrays, read_state_dict, read_tensor
-from ace_studio.engine.load.torchscript import check_translation, without_script
-from ace_studio.engine.load.torchvision_ops import make_importable
+from ace_studio.engine.load.torchscript.program import check_translation, without_script
+from ace_studio.engine.load.torchvision.ops import make_importable
 
 __all__ = [
     "LOADERS",

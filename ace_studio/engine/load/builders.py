@@ -18,7 +18,7 @@ from ace_studio.engine.load.callables import Reference, describe_value
 from ace_studio.engine.load.huggingface import looks_like_huggingface
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
 from ace_studio.engine.load.tensors import WRAPPINGS, find_state_dicts, read_state_dicts
-from ace_studio.engine.load.torchscript import with_parts_written
+from ace_studio.engine.load.torchscript.program import with_parts_written
 from ace_studio.engine.load.weights import load_weights
 from ace_studio.records.errors import AceError, ErrorCode
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ace_studio.engine.load.archive import Archive, open_archive
 from ace_studio.engine.load.huggingface import FOLDER_DOORS, looks_like_huggingface, read_folder
-from ace_studio.engine.load.onnx_header import looks_like_onnx
+from ace_studio.engine.load.onnx.header import looks_like_onnx
 from ace_studio.engine.load.pickles import scan_archive, scan_legacy
 from ace_studio.engine.load.safetensors_header import looks_like_safetensors
 from ace_studio.engine.load.sniff import (
@@ -19,7 +19,7 @@ from ace_studio.engine.load.sniff import (
     reject_stand_ins,
     unknown_file,
 )
-from ace_studio.records.named_source import named_source
+from ace_studio.records.recipes.named_source import named_source
 
 
 def identify(path: Path) -> str:

@@ -9,7 +9,7 @@ from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.sniff import file_sha256
 from ace_studio.records.messages import FileReport
-from ace_studio.records.named_source import named_source
+from ace_studio.records.recipes.named_source import named_source
 
 
 def inspect_file(path: Path) -> FileReport:

@@ -13,8 +13,8 @@ from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.entries import list_entries, parse_source
 from ace_studio.engine.load.huggingface import build_huggingface, describe_huggingface, read_folder
-from ace_studio.engine.load.named_loader import build_named, describe_named
-from ace_studio.engine.load.onnx_model import build_from_onnx, describe_onnx
+from ace_studio.engine.load.named.loader import build_named, describe_named
+from ace_studio.engine.load.onnx.model import build_from_onnx, describe_onnx
 from ace_studio.engine.load.pickles import (
     LARGEST_PICKLE_BYTES,
     is_legacy_torch,
@@ -26,7 +26,7 @@ from ace_studio.engine.load.pickles import (
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
 from ace_studio.engine.load.stored_tensors import list_tensors_of_file
-from ace_studio.engine.load.torchscript import build_from_torchscript
+from ace_studio.engine.load.torchscript.program import build_from_torchscript
 
 _MOST_NAMES = 20
 

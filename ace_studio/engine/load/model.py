@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ace_studio.engine.caught import read_caught, read_structure
+from ace_studio.engine.examples.caught import read_caught, read_structure
 from ace_studio.engine.flow import LoadedModel
 from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.callables import CodeFile, CodeLibrary, Reference, choose_entry, parse_reference
@@ -17,7 +17,7 @@ from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.sniff import bad_file, file_sha256
 from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_checkpoint, read_state_dict, read_state_dicts
-from ace_studio.engine.load.torchvision_ops import make_importable, warn_if_standing_in
+from ace_studio.engine.load.torchvision.ops import make_importable, warn_if_standing_in
 from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.load.user_code import UserModules
 from ace_studio.engine.load.weights import load_weights
@@ -25,9 +25,9 @@ from ace_studio.engine.load.written_weights import write_out_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import Phase
-from ace_studio.records.named_source import named_source
-from ace_studio.records.recipe import Recipe
-from ace_studio.records.recipe_rules import DATA_SUFFIXES
+from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.recipes.rules import DATA_SUFFIXES
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ace_studio.engine.data_files import LABEL_NAMES
-from ace_studio.engine.example_reader import PAIR_FORMS, read_values, split_pair
+from ace_studio.engine.examples.data_files import LABEL_NAMES
+from ace_studio.engine.examples.leaf_paths import positions_below, tensor_paths
+from ace_studio.engine.examples.reader import PAIR_FORMS, read_values, split_pair
 from ace_studio.engine.flow import Example
-from ace_studio.engine.leaf_paths import positions_below, tensor_paths
 from ace_studio.engine.metrics.kinds import IGNORED_LABEL, METRICS, Metric
 from ace_studio.engine.metrics.score import Score
 from ace_studio.records.errors import AceError, ErrorCode

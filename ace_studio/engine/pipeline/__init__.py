@@ -15,6 +15,7 @@ import msgspec
 import torch
 
 from ace_studio.engine.environment import choose_device, environment_report
+from ace_studio.engine.examples.gather import gather_examples
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.load import check_translation, files_sha256, inspect_file, load_model, read_tensor
 from ace_studio.engine.pipeline.advising import with_advice
@@ -23,7 +24,8 @@ from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compress import Bench, Outcome, run_job
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.metric import find_metric
-from ace_studio.engine.pipeline.fixing import FixBench
+from ace_studio.engine.pipeline.fixes.run import FixBench
+from ace_studio.engine.pipeline.frontends import WAYS
 from ace_studio.engine.pipeline.preparing import (
     Prepared,
     check_pieces,
@@ -31,12 +33,10 @@ from ace_studio.engine.pipeline.preparing import (
     prepare_model,
     preview_pruning,
 )
-from ace_studio.engine.pipeline.sensing import scan_folder, scanned_precisions, sense
+from ace_studio.engine.pipeline.sensitivity import scan_folder, scanned_precisions, sense
 from ace_studio.engine.pipeline.tracing_data import read_tracing_data
-from ace_studio.engine.pipeline.ways import WAYS
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
-from ace_studio.engine.shapes import gather_examples
 from ace_studio.engine.targets import report_refusals, report_targets
 from ace_studio.records.errors import AceError
 from ace_studio.records.fixes import FixReport
@@ -56,9 +56,9 @@ from ace_studio.records.messages import (
     SensitivityRequest,
     TraceRequest,
 )
-from ace_studio.records.plan import Precision, idle_rules
-from ace_studio.records.recipe import Recipe
-from ace_studio.records.recipe_file import recipe_text
+from ace_studio.records.recipes.file import recipe_text
+from ace_studio.records.recipes.plan import Precision, idle_rules
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome
 from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import ValueSource

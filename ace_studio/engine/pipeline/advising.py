@@ -11,7 +11,7 @@ from ace_studio.engine.advice import Facts, advise
 from ace_studio.engine.targets import report_targets
 from ace_studio.records.advice_applied import outcome_of
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import Tensor
 
-from ace_studio.engine.data_files import ImageScaling, WantedInput, examples_from_arrays, examples_from_images
+from ace_studio.engine.examples.data_files import ImageScaling, WantedInput, examples_from_arrays, examples_from_images
+from ace_studio.engine.examples.leaves import forward_parameters, named_leaves
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.load.tensors import read_arrays, read_checkpoint
-from ace_studio.engine.shapes.leaves import forward_parameters, named_leaves
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.tensors import DimChoice
 
 WHERE = "[calibration] inputs"

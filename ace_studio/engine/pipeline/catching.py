@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ace_studio.engine.catch import Recorder, rows_of, run_script, store_calls
 from ace_studio.engine.load.callables import CodeFile
-from ace_studio.engine.load.torchvision_ops import make_importable
+from ace_studio.engine.load.torchvision.ops import make_importable
 from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.load.user_code import UserModules
 from ace_studio.engine.progress import Cancelled, Reporter

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from ace_studio.engine.flow import Captured, CapturedModel, Example, LoadedModel, tensor_leaves
 from ace_studio.engine.load import OnnxModule, dims_of_inputs, example_at, node_ids, table_of
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.targets.onnx_file_program import TARGETS_OF_A_FILE, shared_program
+from ace_studio.engine.targets.onnx.file_program import TARGETS_OF_A_FILE, shared_program
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 

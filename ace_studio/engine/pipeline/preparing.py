@@ -14,7 +14,8 @@ import torch
 from torch import nn
 
 from ace_studio.engine import evaluate
-from ace_studio.engine.example_reader import PAIR_FORMS, prepared, read_examples, read_values, split_pair
+from ace_studio.engine.examples.forms import in_form_of
+from ace_studio.engine.examples.reader import PAIR_FORMS, prepared, read_examples, read_values, split_pair
 from ace_studio.engine.finetune import FinetuneJob, finetune_module
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
 from ace_studio.engine.load import read_arrays
@@ -24,14 +25,13 @@ from ace_studio.engine.pipeline.calibration_data import read_calibration_data
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.prune import Pruned, PruneJob, prune_module
 from ace_studio.engine.prune.importance import TaylorData
-from ace_studio.engine.shapes.forms import in_form_of
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.finetuning import FinetuneReport
 from ace_studio.records.messages import Phase
-from ace_studio.records.plan import Plan, Precision, WeightSteps, rule_matches
-from ace_studio.records.pruning import PruningReport
-from ace_studio.records.recipe import FinetuneMethod, PruneMethod, Recipe
-from ace_studio.records.recipe_rules import DATA_SUFFIXES
+from ace_studio.records.recipes.plan import Plan, Precision, WeightSteps, rule_matches
+from ace_studio.records.recipes.recipe import FinetuneMethod, PruneMethod, Recipe
+from ace_studio.records.recipes.rules import DATA_SUFFIXES
+from ace_studio.records.results.finetuning import FinetuneReport
+from ace_studio.records.results.pruning import PruningReport
 
 MOST_BATCHES = 4096
 """Of the fine-tuning data; a generator without end stops here."""

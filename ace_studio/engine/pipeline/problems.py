@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ace_studio.engine.targets.library_error import library_reason
+from ace_studio.engine.targets.shared.library_error import library_reason
 from ace_studio.records.errors import ErrorCode, Problem
 
 

@@ -7,12 +7,12 @@ from functools import partial
 
 from torch import nn
 
-from ace_studio.engine.data_files import ImageScaling, examples_from_images, images_to_trace
+from ace_studio.engine.examples.data_files import ImageScaling, examples_from_images, images_to_trace
+from ace_studio.engine.examples.from_arrays import stored_examples
+from ace_studio.engine.examples.gather import MAX_EXAMPLES
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.pipeline.calibration_data import named_content, wanted_inputs
-from ace_studio.engine.shapes.gather import MAX_EXAMPLES
-from ace_studio.engine.shapes.stored import stored_examples
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 
 WHERE = "[inputs] tracing"
 _IMAGE_CHANNELS = (1, 3)

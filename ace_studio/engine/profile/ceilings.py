@@ -16,7 +16,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Ceilings
 
 BUSY_SPREAD = 0.5

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ace_studio.engine.costs import operator_name
+from ace_studio.engine.ops.costs import operator_name
 from ace_studio.records.graph import GraphTable, OpKind
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 
 _VIEWS = frozenset(
     {"view", "reshape", "_unsafe_view", "transpose", "t", "permute", "expand", "unsqueeze", "squeeze", "select",

@@ -11,7 +11,7 @@ import msgspec
 
 from ace_studio.engine.profile.moved import op_costs
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Bound, Ceilings, OpReport, OpsProfile
 
 _COMPUTES_AS = {

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode, Problem
-from ace_studio.records.plan import rule_matches
+from ace_studio.records.recipes.plan import rule_matches
 
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, *TRANSPOSED)

@@ -19,8 +19,8 @@ from ace_studio.engine.prune.structured import StructuredJob, require_library, t
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
-from ace_studio.records.pruning import KeptLayer, PrunedLayer, PruningReport
-from ace_studio.records.recipe import Importance, PruneChoice, PruneMethod
+from ace_studio.records.recipes.recipe import Importance, PruneChoice, PruneMethod
+from ace_studio.records.results.pruning import KeptLayer, PrunedLayer, PruningReport
 
 COUPLED = "its channels hang together with others that stay"
 LAYERS_ALONE = 64

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from torch import fx
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
+from ace_studio.engine.ops.roles import stores_table
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.casts import HALF_DTYPES, insert_casts
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.observers import RangeChoice
-from ace_studio.engine.quantize.op_roles import stores_table
 from ace_studio.engine.quantize.pt2e import quantize_int8
 from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, pack_weights
 from ace_studio.records.messages import Phase
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 
 
 @dataclass

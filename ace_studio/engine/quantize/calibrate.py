@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from ace_studio.engine.ops.roles import op_role
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
-from ace_studio.engine.quantize.op_roles import op_role
-from ace_studio.records.plan import ActivationGrid
+from ace_studio.records.recipes.plan import ActivationGrid
 
 
 def observe_ranges(

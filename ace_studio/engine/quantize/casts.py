@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
-from ace_studio.records.plan import WEIGHTED_OPS, Precision
+from ace_studio.records.recipes.plan import WEIGHTED_OPS, Precision
 
 HALF_DTYPES: dict[Precision, torch.dtype] = {Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}
 """The 16-bit precisions and their element types."""

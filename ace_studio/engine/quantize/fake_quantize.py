@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid
 from ace_studio.engine.quantize.observers import ValueRange
-from ace_studio.engine.quantize.op_roles import WeightAxes
-from ace_studio.records.plan import ActivationGrid, Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightSteps
 
 _WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
 _FP8 = torch.float8_e4m3fn

@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.torch_symbols import call_symbolically
+from ace_studio.engine.torch_private.symbols import call_symbolically
 
 OP_ID = "ace_op_id"
 """Key of ``node.meta``: the op of the captured graph that this node computes."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ace_studio.records.plan import ActivationGrid
-from ace_studio.records.recipe import Observer
+from ace_studio.records.recipes.plan import ActivationGrid
+from ace_studio.records.recipes.recipe import Observer
 
 BINS_PER_SIDE = 1 << 14
 """Bins on each side of 0; a step of an 8-bit grid over all that was seen spans 32 of them or more."""

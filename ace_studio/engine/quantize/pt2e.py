@@ -17,15 +17,16 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from ace_studio.engine.ops.roles import ADDING_OPS
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
 from ace_studio.engine.quantize.layout import lay_out_inputs
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
 from ace_studio.engine.quantize.range_search import write_out_range_searches
-from ace_studio.engine.quantize.residual import ADDING_OPS, added_value
+from ace_studio.engine.quantize.residual import added_value
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import ActivationGrid, Scheme
+from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 
 STATIC_INT8_OPS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten.linear.default"})
 """Ops with stored weights that Inductor has int8 kernels for."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ace_studio.engine.quantize.affine import affine_grid
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
-from ace_studio.records.plan import ActivationGrid, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, WeightSteps
 
 STEP_OF_ZEROS = 2.0**-12
 """Step of a value that was always 0, and the smallest of one that is found at every call."""

@@ -6,10 +6,8 @@ from collections.abc import Collection
 
 from torch import Tensor, fx
 
-from ace_studio.engine.torch_compat import size_text
+from ace_studio.engine.torch_private.compat import size_text
 
-ADDING_OPS = frozenset({"aten.add.Tensor", "aten.add_.Tensor"})
-"""Ops that an int8 convolution in front of them can do in the same kernel."""
 _CONVOLUTION = "aten.conv2d.default"
 
 

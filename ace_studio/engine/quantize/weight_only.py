@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from ace_studio.engine.ops.roles import TABLE_NOTE, stores_table
 from ace_studio.engine.quantize.affine import affine_grid, weight_grid
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, call_before, constant_of, tidy
-from ace_studio.engine.quantize.op_roles import TABLE_NOTE, stores_table
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 
 WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
 GROUP_SIZES = (32, 64, 128, 256)

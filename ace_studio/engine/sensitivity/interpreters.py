@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver
 from ace_studio.engine.sensitivity.local_error import Ranges, WatchedOp, rounded_call, rounded_result
-from ace_studio.records.plan import Precision, Scheme
+from ace_studio.records.recipes.plan import Precision, Scheme
 
 Watched = Mapping[str, WatchedOp]
 """Op id -> what a precision rounds there."""

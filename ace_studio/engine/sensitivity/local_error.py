@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, fx
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.ops.roles import WeightAxes, op_role, stores_table
 from ace_studio.engine.quantize.casts import HALF_DTYPES
 from ace_studio.engine.quantize.fake_quantize import round_activation, round_rows, round_weight
 from ace_studio.engine.quantize.observers import ValueRange
-from ace_studio.engine.quantize.op_roles import WeightAxes, op_role, stores_table
-from ace_studio.records.plan import Precision, Scheme
+from ace_studio.records.recipes.plan import Precision, Scheme
 
 SIMULATED = frozenset(Precision) - {Precision.FP32}
 """Precisions whose rounding is known here."""

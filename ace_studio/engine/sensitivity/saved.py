@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from torch import Tensor
 
-from ace_studio.records.plan import Precision, Scheme
+from ace_studio.records.recipes.plan import Precision, Scheme
 from ace_studio.records.safe_file import write_atomically
 
 _FORMAT = 2

@@ -21,7 +21,7 @@ from ace_studio.engine.sensitivity.interpreters import ProbingRun, RangeRun, Rou
 from ace_studio.engine.sensitivity.local_error import SIMULATED
 from ace_studio.engine.sensitivity.saved import SavedScan, read_scan, scan_key, write_scan
 from ace_studio.engine.sensitivity.watched import watched_ops
-from ace_studio.records.plan import Precision, Scheme
+from ace_studio.records.recipes.plan import Precision, Scheme
 
 BUDGET = 12.0
 """Passes forward over the samples that a scan of differentiable ops may cost; what probes leave is spent on the most

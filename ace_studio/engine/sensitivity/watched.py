@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import fx
 
+from ace_studio.engine.ops.roles import op_role, stores_table
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.quantize.op_roles import op_role, stores_table
 from ace_studio.engine.quantize.simulate import Int8Style, lay_out, rounding_sums
 from ace_studio.engine.quantize.simulate.int8_style import PASSING, Int8Layout, readers_of
 from ace_studio.engine.sensitivity.local_error import WatchedOp, constant_names, operands_of
-from ace_studio.records.plan import WEIGHTED_OPS, Precision
+from ace_studio.records.recipes.plan import WEIGHTED_OPS, Precision
 
 
 def watched_ops(graph_module: fx.GraphModule, style: Int8Style) -> dict[str, WatchedOp]:

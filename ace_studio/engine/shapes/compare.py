@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import Example
-from ace_studio.engine.shapes.leaves import (
+from ace_studio.engine.examples.leaves import (
     Leaf,
     dtype_name,
     forward_parameters,
@@ -18,6 +17,7 @@ from ace_studio.engine.shapes.leaves import (
     named_leaves,
     structure,
 )
+from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.tensors import DimChoice
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ace_studio.engine.flow import CapturedModel, PartialModel
-from ace_studio.engine.targets.aoti import AotiTarget
 from ace_studio.engine.targets.base import Target
-from ace_studio.engine.targets.eager import EagerTarget
-from ace_studio.engine.targets.executorch import ExecuTorchTarget
-from ace_studio.engine.targets.inductor import InductorTarget
-from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
-from ace_studio.engine.targets.openvino import OpenVinoTarget
-from ace_studio.engine.targets.support import judge_model, summarize
-from ace_studio.engine.targets.tensorrt import TensorRtTarget
-from ace_studio.engine.targets.torchao_cuda import TorchaoCudaTarget
+from ace_studio.engine.targets.executorch.target import ExecuTorchTarget
+from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget
+from ace_studio.engine.targets.openvino.target import OpenVinoTarget
+from ace_studio.engine.targets.shared.support import judge_model, summarize
+from ace_studio.engine.targets.tensorrt.target import TensorRtTarget
+from ace_studio.engine.targets.torch.aoti import AotiTarget
+from ace_studio.engine.targets.torch.eager import EagerTarget
+from ace_studio.engine.targets.torch.inductor import InductorTarget
+from ace_studio.engine.targets.torch.torchao_cuda import TorchaoCudaTarget
 from ace_studio.records.messages import TargetRefusals, TargetReport
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import TargetSupport
 
 _ROWS: tuple[Target, ...] = (

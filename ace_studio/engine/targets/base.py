@@ -13,9 +13,9 @@ import torch
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
-from ace_studio.engine.targets.support import NATIVE, judge_ops
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import ImproveMethod
+from ace_studio.engine.targets.shared.support import NATIVE, judge_ops
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement, OpSupport
 
 

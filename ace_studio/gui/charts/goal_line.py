@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QWidget
 
-from ace_studio.gui.plan_form.goal import BOUNDS, BoundRow
-from ace_studio.gui.widgets import inset, quiet, row
+from ace_studio.gui.widgets.small import inset, quiet, row
+from ace_studio.gui.words.goal_bounds import BOUNDS, BoundRow
 from ace_studio.session.session import Session
 
 

@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QComboBox
 
 from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.charts.points import run_names
-from ace_studio.gui.formatting import ms_text, plural
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.graph_view.colours import text_on
-from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import GAP, ElidedLabel, column, label, row
+from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, label, row
+from ace_studio.gui.words.formatting import ms_text, plural
 from ace_studio.records.results import OpReport, OpsProfile
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QSplitter
 
 from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
 from ace_studio.gui.charts.points import Point, colour_of, points_of
-from ace_studio.gui.formatting import bytes_text, decibel_text, metric_text, ms_text, percent_text, spread_text
-from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import column
+from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.widgets.small import column
+from ace_studio.gui.words.formatting import bytes_text, decibel_text, metric_text, ms_text, percent_text, spread_text
 from ace_studio.records.results import Latency
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session

@@ -9,9 +9,9 @@ import pyqtgraph as pg
 
 from ace_studio.gui.charts.chart import Chart, ChartView, add_spots, under_mouse
 from ace_studio.gui.charts.op_time import TimedRun, timed_runs
-from ace_studio.gui.formatting import bytes_text, count_text, ms_text
-from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import column
+from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.widgets.small import column
+from ace_studio.gui.words.formatting import bytes_text, count_text, ms_text
 from ace_studio.records.results import Ceilings, OpReport
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session

@@ -9,16 +9,16 @@ import pyqtgraph as pg
 from PySide6.QtWidgets import QComboBox, QProgressBar, QSpinBox, QWidget
 
 from ace_studio.gui.charts.chart import Chart, ChartView
-from ace_studio.gui.formatting import decibel_text, plural
-from ace_studio.gui.op_facts import op_facts
-from ace_studio.gui.starting import why_not
-from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import GAP, ElidedLabel, button, column, fill_combo, inset, label, row
-from ace_studio.records.plan import Precision
+from ace_studio.gui.ops.facts import op_facts
+from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, fill_combo, inset, label, row
+from ace_studio.gui.words.formatting import decibel_text, plural
+from ace_studio.gui.words.starting import why_not
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSensitivity
 from ace_studio.session.document import Document, Verb
-from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 from ace_studio.session.session import Session
+from ace_studio.session.verbs.sensitivity import known_sensitivity, sensitivity_by_op
 
 BARS_SHOWN = 400
 """More would be thinner than a pixel, and the least sensitive ones decide nothing."""

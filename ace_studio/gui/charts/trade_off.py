@@ -11,11 +11,11 @@ from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow
 from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
 from ace_studio.gui.charts.goal_line import GoalLine
 from ace_studio.gui.charts.points import Point, colour_of, front_of, latency_ratio, missed, points_of
-from ace_studio.gui.flow import Flow
-from ace_studio.gui.formatting import bytes_text, decibel_text, ms_text, percent_text
-from ace_studio.gui.plan_form.goal import BOUNDS
-from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import GAP, column, label, quiet
+from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.small import GAP, column, label, quiet
+from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
+from ace_studio.gui.words.goal_bounds import BOUNDS
 from ace_studio.records.results import SearchStep, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session

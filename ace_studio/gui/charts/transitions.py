@@ -9,13 +9,13 @@ from PySide6.QtGui import QBrush, QColor
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QTableWidget, QTableWidgetItem
 
 from ace_studio.gui.charts.chart import ChartView
-from ace_studio.gui.fates import Transition, fates_of, running_precisions, transitions
-from ace_studio.gui.formatting import plural
 from ace_studio.gui.graph_view.colours import blend, text_on
-from ace_studio.gui.op_facts import op_facts, selected_run
-from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import GAP, ElidedLabel, column, label, quiet, row
-from ace_studio.records.plan import Precision
+from ace_studio.gui.ops.facts import op_facts, selected_run
+from ace_studio.gui.ops.fates import Transition, fates_of, running_precisions, transitions
+from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, label, quiet, row
+from ace_studio.gui.words.formatting import plural
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document, EdgeChoice
 from ace_studio.session.session import Session
 

@@ -7,7 +7,11 @@ from collections.abc import Callable, Sequence
 from PySide6.QtWidgets import QComboBox
 
 from ace_studio.gui.charts.chart import ChartView
-from ace_studio.gui.formatting import (
+from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, row
+from ace_studio.gui.widgets.table_look import plain_table, set_widths
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.formatting import (
     bytes_text,
     count_text,
     decibel_text,
@@ -16,15 +20,11 @@ from ace_studio.gui.formatting import (
     seconds_text,
     shape_text,
 )
-from ace_studio.gui.starting import why_not
-from ace_studio.gui.table_model import Column, ColumnsModel
-from ace_studio.gui.tables import plain_table, set_widths
-from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import GAP, ElidedLabel, button, column, row
-from ace_studio.records.finetuning import FinetuneReport
-from ace_studio.records.pruning import PruningReport
-from ace_studio.records.recipe import PruneMethod
+from ace_studio.gui.words.starting import why_not
+from ace_studio.records.recipes.recipe import PruneMethod
 from ace_studio.records.results import Improvement
+from ace_studio.records.results.finetuning import FinetuneReport
+from ace_studio.records.results.pruning import PruningReport
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.points import run_names
-from ace_studio.gui.formatting import NOTHING, decibel_text
-from ace_studio.gui.table_model import Column, ColumnsModel
-from ace_studio.gui.tables import plain_table, set_widths
-from ace_studio.gui.theme import Colours
-from ace_studio.gui.widgets import GAP, column, label
+from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.widgets.small import GAP, column, label
+from ace_studio.gui.widgets.table_look import plain_table, set_widths
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.formatting import NOTHING, decibel_text
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 

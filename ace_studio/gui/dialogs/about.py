@@ -7,9 +7,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QDialog, QPlainTextEdit, QWidget
 
 import ace_studio
-from ace_studio.gui.formatting import bytes_text
-from ace_studio.gui.theme import monospace
-from ace_studio.gui.widgets import MARGIN, button, column, label, row
+from ace_studio.gui.style.theme import monospace
+from ace_studio.gui.widgets.small import MARGIN, button, column, label, row
+from ace_studio.gui.words.formatting import bytes_text
 from ace_studio.records.messages import EnvironmentReport
 from ace_studio.session.session import Session
 

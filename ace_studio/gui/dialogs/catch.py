@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.widgets import MARGIN, button, column, inset, label, row
+from ace_studio.gui.widgets.small import MARGIN, button, column, inset, label, row
 from ace_studio.records.messages import InputsCaught
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session

@@ -8,8 +8,8 @@ from pathlib import Path
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtWidgets import QDialog, QListWidget, QListWidgetItem, QSplitter, QTextBrowser, QWidget
 
-from ace_studio.gui.theme import Theme
-from ace_studio.gui.widgets import column
+from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.small import column
 from ace_studio.records.places import resource_folder
 
 

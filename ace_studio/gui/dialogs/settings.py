@@ -16,9 +16,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.widgets import MARGIN, button, column, inset, label, row, scrolling
+from ace_studio.gui.widgets.small import MARGIN, button, column, inset, label, row, scrolling
+from ace_studio.session.kept.settings import SETTINGS, Setting, Value
 from ace_studio.session.session import Session
-from ace_studio.session.settings import SETTINGS, Setting, Value
 
 
 class SettingsDialog(QDialog):

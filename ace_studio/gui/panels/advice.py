@@ -5,10 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.starting import why_not
-from ace_studio.gui.theme import Colours, Theme
-from ace_studio.gui.widgets import (
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import (
     GAP,
     MARGIN,
     EmptyState,
@@ -20,10 +19,11 @@ from ace_studio.gui.widgets import (
     scrolling,
     set_role,
 )
+from ace_studio.gui.words.starting import why_not
 from ace_studio.records.advice import Advice, AdviceOutcome
-from ace_studio.session.advice_verbs import change_words, ops_of_advice
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
+from ace_studio.session.verbs.advice import change_words, ops_of_advice
 
 CARD_WIDTH = 340
 _PANEL_OF_TABLE = {"inputs": "shapes", "capture": "capture", "calibration": "model", "evaluate": "model"}

@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStackedWidget
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.kinds import CHARTS
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.theme import Colours, Theme
-from ace_studio.gui.widgets import EmptyState, column, row
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import EmptyState, column, row
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 

@@ -7,12 +7,12 @@ from functools import partial
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QSplitter, QWidget
 
-from ace_studio.gui.code_view import CodeView
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.theme import Theme
-from ace_studio.gui.widgets import GAP, button, column, label, row
-from ace_studio.session.code_text import command_line, python_code
+from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.code_view import CodeView
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import GAP, button, column, label, row
 from ace_studio.session.document import Document, Part
+from ace_studio.session.generated_code.text import command_line, python_code
 from ace_studio.session.session import Session
 
 

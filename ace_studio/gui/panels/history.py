@@ -11,14 +11,14 @@ from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
 
-from ace_studio.gui.formatting import NOTHING, bytes_text, metric_text, ms_text, percent_text, plural
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.table_model import Column, ColumnsModel
-from ace_studio.gui.tables import plain_table, set_widths
-from ace_studio.gui.theme import Colours, Theme
-from ace_studio.gui.widgets import GAP, EmptyState, button, column, label, row
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import GAP, EmptyState, button, column, label, row
+from ace_studio.gui.widgets.table_look import plain_table, set_widths
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.formatting import NOTHING, bytes_text, metric_text, ms_text, percent_text, plural
 from ace_studio.session.document import Document, Part
-from ace_studio.session.history import RunSummary
+from ace_studio.session.kept.history import RunSummary
 from ace_studio.session.session import Session
 
 REPORT_NAME = "report.html"

@@ -20,11 +20,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.flow import Flow
-from ace_studio.gui.formatting import bytes_text, plural, shape_text
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.theme import Theme
-from ace_studio.gui.widgets import (
+from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import (
     GAP,
     MARGIN,
     ElidedLabel,
@@ -38,6 +37,7 @@ from ace_studio.gui.widgets import (
     scrolling,
     set_role,
 )
+from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
 from ace_studio.records.messages import EntryPoint, FileReport
 from ace_studio.session.document import Document, Part
 from ace_studio.session.recipe_paths import relative_to

@@ -15,11 +15,11 @@ from PySide6.QtWidgets import (
     QTreeWidgetItem,
 )
 
-from ace_studio.gui.formatting import bytes_text, count_text
-from ace_studio.gui.op_facts import row_of_ops
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.theme import Colours, Theme
-from ace_studio.gui.widgets import EmptyState, column, quiet
+from ace_studio.gui.ops.facts import row_of_ops
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import EmptyState, column, quiet
+from ace_studio.gui.words.formatting import bytes_text, count_text
 from ace_studio.records.graph import GraphTable
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, Qt, QTimer
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QMenu, QStackedWidget, QTableView, QWidget
 
-from ace_studio.gui.formatting import NOTHING, bytes_text, count_text, decibel_text, ms_text, plural, shape_text
-from ace_studio.gui.op_facts import OpFacts, op_facts, row_of_ops
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.precision_menu import add_precision_menus
-from ace_studio.gui.table_model import Column, ColumnsModel
-from ace_studio.gui.theme import Colours, Theme
-from ace_studio.gui.widgets import GAP, EmptyState, column, label, row
+from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
+from ace_studio.gui.ops.precision_menu import add_precision_menus
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import GAP, EmptyState, column, label, row
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.formatting import NOTHING, bytes_text, count_text, decibel_text, ms_text, plural, shape_text
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import OpReport
 from ace_studio.session.document import Document, Part

@@ -5,11 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
-from ace_studio.gui.formatting import plural
-from ace_studio.gui.icons import stroke_icon
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.theme import Colours, Theme, monospace
-from ace_studio.gui.widgets import MARGIN, button, clear_layout, column, label, row, scrolling
+from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.style.theme import Colours, Theme, monospace
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import MARGIN, button, clear_layout, column, label, row, scrolling
+from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import Problem
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, Part

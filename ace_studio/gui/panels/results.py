@@ -11,7 +11,12 @@ from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QHBoxLayout, QStackedWidget, QTableView, QWidget
 
-from ace_studio.gui.formatting import (
+from ace_studio.gui.ops.facts import selected_run
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import GAP, EmptyState, button, column, label, row, set_role
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.formatting import (
     NOTHING,
     RatioText,
     bytes_text,
@@ -23,13 +28,8 @@ from ace_studio.gui.formatting import (
     speedup_text,
     spread_text,
 )
-from ace_studio.gui.op_facts import selected_run
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.table_model import Column, ColumnsModel
-from ace_studio.gui.theme import Colours, Theme
-from ace_studio.gui.widgets import GAP, EmptyState, button, column, label, row, set_role
 from ace_studio.records.errors import Problem
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Baseline, Result, RunStatus, TargetRun
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session

@@ -8,10 +8,10 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QBrush, QColor, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QSplitter, QTreeWidget, QTreeWidgetItem
 
-from ace_studio.gui.formatting import latency_text, plural, seconds_text, speedup_text
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.theme import Colours, Theme, monospace
-from ace_studio.gui.widgets import GAP, button, column, label, row
+from ace_studio.gui.style.theme import Colours, Theme, monospace
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import GAP, button, column, label, row
+from ace_studio.gui.words.formatting import latency_text, plural, seconds_text, speedup_text
 from ace_studio.records.results import RungOutcome, RungStatus, RunStatus, TargetRun
 from ace_studio.session.document import Activity, Document, EngineState, Part, Verb
 from ace_studio.session.session import Session

@@ -9,15 +9,15 @@ from PySide6.QtCore import QPoint, QSignalBlocker, Qt, QTimer
 from PySide6.QtGui import QColor, QTextCursor, QTextFormat
 from PySide6.QtWidgets import QComboBox, QMenu, QStackedWidget, QTextEdit, QWidget
 
-from ace_studio.gui.break_list.entries import entries, is_same_place, parse_place, sentence
-from ace_studio.gui.code_view import Badge, CodeView
-from ace_studio.gui.formatting import plural
-from ace_studio.gui.op_facts import row_of_ops
-from ace_studio.gui.panel import Panel
-from ace_studio.gui.theme import Colours, Theme
-from ace_studio.gui.widgets import GAP, EmptyState, column, label, row
+from ace_studio.gui.ops.break_entries import entries, is_same_place, parse_place, sentence
+from ace_studio.gui.ops.facts import row_of_ops
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.widgets.code_view import Badge, CodeView
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import GAP, EmptyState, column, label, row
+from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipe import CaptureControl, ControlKind
+from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
 from ace_studio.session.code_names import CodeName, name_at
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session

@@ -9,8 +9,8 @@ from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages.phases import Phase
 from ace_studio.records.messages.reports import EnvironmentReport, FileReport, ModuleCalls, TargetRefusals
-from ace_studio.records.pruning import PruningReport
 from ace_studio.records.results import Baseline, CaptureReport, OpSensitivity, Result, RungOutcome, TargetRun
+from ace_studio.records.results.pruning import PruningReport
 from ace_studio.records.tensors import TensorSpec
 
 

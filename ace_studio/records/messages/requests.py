@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import RungOutcome
 
 

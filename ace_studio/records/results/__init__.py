@@ -12,8 +12,6 @@ import msgspec
 
 from ace_studio.records.advice import Advice, AdviceOutcome
 from ace_studio.records.errors import Problem
-from ace_studio.records.finetuning import FinetuneReport
-from ace_studio.records.pruning import PruningReport
 from ace_studio.records.results.capture import (
     CaptureReport,
     GraphBreak,
@@ -34,6 +32,8 @@ from ace_studio.records.results.findings import (
     Warning,
     WorstSample,
 )
+from ace_studio.records.results.finetuning import FinetuneReport
+from ace_studio.records.results.pruning import PruningReport
 from ace_studio.records.results.runs import (
     Baseline,
     BatchThroughput,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ace_studio.records.plan import PlanRule
+from ace_studio.records.recipes.plan import PlanRule
 
 
 class Warning(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from ace_studio.engine.load.torchvision_ops import make_importable
+from ace_studio.engine.load.torchvision.ops import make_importable
 from tests.benchmarks.zoo.row import Row, image, square
 from tests.benchmarks.zoo.torchvision_rows import BATCHES, MAPS
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.load.torchvision_ops import make_importable
+from ace_studio.engine.load.torchvision.ops import make_importable
 from tests.benchmarks.zoo.row import Row, Sizes, features, generator, ids, square, text, tokens
 from tests.benchmarks.zoo.torchvision_rows import BATCHES
 

@@ -28,12 +28,10 @@ from ace_studio.engine.advice.speed_rules import (
 from ace_studio.engine.advice.trust_rules import free_the_batch, give_calibration_data
 from ace_studio.records.advice import AdviceQuantity
 from ace_studio.records.advice_applied import applied_recipe
-from ace_studio.records.finetuning import FinetuneReport
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import TargetReport
-from ace_studio.records.plan import Plan, PlanRule, Precision
-from ace_studio.records.pruning import PruningReport
-from ace_studio.records.recipe import (
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
+from ace_studio.records.recipes.recipe import (
     AdviceOrigin,
     CalibrationChoice,
     FinetuneChoice,
@@ -61,6 +59,8 @@ from ace_studio.records.results import (
     TargetRun,
     Warning,
 )
+from ace_studio.records.results.finetuning import FinetuneReport
+from ace_studio.records.results.pruning import PruningReport
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 
 OPS = ("conv2d", "conv2d_1", "linear")

@@ -16,7 +16,7 @@ from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipe import CaptureChoice, InputsChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, Recipe
 from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus
 from ace_studio.records.tensors import DimChoice
 

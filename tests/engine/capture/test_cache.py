@@ -20,7 +20,7 @@ from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.messages import RungTried
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import CaptureReport
 from tests import tiny_models
 

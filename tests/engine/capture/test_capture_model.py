@@ -13,16 +13,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine import torch_compat
 from ace_studio.engine.capture import capture_fingerprint, capture_model
 from ace_studio.engine.capture.eager import EagerRun
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.engine.torch_dynamo import forget_traces
+from ace_studio.engine.torch_private import compat
+from ace_studio.engine.torch_private.dynamo import forget_traces
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import RungTried
-from ace_studio.records.recipe import CaptureChoice, InputsChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, Recipe
 from ace_studio.records.results import CaptureReport, RungStatus
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict
 from tests import tiny_models
@@ -379,12 +379,12 @@ def test_a_module_that_is_loaded_anew_is_not_taken_for_the_one_before() -> None:
     old, new = ModuleType("reloaded_net"), ModuleType("reloaded_net")
     sys.modules["reloaded_net"] = new
     try:
-        vars(torch_compat)["__import_reloaded_net"] = old
+        vars(compat)["__import_reloaded_net"] = old
         forget_traces()
-        assert "__import_reloaded_net" not in vars(torch_compat)
-        vars(torch_compat)["__import_reloaded_net"] = new
+        assert "__import_reloaded_net" not in vars(compat)
+        vars(compat)["__import_reloaded_net"] = new
         forget_traces()
-        assert vars(torch_compat).pop("__import_reloaded_net") is new
+        assert vars(compat).pop("__import_reloaded_net") is new
     finally:
         del sys.modules["reloaded_net"]
 

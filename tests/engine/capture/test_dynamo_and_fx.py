@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.records.errors import AceError
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import CaptureReport, RungStatus
 from tests import tiny_models
 from tests.engine.capture.test_capture_model import HoldsScript, capture, dims

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 from torch.nn import functional
 
-from ace_studio.engine import torch_symbols
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel
-from ace_studio.engine.torch_compat import DYNAMIC, export_program
+from ace_studio.engine.torch_private import symbols
+from ace_studio.engine.torch_private.compat import DYNAMIC, export_program
 from tests.engine.capture.test_capture_model import capture, dims
 
 SIZES = list(itertools.product((1, 3), (16, 23, 37, 64), (17, 40)))
@@ -110,7 +110,7 @@ def sizes_text(program: ExportedProgram) -> str:
 @pytest.fixture
 def long_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A release of torch that calls its symbolic number by another name."""
-    monkeypatch.setattr(torch_symbols, "_SYMBOLIC_NUMBER", ("fx.experimental.sym_node", "NodeOfAnotherRelease"))
+    monkeypatch.setattr(symbols, "_SYMBOLIC_NUMBER", ("fx.experimental.sym_node", "NodeOfAnotherRelease"))
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["export", "strict"])
@@ -130,7 +130,7 @@ def test_conditions_refuse_the_same_sizes_as_those_of_plain_export(
 ) -> None:
     module = make()
     short = exported(module).module()
-    monkeypatch.setattr(torch_symbols, "_SYMBOLIC_NUMBER", ("fx.experimental.module_of_another_release", "SymNode"))
+    monkeypatch.setattr(symbols, "_SYMBOLIC_NUMBER", ("fx.experimental.module_of_another_release", "SymNode"))
     plain = exported(module).module()
     for size in [*SIZES, (1, 1, 1), (1, 2, 3), (2, 5, 4)]:
         x = torch.randn(size[0], 3, *size[1:])
@@ -167,7 +167,7 @@ def test_the_graph_holds_whole_numbers_only_and_can_be_saved(tmp_path: Path) -> 
 def test_verdicts_and_proof_are_those_of_plain_export(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = [(torch.randn(1, 3, 32, 48),), (torch.randn(2, 3, 40, 56),)]
     fast, _ = capture(SamePadding(2), examples)
-    monkeypatch.setattr(torch_symbols, "_SYMBOLIC_NUMBER", ("fx.experimental.sym_node", "Gone"))
+    monkeypatch.setattr(symbols, "_SYMBOLIC_NUMBER", ("fx.experimental.sym_node", "Gone"))
     plain, _ = capture(SamePadding(2), examples)
     assert "CeilToInt" in sizes_text(plain.program)
     assert told(fast) == told(plain)
@@ -186,7 +186,7 @@ def test_without_torchs_symbolic_number_the_export_is_plain() -> None:
 
 
 def test_without_torchs_division_the_export_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_symbols, "_WHOLE_DIVISION", ("utils._sympy.functions", "DivisionOfAnotherRelease"))
+    monkeypatch.setattr(symbols, "_WHOLE_DIVISION", ("utils._sympy.functions", "DivisionOfAnotherRelease"))
     assert "CeilToInt" in sizes_text(exported(SamePadding(2)))
     assert not difference(*results_of(SamePadding(2)))
 
@@ -199,9 +199,9 @@ def results_of(module: nn.Module) -> tuple[Any, Any]:
 
 
 def test_nothing_stays_patched_when_a_trace_fails() -> None:
-    kind = torch_symbols._private(*torch_symbols._SYMBOLIC_NUMBER)
+    kind = symbols._private(*symbols._SYMBOLIC_NUMBER)
     before = kind.__init__
-    with pytest.raises(ZeroDivisionError), torch_symbols.short_sizes():
+    with pytest.raises(ZeroDivisionError), symbols.short_sizes():
         assert kind.__init__ is not before
         raise ZeroDivisionError
     assert kind.__init__ is before

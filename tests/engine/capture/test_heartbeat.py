@@ -17,9 +17,9 @@ from ace_studio.engine.capture.limit import RungTimeoutError
 from ace_studio.engine.capture.watched import watched_rung
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.torch_dynamo import StackLook
+from ace_studio.engine.torch_private.dynamo import StackLook
 from ace_studio.records.messages import Event, Progress, RungStarted
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 
 torch.set_num_threads(1)
 

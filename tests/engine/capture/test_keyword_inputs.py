@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.targets.flat_call import FlatCall
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.engine.targets.shared.flat_call import FlatCall
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.tensors import DimVerdict
 
 

@@ -15,7 +15,7 @@ from torch._dynamo import graph_break, nonstrict_trace  # noqa: TID251 - what th
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipe import CaptureChoice, CaptureControl, ControlKind, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, ControlKind, Recipe
 from ace_studio.records.results import CaptureReport, RungStatus
 from tests.engine.capture.test_capture_model import assert_helpful, capture, dims
 

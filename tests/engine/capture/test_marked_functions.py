@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.capture.controls import Controls
-from ace_studio.engine.pieces.run_pieces import MARKS, marked
-from ace_studio.records.recipe import CaptureControl, ControlKind
+from ace_studio.engine.subgraphs.run_pieces import MARKS, marked
+from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
 
 KINDS = ("nonstrict_trace", "allow_in_graph", "disable")
 Apply = Callable[[str, str], AbstractContextManager[Any]]

@@ -12,7 +12,7 @@ from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 
 
 class Cache:

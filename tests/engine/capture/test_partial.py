@@ -16,12 +16,12 @@ from ace_studio.engine.capture.partial.capture import host
 from ace_studio.engine.capture.partial.recording import Recorder
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
-from ace_studio.engine.pieces.run_pieces import PieceRunner
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.torch_dynamo import forget_traces
+from ace_studio.engine.subgraphs.run_pieces import PieceRunner
+from ace_studio.engine.torch_private.dynamo import forget_traces
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import OpKind
-from ace_studio.records.recipe import CaptureChoice, CaptureControl, ControlKind, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, ControlKind, Recipe
 from ace_studio.records.results import CaptureReport, PieceKind
 from ace_studio.records.tensors import DimVerdict
 

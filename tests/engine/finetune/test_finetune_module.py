@@ -16,7 +16,7 @@ from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize.affine import affine_grid, weight_grid
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase, Progress
-from ace_studio.records.recipe import FinetuneChoice, FinetuneMethod
+from ace_studio.records.recipes.recipe import FinetuneChoice, FinetuneMethod
 from tests import tiny_models
 
 

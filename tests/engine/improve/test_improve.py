@@ -17,14 +17,14 @@ from ace_studio.engine.improve.equalize import find_pairs
 from ace_studio.engine.improve.gptq import gptq, round_rows
 from ace_studio.engine.improve.norm_sites import find_norm_sites
 from ace_studio.engine.improve.watch import Workshop
+from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fake_quantize import round_weight
 from ace_studio.engine.quantize.observers import RangeChoice
-from ace_studio.engine.quantize.op_roles import WeightAxes
 from ace_studio.engine.quantize.simulate import Simulator, float_graph
-from ace_studio.records.plan import Plan, Precision, Scheme, WeightSteps
-from ace_studio.records.recipe import CaptureChoice, ImproveMethod, Recipe
+from ace_studio.records.recipes.plan import Plan, Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.recipe import CaptureChoice, ImproveMethod, Recipe
 
 
 def _generator(seed):

@@ -14,7 +14,7 @@ from ace_studio.engine.flow import LoadedModel
 from ace_studio.engine.load import load_model
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, Problem
-from ace_studio.records.recipe import CalibrationChoice, EvaluateChoice, InputsChoice, ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import CalibrationChoice, EvaluateChoice, InputsChoice, ModelChoice, Recipe
 
 NET_SOURCE = '''"""A net in a file of its own."""
 import torch

@@ -18,7 +18,7 @@ from ace_studio.engine.load import LOADERS, files_sha256, inspect_file, load_mod
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase, Progress
-from ace_studio.records.recipe import CaptureChoice, ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, ModelChoice, Recipe
 from tests.engine.load.samples import (
     NET_SOURCE,
     Payload,

@@ -212,7 +212,7 @@ def test_code_that_was_changed_after_it_was_hashed_does_not_run(tmp_path):
 
     from ace_studio.engine.load import load_model
     from ace_studio.engine.progress import Reporter
-    from ace_studio.records.recipe import ModelChoice, Recipe
+    from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 
     recipe = Recipe(model=ModelChoice(source="net.py", entry="make_model"))
     load_model(recipe, tmp_path, is_trusted=swap, reporter=Reporter())

@@ -9,7 +9,7 @@ import pytest
 from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.messages import Event, ModelCaptured, RungTried, TraceRequest
-from ace_studio.records.recipe import CaptureChoice, InputsChoice, ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, ModelChoice, Recipe
 from ace_studio.records.tensors import TensorSpec
 
 MODEL = """

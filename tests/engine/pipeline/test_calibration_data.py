@@ -10,7 +10,7 @@ from ace_studio.engine.load import load_model
 from ace_studio.engine.pipeline import examples_on
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipe import CalibrationChoice, InputsChoice, ModelChoice, Recipe, Subset
+from ace_studio.records.recipes.recipe import CalibrationChoice, InputsChoice, ModelChoice, Recipe, Subset
 
 MODEL = """
 import torch

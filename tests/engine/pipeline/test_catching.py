@@ -12,7 +12,14 @@ from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import CatchRequest, InputsCaught, ModelCaptured, TraceRequest
-from ace_studio.records.recipe import CalibrationChoice, CaptureChoice, InputsChoice, ModelChoice, Recipe, TargetsChoice
+from ace_studio.records.recipes.recipe import (
+    CalibrationChoice,
+    CaptureChoice,
+    InputsChoice,
+    ModelChoice,
+    Recipe,
+    TargetsChoice,
+)
 
 MODEL = """
 import dataclasses

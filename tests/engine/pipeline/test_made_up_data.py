@@ -8,8 +8,8 @@ from ace_studio.cli.show import Console, show_result
 from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.messages import RunRequest
-from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import (
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import (
     CalibrationChoice,
     ImproveChoice,
     ImproveMethod,

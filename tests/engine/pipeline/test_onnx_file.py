@@ -14,8 +14,8 @@ from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import JobFinished, ModelCaptured, RunRequest, TraceRequest
-from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import MeasureChoice, ModelChoice, Recipe, TargetsChoice
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import MeasureChoice, ModelChoice, Recipe, TargetsChoice
 from ace_studio.records.results import ResultStatus, RunStatus
 from ace_studio.records.tensors import DimVerdict, TensorSpec
 from tests.engine.load.onnx_samples import write_classifier, write_embedding

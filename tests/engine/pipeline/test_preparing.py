@@ -21,7 +21,7 @@ from ace_studio.records.messages import (
     PruningPreviewed,
     RunRequest,
 )
-from ace_studio.records.recipe_file import parse_recipe, read_recipe
+from ace_studio.records.recipes.file import parse_recipe, read_recipe
 from tests import tiny_models
 
 SOURCE = """

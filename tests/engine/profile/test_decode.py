@@ -9,7 +9,7 @@ from torch import nn
 from ace_studio.engine.flow import Example
 from ace_studio.engine.profile.decode import StepModel, decode, decode_report, read_text
 from ace_studio.records.errors import AceError
-from ace_studio.records.recipe import DecodeChoice
+from ace_studio.records.recipes.recipe import DecodeChoice
 
 
 class Adds(nn.Module):

@@ -16,7 +16,7 @@ from ace_studio.engine.prune.importance import TaylorData
 from ace_studio.engine.prune.masks import global_masks
 from ace_studio.engine.prune.structured import OUTPUT_REASON
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipe import Importance, PruneChoice, PruneMethod
+from ace_studio.records.recipes.recipe import Importance, PruneChoice, PruneMethod
 from tests import tiny_models
 
 needs_library = pytest.mark.skipif(

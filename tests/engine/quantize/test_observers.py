@@ -7,8 +7,8 @@ import torch
 
 from ace_studio.engine.quantize.affine import affine_grid, symmetric_grid
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver
-from ace_studio.records.plan import ActivationGrid
-from ace_studio.records.recipe import Observer
+from ace_studio.records.recipes.plan import ActivationGrid
+from ace_studio.records.recipes.recipe import Observer
 
 
 def _seen(values, observer, *, grid=ActivationGrid.AFFINE, parts=1, percentile=99.99):

@@ -8,7 +8,7 @@ import torch
 from ace_studio.engine.quantize.fake_quantize import activation_grid
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.pt2e_specs import SMALLEST_SIGNED_STEP, STEP_OF_ZEROS, step_and_zero_point
-from ace_studio.records.plan import ActivationGrid, Scheme
+from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 
 RANGES = [(-1.0, 3.0), (0.0, 6.0), (0.5, 2.0), (-4.0, -1.0), (-2.0, 2.0)]
 

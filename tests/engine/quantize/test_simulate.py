@@ -26,9 +26,9 @@ from ace_studio.engine.quantize.simulate import (
     ops_of,
     simulated_precisions,
 )
-from ace_studio.engine.torch_compat import DYNAMIC, export_program
-from ace_studio.records.plan import ActivationGrid, Plan, Precision, Scheme, WeightSteps
-from ace_studio.records.recipe import Observer
+from ace_studio.engine.torch_private.compat import DYNAMIC, export_program
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.recipe import Observer
 
 INT8 = Precision.INT8_STATIC
 ALL = [one for one in Precision if one is not Precision.FP32]

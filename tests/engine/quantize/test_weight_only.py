@@ -10,16 +10,16 @@ from torch import Tensor, nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
 from ace_studio.engine.quantize.fake_quantize import round_weight
 from ace_studio.engine.quantize.fidelity import sqnr_db
-from ace_studio.engine.quantize.op_roles import WeightAxes
 from ace_studio.engine.quantize.weight_only import kernel_group, pack_weights, packed_nibbles, weight_only_problem
 from ace_studio.engine.targets import TARGETS
-from ace_studio.records.plan import Plan, PlanRule, Precision, Scheme
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision, Scheme
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 
 BF16_DB = 45.0
 """What activations in bfloat16 cost at most."""

@@ -14,8 +14,8 @@ from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS
 from ace_studio.engine.sensitivity import Scan, ScanRequest, noise_db
 from ace_studio.engine.sensitivity.scan import BUDGET
-from ace_studio.records.plan import Precision, Scheme, WeightSteps
-from ace_studio.records.recipe import Observer, Recipe
+from ace_studio.records.recipes.plan import Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.recipe import Observer, Recipe
 
 BOTH = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
 

@@ -10,18 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from ace_studio.engine.examples.gather import gather_examples
+from ace_studio.engine.examples.leaves import forward_parameters, named_leaves
 from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.shapes import (
-    compare_examples,
-    example_at,
-    gather_examples,
-    named_leaves,
-    tracing_example,
-    unseen_sizes,
-)
-from ace_studio.engine.shapes.leaves import forward_parameters
+from ace_studio.engine.shapes import compare_examples, example_at, tracing_example, unseen_sizes
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipe import InputsChoice, Recipe
+from ace_studio.records.recipes.recipe import InputsChoice, Recipe
 from ace_studio.records.tensors import DimChoice, TensorSpec
 
 

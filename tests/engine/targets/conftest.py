@@ -17,8 +17,8 @@ from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import Lowered, LoweringJob
-from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from tests import tiny_models
 
 MODELS: dict[str, Callable[[], tiny_models.TinyModel]] = {

@@ -11,8 +11,8 @@ from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from tests import tiny_models
 from tests.engine.targets.conftest import bound, make_job
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.torch_inductor import damaged_library
+from ace_studio.engine.torch_private.inductor import damaged_library
 
 COMPILE = """
 import torch
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.flat_graph import flat_graph
-from ace_studio.engine.targets.inductor import compile_graph
+from ace_studio.engine.targets.torch.inductor import compile_graph
 
 class Wave(torch.nn.Module):
     def forward(self, x):

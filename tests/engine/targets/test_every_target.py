@@ -13,12 +13,11 @@ from ace_studio.engine.flow import BoundPlan, tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS, report_refusals, report_targets
-from ace_studio.engine.targets.flat_call import tensor_places
+from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import TARGET_NAMES
-
-from .conftest import MODELS, bound, captured_model, make_job
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import TARGET_NAMES
+from tests.engine.targets.conftest import MODELS, bound, captured_model, make_job
 
 MIN_SQNR_DB = {
     Precision.FP32: 100.0,

@@ -11,9 +11,9 @@ pytest.importorskip("onnxruntime")
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
+from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.onnx_cases import capture, job_for
 from tests.tiny_models import TinyModel
 

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.targets.onnxruntime import OnnxRuntimeTarget
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from tests.engine.targets.onnx_cases import job_for
 
 

@@ -10,10 +10,9 @@ from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets import TARGETS
-from ace_studio.records.plan import ActivationGrid, Plan, PlanRule, Precision, WeightSteps
-from ace_studio.records.recipe import Observer
-
-from .conftest import captured_model, make_job
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightSteps
+from ace_studio.records.recipes.recipe import Observer
+from tests.engine.targets.conftest import captured_model, make_job
 
 HERE = [name for name in ("onnxruntime", "openvino") if TARGETS[name].available().ok]
 GRIDS = [(steps, grid) for steps in WeightSteps for grid in ActivationGrid]
@@ -89,7 +88,7 @@ def test_a_group_that_no_kernel_has_is_told(tmp_path):
 
 @pytest.mark.skipif("openvino" not in HERE, reason="needs OpenVINO")
 def test_without_the_quantizer_openvino_says_what_it_does_instead(tmp_path, monkeypatch):
-    monkeypatch.setattr("ace_studio.engine.targets.openvino_compress._grids_problem", lambda: "it is not there")
+    monkeypatch.setattr("ace_studio.engine.targets.openvino.compress._grids_problem", lambda: "it is not there")
     lowered = _lower("openvino", "mlp", Plan(default=Precision.INT8_STATIC, weights=WeightSteps.PER_TENSOR), tmp_path)
     assert any("it is not there" in one.reason for one in lowered.read_back())
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.export import artifact_bytes
 from ace_studio.engine.targets import TARGETS
-from ace_studio.records.plan import PlanRule, Precision
+from ace_studio.records.recipes.plan import PlanRule, Precision
 from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
 from tests.tiny_models import TinyModel
 
@@ -74,7 +74,7 @@ def test_a_rule_keeps_the_table_float(words, name, tmp_path):
 def test_a_table_alone_is_rounded_as_the_simulation_says(words):
     from ace_studio.engine.plan import bind_plan
     from ace_studio.engine.quantize.simulate import PAIRS, Simulator, float_graph
-    from ace_studio.records.plan import Plan
+    from ace_studio.records.recipes.plan import Plan
 
     target = TARGETS["onnxruntime"]
     rules = (PlanRule(match="op:aten.embedding.default", precision=Precision.INT8_WEIGHT),)

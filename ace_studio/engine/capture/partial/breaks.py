@@ -12,7 +12,7 @@ from ace_studio.engine.capture.diagnose import diagnose
 from ace_studio.engine.capture.partial.left_eager import EagerOps
 from ace_studio.engine.capture.partial.recording import Line
 from ace_studio.engine.capture.places import CodePlace, find_place
-from ace_studio.engine.torch_dynamo import HeardBreak
+from ace_studio.engine.torch_private.dynamo import HeardBreak
 from ace_studio.records.errors import Problem
 from ace_studio.records.results import GraphBreak
 

@@ -16,20 +16,20 @@ from ace_studio.engine.capture.eager import EagerRun, ModuleState, call_in_turn
 from ace_studio.engine.capture.partial.breaks import breaks_of_problems, describe_breaks
 from ace_studio.engine.capture.partial.left_eager import EagerOps, left_eager, run_eager_ops
 from ace_studio.engine.capture.partial.one_graph import join_tables
-from ace_studio.engine.capture.partial.one_piece import capture_piece
-from ace_studio.engine.capture.partial.piece_modules import NotAPieceError, PieceSource, frame_source, module_source
+from ace_studio.engine.capture.partial.one_subgraph import capture_piece
 from ace_studio.engine.capture.partial.recording import RecordedFrame, Recording, Step, record_frames, recorded_calls
+from ace_studio.engine.capture.partial.subgraph_modules import NotAPieceError, PieceSource, frame_source, module_source
 from ace_studio.engine.capture.partial.unseen import unseen_examples
 from ace_studio.engine.capture.verify import Mismatch, check_consecutive_calls, check_example
+from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example, Piece
-from ace_studio.engine.pieces.run_pieces import HostedPiece, PieceRunner, Place
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import InputDims
-from ace_studio.engine.shapes.leaves import describe, forward_parameters
+from ace_studio.engine.subgraphs.run_pieces import HostedPiece, PieceRunner, Place
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import GraphBreak, PieceKind, PieceReport
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 

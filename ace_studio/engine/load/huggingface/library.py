@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from types import ModuleType
 
-from ace_studio.engine.load.torchvision_ops import make_importable
+from ace_studio.engine.load.torchvision.ops import make_importable
 from ace_studio.records.errors import AceError, ErrorCode
 
 

@@ -16,6 +16,7 @@ import msgspec
 import psutil
 
 from ace_studio.engine import measure
+from ace_studio.engine.examples.stored_calls import CannotLeaveError
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.pipeline.builders.child import SETUP_NAME
 from ace_studio.engine.pipeline.builders.elsewhere import BuiltElsewhere
@@ -33,11 +34,10 @@ from ace_studio.engine.pipeline.builders.said import (
 from ace_studio.engine.pipeline.builders.stored import store_capture
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
-from ace_studio.engine.stored_calls import CannotLeaveError
 from ace_studio.engine.targets.base import Lowered, OpActual, Target
 from ace_studio.records.errors import AceError
 from ace_studio.records.messages import Phase
-from ace_studio.records.plan import Plan
+from ace_studio.records.recipes.plan import Plan
 
 SECONDS_PER_OP = 0.03
 """About what a build takes for each op of the graph: 0.02 to 0.06 s on ResNet50 and BERT, warm, by target and plan."""

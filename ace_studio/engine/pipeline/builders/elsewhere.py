@@ -13,7 +13,7 @@ from typing import Any
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.builders.said import Built
 from ace_studio.engine.targets.base import Lowered, OpActual, Target
-from ace_studio.engine.targets.flat_call import FlatCall
+from ace_studio.engine.targets.shared.flat_call import FlatCall
 
 
 class BuiltElsewhere(Lowered):

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.capture.cache_expressions import check_expressions
 from ace_studio.engine.capture.output import captured_output
-from ace_studio.engine.flow import CapturedModel, Example
-from ace_studio.engine.stored_calls import (
+from ace_studio.engine.examples.stored_calls import (
     CannotLeaveError,
     StoredCall,
     read_tensors,
@@ -24,8 +23,9 @@ from ace_studio.engine.stored_calls import (
     stored_example,
     write_tensors,
 )
-from ace_studio.engine.torch_compat import foreign_operators, program_guards
-from ace_studio.engine.torch_stored import program_from_json, program_to_json, reading_of
+from ace_studio.engine.flow import CapturedModel, Example
+from ace_studio.engine.torch_private.compat import foreign_operators, program_guards
+from ace_studio.engine.torch_private.stored import program_from_json, program_to_json, reading_of
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.tensors import InputFinding
 

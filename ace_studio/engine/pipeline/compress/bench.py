@@ -19,11 +19,11 @@ from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.improving import Improving
 from ace_studio.engine.pipeline.problems import build_problem
-from ace_studio.engine.pipeline.sensing import Sensing
+from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Ceilings, SearchStep, WorstSample
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 
 from ace_studio.engine.capture.eager import EagerRun, run_example
-from ace_studio.engine.data_files import choose_indices
-from ace_studio.engine.example_reader import read_examples
+from ace_studio.engine.examples.data_files import choose_indices
+from ace_studio.engine.examples.forms import in_form_of, places_of_forward
+from ace_studio.engine.examples.reader import read_examples
 from ace_studio.engine.flow import Captured, CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.shapes.forms import in_form_of, places_of_forward
-from ace_studio.records.recipe import Subset
+from ace_studio.records.recipes.recipe import Subset
 
 WHERE = "[calibration] inputs"
 

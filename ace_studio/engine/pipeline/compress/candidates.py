@@ -13,11 +13,11 @@ from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.metrics import Score
 from ace_studio.engine.plan import bind_plan, plan_problem
 from ace_studio.engine.targets.base import Lowered, Target
-from ace_studio.engine.targets.support import unsupported_problem
+from ace_studio.engine.targets.shared.support import unsupported_problem
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import Goal, ImproveMethod, Objective, Recipe
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, ParetoPoint, RunStatus, SupportStatus, TargetRun
 
 SEARCH_ORDER = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.BF16, Precision.FP32)

@@ -11,10 +11,10 @@ import msgspec
 from ace_studio.engine.environment import result_environment
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, choose, goal_misses, pareto_points
-from ace_studio.engine.pipeline.sensing import Sensing
+from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, ResultStatus, RunStatus
 
 

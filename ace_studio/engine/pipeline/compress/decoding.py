@@ -14,7 +14,7 @@ from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.profile.decode import REPETITIONS, StepModel, decode, decode_report, read_text
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipe import DecodeChoice
+from ace_studio.records.recipes.recipe import DecodeChoice
 
 
 def step_model(captured: Captured, choice: DecodeChoice) -> StepModel | None:

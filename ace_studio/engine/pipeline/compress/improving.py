@@ -10,12 +10,12 @@ import msgspec
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.improve import Improved, improve, with_layers
 from ace_studio.engine.improve.watch import HIGH
-from ace_studio.engine.pipeline.sensing import targets_of
+from ace_studio.engine.pipeline.sensitivity import targets_of
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.quantize.observers import RangeChoice
-from ace_studio.engine.targets.int8_styles import most_rounding
-from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import ImproveMethod
+from ace_studio.engine.targets.shared.int8_styles import most_rounding
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from ace_studio.engine.pipeline.compress.saving import export_all
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.pipeline.compress.timing import measure_latency
 from ace_studio.engine.pipeline.compress.worst import find_worst
-from ace_studio.engine.pipeline.sensing import scanned_precisions
+from ace_studio.engine.pipeline.sensitivity import scanned_precisions
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipe import ScanChoice
+from ace_studio.records.recipes.recipe import ScanChoice
 
 
 def run_job(bench: Bench) -> Outcome:

@@ -14,8 +14,8 @@ from ace_studio.engine.load import read_arrays
 from ace_studio.engine.metrics import LabelledMetric, Score, drop_interval, interval, labelled_metric
 from ace_studio.engine.metrics.labelled import metric_of_arrays
 from ace_studio.engine.pipeline.compress.decoding import reads_texts, step_model
-from ace_studio.records.recipe import Recipe
-from ace_studio.records.recipe_rules import DATA_SUFFIXES
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.recipes.rules import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from ace_studio.engine.pipeline.compress.bench import Bench

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.plan import resolve_plan
+from ace_studio.records.recipes.plan import resolve_plan
 from ace_studio.records.results import OpReport, OpSupport, SupportStatus
 
 

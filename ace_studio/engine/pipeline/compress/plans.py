@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import first_plans, is_accuracy_bounded, keeps_accuracy
-from ace_studio.engine.pipeline.compress.searching import GoalSearch
+from ace_studio.engine.pipeline.compress.search.run import GoalSearch
 from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
 from ace_studio.engine.targets.base import Target
 

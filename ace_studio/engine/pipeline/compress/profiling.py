@@ -23,9 +23,9 @@ from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.flat_graph import flat_graph, op_ids
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.simulate import FloatGraph, Int8Style, Simulator, float_graph
-from ace_studio.engine.targets.int8_styles import int8_style_of
+from ace_studio.engine.targets.shared.int8_styles import int8_style_of
 from ace_studio.records.messages import Phase
-from ace_studio.records.plan import Precision
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpReport
 
 ERROR_EXAMPLES = 2

@@ -10,7 +10,7 @@ from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, keeps_accuracy
 from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipe import Objective
+from ace_studio.records.recipes.recipe import Objective
 from ace_studio.records.results import RunStatus, Warning
 
 ROUNDS = 8

@@ -8,11 +8,11 @@ import msgspec
 
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
-from ace_studio.engine.pipeline.sensing import Sensing, scan_folder, sense, sensitivity_of_ops
+from ace_studio.engine.pipeline.sensitivity import Sensing, scan_folder, sense, sensitivity_of_ops
 from ace_studio.engine.sensitivity import SIMULATED
 from ace_studio.records.errors import AceError
-from ace_studio.records.plan import Precision
-from ace_studio.records.recipe import ScanChoice
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import ScanChoice
 from ace_studio.records.results import OpReport
 
 

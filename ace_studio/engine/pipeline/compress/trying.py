@@ -15,11 +15,11 @@ from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.race import drop_if_lost, enter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets.base import LoweringJob, Target
-from ace_studio.engine.targets.pieces import PiecesLowered, lower_pieces
+from ace_studio.engine.targets.partial.lower import PiecesLowered, lower_pieces
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
-from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import ImproveMethod
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import RunStatus
 
 UNREPEATABLE = frozenset({"random", "dropout-in-eval"})

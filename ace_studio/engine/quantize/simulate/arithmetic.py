@@ -7,13 +7,13 @@ from typing import Any
 
 from torch import Tensor, fx
 
+from ace_studio.engine.ops.roles import ADDING_OPS, OpRole, op_role, stores_table
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.fake_quantize import cast_round_trip, round_activation, round_rows, round_weight
 from ace_studio.engine.quantize.flat_graph import constant_of
 from ace_studio.engine.quantize.observers import ValueRange
-from ace_studio.engine.quantize.op_roles import ADDING_OPS, OpRole, op_role, stores_table
 from ace_studio.engine.quantize.simulate.int8_style import Int8Style, rounding_sums
-from ace_studio.records.plan import Precision, Scheme
+from ace_studio.records.recipes.plan import Precision, Scheme
 
 WEIGHT_CACHE_BYTES = 1 << 30
 """Rounded weights are kept for the next example up to this size."""

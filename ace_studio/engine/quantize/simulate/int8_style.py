@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, fx
 
+from ace_studio.engine.ops.roles import ADDING_OPS, op_role
 from ace_studio.engine.quantize.casts import is_layout_op
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of
 from ace_studio.engine.quantize.observers import ValueRange
-from ace_studio.engine.quantize.op_roles import ADDING_OPS, op_role
-from ace_studio.records.plan import ActivationGrid, Scheme
+from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 
 
 def _named(names: str) -> frozenset[str]:

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.ops.roles import stores_table
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.quantize.op_roles import stores_table
 from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, simulated_precisions
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Layout, lay_out
 from ace_studio.engine.quantize.simulate.op_error import add_energy
-from ace_studio.records.plan import Precision, Scheme
+from ace_studio.records.recipes.plan import Precision, Scheme
 
 Visit = Callable[[str, Precision, Tensor, Tensor], None]
 """Called with op id, precision, the op's float result and its simulated one (same shape, float32)."""

@@ -15,7 +15,7 @@ from ace_studio.engine.quantize.simulate.float_graph import FloatGraph
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Style
 from ace_studio.engine.quantize.simulate.op_error import OpError, add_energy
 from ace_studio.engine.quantize.simulate.runs import LocalRun, PairRun, PlanRun, Visit, new_pair
-from ace_studio.records.plan import Precision, Scheme
+from ace_studio.records.recipes.plan import Precision, Scheme
 
 
 class Simulator:

@@ -22,8 +22,8 @@ from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import CaptureChoice, MeasureChoice, Recipe, TargetsChoice
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import CaptureChoice, MeasureChoice, Recipe, TargetsChoice
 from ace_studio.records.results import RunStatus
 from tests import tiny_models
 

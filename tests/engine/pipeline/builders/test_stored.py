@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from ace_studio.engine.capture import capture_model
+from ace_studio.engine.examples.stored_calls import CannotLeaveError
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.pipeline.builders.stored import StoredCapture, read_capture, store_capture
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.stored_calls import CannotLeaveError
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from tests import tiny_models
 
 

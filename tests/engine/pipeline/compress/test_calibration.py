@@ -11,7 +11,7 @@ from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 
 
 @pytest.fixture(scope="module")

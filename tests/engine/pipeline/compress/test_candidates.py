@@ -4,8 +4,8 @@ import pytest
 
 from ace_studio.engine.pipeline.compress import candidates
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import Goal, Objective, Recipe
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import Goal, Objective, Recipe
 from ace_studio.records.results import Baseline, Latency, RunStatus, TargetRun
 
 

@@ -15,8 +15,8 @@ from ace_studio.engine.pipeline.compress.trying import check
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import Plan
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.plan import Plan
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import RunStatus, TargetRun
 from tests import tiny_models
 

@@ -12,8 +12,8 @@ from ace_studio.engine.flow import BoundPlan, Example
 from ace_studio.engine.pipeline.compress import race
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.plan import Plan
-from ace_studio.records.recipe import Goal, Objective, Recipe, TargetsChoice
+from ace_studio.records.recipes.plan import Plan
+from ace_studio.records.recipes.recipe import Goal, Objective, Recipe, TargetsChoice
 from ace_studio.records.results import Baseline, RunStatus, TargetRun
 
 SEARCH = Recipe(goal=Goal(min_sqnr_db=20.0))

@@ -19,8 +19,8 @@ from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.plan import Plan, Precision
-from ace_studio.records.recipe import Recipe
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import RunStatus
 
 PLANS = (Plan(default=Precision.FP32), Plan(default=Precision.BF16))

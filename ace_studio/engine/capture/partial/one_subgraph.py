@@ -1,0 +1,93 @@
+"""Capturing one piece: the ladder again, on the calls that the piece gets from the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+
+from ace_studio.engine.capture.ladder import Accepted, Ladder
+from ace_studio.engine.capture.namespaces import ApplyControls
+from ace_studio.engine.capture.partial.subgraph_modules import PieceSource
+from ace_studio.engine.capture.replay import dynamic_shapes, keep_user_frames
+from ace_studio.engine.capture.rungs import RUNGS, Rung
+from ace_studio.engine.flow import CapturedModel, Example, Piece
+from ace_studio.engine.graph_table import build_graph_table
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.shapes import InputDims
+from ace_studio.engine.subgraphs.run_pieces import Limits
+from ace_studio.engine.torch_private.compat import export_program
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.recipes.recipe import InputsChoice, Recipe
+from ace_studio.records.tensors import DimVerdict, InputFinding
+
+
+def _play(module: nn.Module, example: Example, inputs: tuple[InputDims, ...], _: ApplyControls) -> ExportedProgram:
+    """A graph of the compiler becomes a program by being played; the compiler must not look at it again."""
+    with torch.no_grad():
+        return export_program(
+            module, example.args, example.kwargs, dynamic_shapes=dynamic_shapes(module, example, inputs), strict=False
+        )
+
+
+_FRAME_RUNGS: tuple[Rung, ...] = (Rung("export", "playing a piece with symbolic sizes", _play),)
+_MODULE_RUNGS: tuple[Rung, ...] = tuple(RUNGS[name] for name in ("export", "dynamo"))
+
+
+def capture_piece(source: PieceSource, recipe: Recipe, *, device: torch.device, reporter: Reporter) -> Piece | Problem:
+    """The piece, proven on its own calls; the problem of the most telling rung if no rung gives it."""
+    quiet = reporter.quiet()
+    own = msgspec.structs.replace(
+        recipe, inputs=InputsChoice(), capture=msgspec.structs.replace(recipe.capture, controls=(), compare_rungs=False)
+    )
+    ladder = Ladder(source.module, source.examples, own, quiet)
+    try:
+        ladder.run_eager()
+        rungs = _FRAME_RUNGS if source.place.kind == "frame" else _MODULE_RUNGS
+        accepted = _first_of(ladder, rungs)
+    except AceError as error:
+        if error.problem.code is ErrorCode.CANCELLED:
+            raise
+        return error.problem
+    if accepted is None:
+        failed = [outcome.error for outcome in ladder.outcomes if outcome.error is not None]
+        return failed[0]
+    if not accepted.table.op_count:
+        return Problem(code=ErrorCode.NOT_CAPTURED, what="This part computes nothing", why="its graph holds no op")
+    keep_user_frames(accepted.program)
+    table = build_graph_table(accepted.program, module=source.module)
+    reporter.warnings.extend(one for one in quiet.warnings if one.code in ("random", "bad-numbers"))
+    captured = CapturedModel(
+        program=accepted.program,
+        table=table,
+        inputs=accepted.findings,
+        example=ladder.tracing,
+        examples=(*ladder.examples, *accepted.unseen),
+        unseen=accepted.unseen,
+        module=source.module,
+        device=device,
+        fingerprint=source.place.name,
+    )
+    taken = len(source.place.tensors)
+    return Piece(replace(source.place, limits=_limits(accepted.findings[:taken])), captured)
+
+
+def _first_of(ladder: Ladder, rungs: Sequence[Rung]) -> Accepted | None:
+    for rung in rungs:
+        if (accepted := ladder.try_rung(rung)) is not None:
+            return accepted
+    return None
+
+
+def _limits(findings: Sequence[InputFinding]) -> tuple[Limits, ...]:
+    """The sizes that the piece was made for, per input."""
+    return tuple(
+        tuple(
+            (dim.min or 1, dim.max) if dim.verdict is DimVerdict.DYNAMIC else (dim.size, dim.size) for dim in found.dims
+        )
+        for found in findings
+    )

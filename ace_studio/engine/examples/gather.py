@@ -1,0 +1,63 @@
+"""Where examples come from: rows of the recipe, a tracing callable, the entry itself, or the calibration data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ace_studio.engine.examples.forms import in_one_form
+from ace_studio.engine.examples.reader import prepared, read_examples
+from ace_studio.engine.examples.rows import ReadTensor, examples_from_rows
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.recipe import Recipe
+
+MAX_EXAMPLES = 64
+"""Tracing callables may be endless; more examples than this tell nothing new."""
+CALIBRATION_EXAMPLES = 2
+
+
+def gather_examples(
+    loaded: LoadedModel, recipe: Recipe, folder: Path, *, read_tensor: ReadTensor
+) -> tuple[Example, ...]:
+    """The user's examples, from the first source that there is: rows, tracing callable, entry, calibration callable.
+
+    Args:
+        loaded: The model and the callables found beside it.
+        recipe: What the user asked for.
+        folder: Folder that file names in rows are relative to.
+        read_tensor: Reads the tensor of a file that a row names.
+
+    Raises: AceError(BAD_INPUT, USER_CODE or NO_DATA); each says what to do.
+    """
+    if recipe.inputs.rows:
+        return examples_from_rows(loaded, recipe, folder, read_tensor)
+    return in_one_form(_given_examples(loaded), loaded.module)
+
+
+def _given_examples(loaded: LoadedModel) -> tuple[Example, ...]:
+    """The examples that the user's code gives."""
+    if loaded.tracing is not None:
+        return read_examples(
+            loaded.tracing,
+            role="tracing",
+            where="[inputs] tracing",
+            limit=MAX_EXAMPLES,
+            remedy="Return at least one example; two that differ in a size show which sizes may change.",
+        )
+    if loaded.examples:
+        return prepared(loaded.examples)
+    if loaded.calibration is not None:
+        return read_examples(
+            loaded.calibration,
+            role="calibration",
+            where="[calibration] inputs",
+            limit=CALIBRATION_EXAMPLES,
+            remedy="Return at least one example.",
+        )
+    raise AceError.of(
+        ErrorCode.NO_DATA,
+        "There is nothing to run the model with",
+        why="the recipe names no examples, and the entry returned none",
+        remedy="Add rows to the shape table, or name a function that returns a list of examples as the tracing inputs.",
+        where="[inputs]",
+    )

@@ -1,0 +1,98 @@
+"""Reading examples and labelled examples from a function of the user's: to trace, calibrate, judge and train alike."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from ace_studio.engine.examples.containers import register_containers
+from ace_studio.engine.flow import Example
+from ace_studio.records.errors import AceError, ErrorCode
+
+_FORMS = "an example is a tuple (arguments), a dict (keyword arguments) or one tensor"
+PAIR_FORMS = "each is (inputs, labels); the inputs are a tensor, a tuple (arguments) or a dict (keyword arguments)"
+"""How labelled data are written."""
+
+
+def read_examples(
+    function: Callable[[], Iterable[object]], *, role: str, where: str, limit: int, remedy: str
+) -> tuple[Example, ...]:
+    """At most ``limit`` examples that a function of the user's gives; it may be a generator without end.
+
+    Args:
+        function: Called without arguments.
+        role: ``tracing`` or ``calibration``: how messages call the function.
+        where: The recipe's key that names it.
+        limit: Nothing beyond this is asked for.
+        remedy: What to do if there is no example.
+
+    Raises: AceError(USER_CODE) if the function raises; AceError(BAD_INPUT) if what it returns is no list of examples;
+        AceError(NO_DATA) if it gives none.
+    """
+    values = list(itertools.islice(read_values(function, role=role, where=where), limit))
+    if not values:
+        what = f"The {role} function {getattr(function, '__name__', role)}() gave no examples"
+        raise AceError.of(ErrorCode.NO_DATA, what, remedy=remedy, where=where)
+    return prepared(Example.of(value) for value in values)
+
+
+def read_values(
+    function: Callable[[], Iterable[object]], *, role: str, where: str, forms: str = _FORMS
+) -> Iterator[object]:
+    """What a function of the user's gives, one after the other, as it is; nothing is asked for before it is used.
+
+    Args:
+        function: Called without arguments.
+        role: How messages call the function.
+        where: The recipe's key that names it.
+        forms: What one value may be, for the remedy.
+
+    Raises: AceError(USER_CODE) if the function raises, at any value; AceError(BAD_INPUT) if it returns no list.
+    """
+    name = getattr(function, "__name__", role)
+    try:
+        yield from _listed(function(), where, forms)
+    except AceError:  # it says the user's line already
+        raise
+    except Exception as error:
+        raise AceError.of(
+            ErrorCode.USER_CODE,
+            f"The {role} function {name}() raised {type(error).__name__}: {str(error)[:300]}",
+            why="it is called without arguments and must return an iterable",
+            remedy=f"Correct it; {forms}.",
+            where=where,
+        ) from error
+
+
+def split_pair(value: object) -> tuple[Example, Any] | None:
+    """The inputs and the labels of a pair ``(inputs, labels)``; None if the value is none."""
+    parts = value.args if isinstance(value, Example) and not value.kwargs else value
+    if not isinstance(parts, tuple | list) or len(parts) != 2:
+        return None
+    return Example.of(parts[0]), parts[1]
+
+
+def prepared(examples: Iterable[Example]) -> tuple[Example, ...]:
+    """The examples, with the tensors inside of dataclasses and the like made visible to torch."""
+    found = tuple(examples)
+    register_containers([(one.args, dict(one.kwargs)) for one in found])
+    return found
+
+
+def _listed(value: object, where: str, forms: str) -> Iterable[object]:
+    """A tuple or a tensor is one example, not a list of them; every other iterable is the list."""
+    if isinstance(value, Tensor | Mapping):
+        return [value]
+    if isinstance(value, tuple) and value and all(isinstance(part, Tensor) for part in value):
+        return [value]
+    if isinstance(value, Iterable):
+        return value
+    raise AceError.of(
+        ErrorCode.BAD_INPUT,
+        f"The examples are no list but {type(value).__name__}",
+        remedy=f"Return a list of examples; {forms}.",
+        where=where,
+    )

@@ -1,0 +1,204 @@
+"""Examples out of the rows of the shape table, and calls out of tensors by name."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ace_studio.engine.examples.leaves import Parameters, forward_parameters
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.tensors import TensorSpec, ValueSource
+
+ReadTensor = Callable[[Path], Tensor]
+LARGEST_RANDOM_INTEGER = 100
+SEED = 20240607
+_NOT_USED = (inspect.Parameter.VAR_KEYWORD,)
+
+
+def examples_from_rows(
+    loaded: LoadedModel, recipe: Recipe, folder: Path, read_tensor: ReadTensor
+) -> tuple[Example, ...]:
+    """One example per row of the recipe. Raises: AceError(BAD_INPUT), with a problem for every name that is wrong."""
+    parameters = forward_parameters(loaded.module)
+    problems = [
+        problem
+        for number, row in enumerate(recipe.inputs.rows, start=1)
+        for problem in name_problems(row, parameters, giver=f"row {number}", where=f"[[inputs.rows]] {number}")
+    ]
+    if problems:
+        raise AceError(*problems)
+    return tuple(
+        call_of({name: _make(spec, number, name, folder, read_tensor) for name, spec in row.items()}, parameters)
+        for number, row in enumerate(recipe.inputs.rows)
+    )
+
+
+def name_problems(names: Iterable[str], parameters: Parameters, *, giver: str, where: str) -> list[Problem]:
+    """Names that forward does not take, and inputs that it needs and that are not among them.
+
+    Args:
+        names: Names of inputs, dotted inside of containers.
+        parameters: Those of forward; without any, everything goes.
+        giver: What gives them, for messages: ``row 1``, ``a.npz``.
+        where: The recipe's key.
+    """
+    if not parameters or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return []
+    given = [name.partition(".")[0] for name in names]
+    takes = [name for name, one in parameters.items() if one.kind not in _NOT_USED]
+    problems = []
+    for name in dict.fromkeys(given):
+        if name in takes or (name == "args" and _variadic(parameters)):
+            continue
+        close = difflib.get_close_matches(name, takes, n=1)
+        problems.append(
+            Problem(
+                code=ErrorCode.BAD_INPUT,
+                what=f"forward has no input '{name}'",
+                why="it takes " + (", ".join(takes) or "nothing"),
+                remedy=f"Did you mean '{close[0]}'?" if close else "Use one of these names.",
+                where=where,
+            )
+        )
+    lacking = [
+        name
+        for name, one in parameters.items()
+        if one.default is inspect.Parameter.empty and not _is_variadic(one) and name not in given
+    ]
+    if lacking and not problems:
+        problems.append(
+            Problem(
+                code=ErrorCode.BAD_INPUT,
+                what=f"{giver[0].upper() + giver[1:]} lacks the input {', '.join(repr(name) for name in lacking)}",
+                why="forward takes it and has no default for it",
+                remedy=f"Add it to {giver}.",
+                where=where,
+            )
+        )
+    return problems
+
+
+def _is_variadic(parameter: inspect.Parameter) -> bool:
+    return parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _variadic(parameters: Parameters) -> str:
+    """Name of forward's ``*args``; empty if it has none."""
+    kind = inspect.Parameter.VAR_POSITIONAL
+    return next((name for name, parameter in parameters.items() if parameter.kind is kind), "")
+
+
+def call_of(tensors: Mapping[str, Tensor], parameters: Parameters) -> Example:
+    """A call with these tensors: dotted names become containers; what forward takes by position is passed so."""
+    nested = _nest(tensors)
+    kinds = {name: parameter.kind for name, parameter in parameters.items()}
+    variadic = nested.pop(_variadic(parameters) or "args", [])
+    args: list[Any] = []
+    for name, kind in kinds.items():
+        if kind not in _BY_POSITION or name not in nested:
+            break
+        args.append(nested.pop(name))
+    extra = variadic if isinstance(variadic, list) else [variadic]
+    ordered = [name for name in kinds if name in nested] + [name for name in nested if name not in kinds]
+    return Example(args=(*args, *extra), kwargs={name: nested[name] for name in ordered})
+
+
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _nest(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """``{"batch.ids": t, "state.0": u}`` -> ``{"batch": {"ids": t}, "state": [u]}``."""
+    nested: dict[str, Any] = {}
+    for name, tensor in tensors.items():
+        *parents, last = name.split(".")
+        place = nested
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = tensor
+    return {name: _lists(value) for name, value in nested.items()}
+
+
+def _lists(value: Any) -> Any:
+    """Dictionaries whose keys are 0, 1, 2, ... as tuples, since that is how states are passed."""
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _lists(item) for key, item in value.items()}
+    if set(inner) == {str(index) for index in range(len(inner))}:
+        return [inner[str(index)] for index in range(len(inner))]
+    return inner
+
+
+def _make(spec: TensorSpec, number: int, name: str, folder: Path, read_tensor: ReadTensor) -> Tensor:
+    """The tensor of one cell."""
+    where = f"[[inputs.rows]] {number + 1}, {name}"
+    dtype = _dtype(spec.dtype, where)
+    if any(size < 0 for size in spec.shape):
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            f"The shape {'x'.join(map(str, spec.shape))} has a negative size",
+            remedy="Give every dimension a size; a second row with another size makes it dynamic.",
+            where=where,
+        )
+    if spec.values == ValueSource.ZEROS:
+        return torch.zeros(spec.shape, dtype=dtype)
+    if spec.values == ValueSource.ONES:
+        return torch.ones(spec.shape, dtype=dtype)
+    if spec.values == ValueSource.RANGE:
+        return torch.arange(_count(spec.shape)).reshape(spec.shape).to(dtype)
+    if spec.values == ValueSource.RANDOM:
+        return _random(spec.shape, dtype, seed=SEED + number)
+    return _from_file(spec, dtype, folder, read_tensor, where=where)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _random(shape: tuple[int, ...], dtype: torch.dtype, *, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    if dtype is torch.bool:
+        return torch.rand(shape, generator=generator) < 0.5
+    if dtype.is_floating_point or dtype.is_complex:
+        base = torch.complex64 if dtype.is_complex else torch.float32
+        return torch.randn(shape, generator=generator, dtype=base).to(dtype)
+    return torch.randint(0, LARGEST_RANDOM_INTEGER, shape, generator=generator).to(dtype)
+
+
+def _from_file(spec: TensorSpec, dtype: torch.dtype, folder: Path, read_tensor: ReadTensor, *, where: str) -> Tensor:
+    tensor = read_tensor(folder / spec.values)
+    if spec.shape and tuple(tensor.shape) != spec.shape:
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            f"{spec.values} holds a tensor of another shape than the row says",
+            why=f"it is {'x'.join(map(str, tensor.shape))}, the row says {'x'.join(map(str, spec.shape))}",
+            remedy="Correct the row's shape or name another file.",
+            where=where,
+        )
+    return tensor.to(dtype)
+
+
+def _dtype(name: str, where: str) -> torch.dtype:
+    found = getattr(torch, name.removeprefix("torch."), None) if re.fullmatch(r"[\w.]+", name) else None
+    if isinstance(found, torch.dtype):
+        return found
+    known = ("float32", "float16", "bfloat16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
+    close = difflib.get_close_matches(name, known, n=1)
+    raise AceError.of(
+        ErrorCode.BAD_INPUT,
+        f"'{name}' is no element type",
+        why="known are " + ", ".join(known),
+        remedy=f"Did you mean '{close[0]}'?" if close else "Use one of these.",
+        where=where,
+    )

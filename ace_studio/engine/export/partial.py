@@ -1,0 +1,114 @@
+"""Proving an artifact in pieces: the model is built anew elsewhere, and the saved pieces are put in their places."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.examples.stored_calls import CannotLeaveError, store_call, write_tensors
+from ace_studio.engine.export.artifact import (
+    MIN_RELOAD_SQNR_DB,
+    ModelSource,
+    VerifyOrder,
+    run_child,
+)
+from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.subgraphs import run_pieces
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+
+
+def verify_pieces(
+    target: str,
+    path: Path,
+    examples: Sequence[Example],
+    *,
+    expected: Sequence[Sequence[Tensor]],
+    module: nn.Module,
+    model: ModelSource,
+    threads: int,
+    reporter: Reporter,
+) -> int | None:
+    """Build the model in a new process, load the pieces by the file that lies beside them, and compare.
+
+    Args:
+        target: Registry name of the target.
+        path: The folder of the artifact.
+        examples: Calls to make.
+        expected: Tensors of the candidate's results in memory, for each example.
+        module: The module itself.
+        model: Where it came from; a module that came from no file is written to one.
+        threads: Threads that the new process may use.
+        reporter: May cancel.
+
+    Returns: As `verify_artifact`; None too where no other process could have the model.
+    Raises: AceError(WRONG_CAPTURE) if it does not run or disagrees.
+    """
+    with tempfile.TemporaryDirectory(prefix="ace-verify-") as name:
+        folder = Path(name)
+        try:
+            calls = tuple(store_call(example) for example in examples)
+            source = model if model.recipe.model.source else _written(module, folder)
+        except CannotLeaveError as error:
+            _verify_here(path, examples, expected=expected, module=module)
+            reporter.warn(
+                "verified-here",
+                f"The saved pieces were loaded and compared in this process only: {error}",
+                where=str(path.name),
+            )
+            return None
+        write_tensors(folder / "inputs.safetensors", [example.tensors() for example in examples])
+        write_tensors(folder / "outputs.safetensors", expected)
+        order = VerifyOrder(
+            target=target,
+            path=str(path.resolve()),
+            examples=len(examples),
+            places=(),
+            threads=threads,
+            device="cpu",
+            calls=calls,
+            model=source,
+            sys_path=tuple(str(one) for one in sys.path),  # some are more than a text
+        )
+        (folder / "order.json").write_bytes(msgspec.json.encode(order))
+        return run_child(folder, path, reporter)
+
+
+def _written(module: nn.Module, folder: Path) -> ModelSource:
+    """The module as a file, which works if its class can be imported elsewhere."""
+    homes = {type(child).__module__ for child in module.modules()}
+    if "__main__" in homes or any("<locals>" in type(child).__qualname__ for child in module.modules()):
+        raise CannotLeaveError("the model's class is defined in the running script, and no other process has it")
+    try:
+        torch.save(module, folder / "model.pt")
+    except Exception as error:
+        raise CannotLeaveError("the model cannot be written to a file") from error
+    return ModelSource(recipe=Recipe(model=ModelChoice(source="model.pt")), folder=str(folder))
+
+
+def _verify_here(
+    path: Path,
+    examples: Sequence[Example],
+    *,
+    expected: Sequence[Sequence[Tensor]],
+    module: nn.Module,
+) -> None:
+    runner = run_pieces.load(run_pieces.own_copy(module), path)
+    for example, wanted in zip(examples, expected, strict=True):
+        got = tensor_leaves(example.copied().call(runner))
+        if sqnr_db(wanted, [leaf.detach().cpu() for leaf in got]) < MIN_RELOAD_SQNR_DB:
+            raise AceError.of(
+                ErrorCode.WRONG_CAPTURE,
+                f"The saved pieces in {path.name} do not compute what they did in memory",
+                why="they were loaded again and compared with the candidate",
+                remedy="Do not ship them. Try another target.",
+                where=str(path),
+            )

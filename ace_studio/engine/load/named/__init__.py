@@ -1,0 +1,1 @@
+"""Models of installed packages, opened by name: ``timm:resnet18``, ``torchvision:ssd300_vgg16``."""

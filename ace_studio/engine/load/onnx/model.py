@@ -1,0 +1,328 @@
+"""An ONNX file as a module: called like any model, computed by ONNX Runtime, the baseline of all made from it."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import keyword
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.load.build_job import BuildJob, Built
+from ace_studio.engine.load.description import Description
+from ace_studio.engine.load.onnx.header import read_facts
+from ace_studio.engine.load.proposals import ProposedInput, ProposedRow, examples_of, specs_of
+from ace_studio.engine.load.sniff import bad_file
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import StoredTensor
+from ace_studio.records.tensors import ValueSource
+
+TENSOR_TYPES = {
+    1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
+    10: torch.float16, 11: torch.float64, 16: torch.bfloat16,
+}  # fmt: skip
+"""ONNX's number for an element type -> torch's type."""
+_MOST_SHOWN = 20
+_QUIET = 3
+_BATCHES, _LENGTHS, _SIDES = (1, 2, 3), (16, 24, 20), (224, 256, 192)
+"""Sizes that the examples give to what the file leaves open: a batch, a length, a side of a picture."""
+_PICTURE_DIMS = 4
+_VOCABULARY = 100
+Dim = int | str
+
+
+class OnnxModule(nn.Module):
+    """Runs the file in ONNX Runtime, in fp32 as it is, with as many threads as torch has at the moment."""
+
+    def __init__(self, model: Any, path: Path) -> None:
+        """Take a ``ModelProto`` with its weights. Raises: AceError(UNSUPPORTED) for inputs that are no tensors."""
+        super().__init__()
+        self.model = model
+        self.path = path
+        weights = {tensor.name for tensor in model.graph.initializer}
+        self.inputs = [value for value in model.graph.input if value.name not in weights]
+        self.names = python_names([value.name for value in self.inputs])
+        for value in (*self.inputs, *model.graph.output):
+            _refuse_what_is_no_tensor(value, path)
+        for number, tensor in enumerate(model.graph.initializer):
+            self.register_buffer(f"weight_{number}", _as_tensor(tensor))
+        self._sessions: dict[int, Any] = {}
+        self._content = model.SerializeToString()
+
+    def __deepcopy__(self, memo: Any) -> OnnxModule:
+        """The same module: it has no state that could change."""
+        return self
+
+    def forward(self, *args: Tensor, **kwargs: Tensor) -> Any:
+        """The only result, or a table of all by name. Inputs by position, or by name as Python can write it.
+
+        Raises: AceError(BAD_INPUT) if the file does not take these inputs.
+        """
+        given = dict(zip(self.names, args, strict=False)) | kwargs
+        if missing := [name for name in self.names if name not in given]:
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                f"{self.path.name} lacks the input {missing[0]}",
+                why=f"it takes {', '.join(self.names)}",
+                remedy="give every input",
+            )
+        pairs = zip(self.inputs, self.names, strict=True)
+        feed = {value.name: given[name].detach().cpu().contiguous().numpy() for value, name in pairs}
+        names = [value.name for value in self.model.graph.output]
+        try:
+            arrays = self._session().run(names, feed)
+        except _runtime_errors() as error:
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                f"ONNX Runtime cannot run {self.path.name} on these inputs",
+                why=_first_line(error),
+                remedy="give inputs of the types and sizes that the file names; inspect lists them",
+                where=str(self.path),
+                details=str(error)[:20_000],
+            ) from error
+        results = [torch.from_numpy(array.copy()) for array in arrays]
+        return results[0] if len(results) == 1 else dict(zip(python_names(names), results, strict=True))
+
+    def _session(self) -> Any:
+        """The session for torch's present number of threads."""
+        import onnxruntime  # noqa: PLC0415 - optional package
+
+        threads = torch.get_num_threads()
+        if threads not in self._sessions:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = threads
+            options.inter_op_num_threads = 1
+            options.log_severity_level = _QUIET
+            options.add_session_config_entry("session.force_spinning_stop", "1")
+            try:
+                self._sessions[threads] = onnxruntime.InferenceSession(
+                    self._content, options, providers=["CPUExecutionProvider"]
+                )
+            except _runtime_errors() as error:
+                raise bad_file(
+                    self.path,
+                    "is refused by ONNX Runtime",
+                    why=_first_line(error),
+                    remedy="export it again; `onnx.checker.check_model` says more",
+                    details=str(error)[:20_000],
+                ) from error
+        return self._sessions[threads]
+
+
+def build_from_onnx(job: BuildJob) -> Built:
+    """The file as a module, with examples of the sizes that it names.
+
+    Raises: AceError(NOT_INSTALLED) without onnx and onnxruntime; AceError(BAD_FILE) if it is damaged, refused by the
+        runtime, or its weights are not there; AceError(UNSUPPORTED) for inputs that are no tensors.
+    """
+    read_facts(job.path)
+    model = read_model(job.path)
+    module = _with_signature(OnnxModule(model, job.path))
+    module._session()
+    files = tuple(job.path.parent / name for name in _external_files(_parse(job.path, with_weights=False)))
+    return Built(module.eval(), examples_of(rows_for(module), module), files=files)
+
+
+def describe_onnx(path: Path) -> Description:
+    """Ops, inputs and outputs with their sizes, weights. Without the onnx package only the ops."""
+    facts = read_facts(path)
+    counts = sorted(facts.op_counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    notes = [
+        f"{sum(facts.op_counts.values())} ops, " + ", ".join(facts.opsets) + f", IR version {facts.ir_version}",
+        *([f"written by {facts.producer}"] if facts.producer else []),
+        *(f"{count} x {name}" for name, count in counts[:_MOST_SHOWN]),
+    ]
+    if importlib.util.find_spec("onnx") is None:
+        return Description(notes=(*notes, f"opening it needs onnx: {_install_line()}"))
+    model = _parse(path, with_weights=False)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in weights]
+    notes += [f"input {_words(value)}" for value in inputs]
+    notes += [f"output {_words(value)}" for value in model.graph.output]
+    tensors = tuple(
+        StoredTensor(name=tensor.name, dtype=_type_word(tensor.data_type), shape=tuple(tensor.dims))
+        for tensor in model.graph.initializer
+    )
+    is_of_tensors = all(value.type.tensor_type.elem_type in TENSOR_TYPES for value in inputs)
+    rows = proposed_rows(python_names([value.name for value in inputs]), inputs) if is_of_tensors else ()
+    return Description(tensors=tensors, notes=tuple(notes), inputs=specs_of(rows[:2]))
+
+
+def read_model(path: Path) -> Any:
+    """The ``ModelProto`` with its weights. Raises: AceError(NOT_INSTALLED or BAD_FILE)."""
+    missing = [package for package in ("onnx", "onnxruntime") if importlib.util.find_spec(package) is None]
+    if missing:
+        raise AceError.of(
+            ErrorCode.NOT_INSTALLED,
+            f"{path.name} needs {' and '.join(missing)} to be run",
+            why="an ONNX file is computed by ONNX Runtime",
+            remedy=_install_line(),
+            where=str(path),
+        )
+    return _parse(path, with_weights=True)
+
+
+def _parse(path: Path, *, with_weights: bool) -> Any:
+    import onnx  # noqa: PLC0415 - optional package
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # noqa: PLC0415 - with onnx
+
+    try:
+        return onnx.load(str(path), load_external_data=with_weights)
+    except (DecodeError, OSError, ValueError, onnx.checker.ValidationError) as error:
+        missing = with_weights and not isinstance(error, DecodeError)
+        raise bad_file(
+            path,
+            "has weights in another file, which cannot be read" if missing else "is a damaged or incomplete ONNX file",
+            why=_first_line(error),
+            remedy="put the files with its weights beside it" if missing else "export or download it again",
+        ) from error
+
+
+def _install_line() -> str:
+    return f"{sys.executable} -m pip install onnx onnxruntime"
+
+
+# --- inputs and outputs ---
+
+
+def python_names(names: Sequence[str]) -> list[str]:
+    """Names of ONNX as Python can write them, each once."""
+    taken: list[str] = []
+    for name in names:
+        plain = re.sub(r"\W", "_", name) or "input"
+        plain = f"_{plain}" if plain[0].isdigit() or keyword.iskeyword(plain) else plain
+        while plain in taken:
+            plain += "_"
+        taken.append(plain)
+    return taken
+
+
+def dims_of(value: Any) -> tuple[Dim, ...]:
+    """Sizes of a value: a number, or a name where the file leaves it open."""
+    dims: list[Dim] = []
+    for index, dim in enumerate(value.type.tensor_type.shape.dim):
+        is_fixed = dim.HasField("dim_value") and dim.dim_value > 0
+        dims.append(dim.dim_value if is_fixed else dim.dim_param or f"{value.name}_{index}")
+    return tuple(dims)
+
+
+def dims_of_inputs(module: OnnxModule) -> list[tuple[Dim, ...]]:
+    """Sizes of every input: numbers, and names where the file leaves them open."""
+    return [dims_of(value) for value in module.inputs]
+
+
+def rows_for(module: OnnxModule) -> tuple[ProposedRow, ...]:
+    """Two examples at different sizes of what is open; one if nothing is."""
+    return proposed_rows(module.names, module.inputs)[:2]
+
+
+def proposed_rows(names: Sequence[str], inputs: Sequence[Any]) -> tuple[ProposedRow, ...]:
+    """Three rows, each with other sizes where the file leaves them open; one row if it leaves nothing open."""
+    sizes: dict[str, tuple[int, int, int]] = {}
+    for value in inputs:
+        dims = dims_of(value)
+        for index, dim in enumerate(dims):
+            if isinstance(dim, str):
+                sizes.setdefault(dim, _usual_sizes(index, len(dims)))
+    rows = [
+        tuple(_proposed(name, value, sizes, turn) for name, value in zip(names, inputs, strict=True))
+        for turn in range(3 if sizes else 1)
+    ]
+    return tuple(rows)
+
+
+def _usual_sizes(index: int, dims: int) -> tuple[int, int, int]:
+    if index == 0:
+        return _BATCHES
+    return _SIDES if dims == _PICTURE_DIMS and index > 1 else _LENGTHS
+
+
+def _proposed(name: str, value: Any, sizes: Mapping[str, Sequence[int]], turn: int) -> ProposedInput:
+    shape = tuple(sizes[dim][turn] if isinstance(dim, str) else dim for dim in dims_of(value))
+    dtype = TENSOR_TYPES[value.type.tensor_type.elem_type]
+    is_mask = "mask" in name and not dtype.is_floating_point
+    below = 2 if dtype is torch.bool or "type" in name else _VOCABULARY
+    return ProposedInput(
+        name, shape, dtype=dtype, values=ValueSource.ONES if is_mask else ValueSource.RANDOM, below=below
+    )
+
+
+def example_at(module: OnnxModule, sizes: Mapping[str, int], *, seed: int) -> Example:
+    """A call with made-up numbers at these sizes of what the file leaves open."""
+    table = {name: (size,) * 3 for name, size in sizes.items()}
+    tensors = [
+        _proposed(name, value, table, 0).tensor(seed=seed)
+        for name, value in zip(module.names, module.inputs, strict=True)
+    ]
+    return Example(args=tuple(tensors))
+
+
+def _with_signature(module: OnnxModule) -> OnnxModule:
+    """The module with a forward that says what it takes, so that inputs are named everywhere as in the file."""
+    plain = type(module).forward
+
+    def forward(self: OnnxModule, *args: Tensor, **kwargs: Tensor) -> Any:
+        return plain(self, *args, **kwargs)
+
+    either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, either) for name in ("self", *module.names)]
+    vars(forward)["__signature__"] = inspect.Signature(parameters)
+    module.__class__ = type("OnnxModule", (OnnxModule,), {"forward": forward})
+    return module
+
+
+def _refuse_what_is_no_tensor(value: Any, path: Path) -> None:
+    if value.type.WhichOneof("value") == "tensor_type" and value.type.tensor_type.elem_type in TENSOR_TYPES:
+        return
+    raise AceError.of(
+        ErrorCode.UNSUPPORTED,
+        f"{path.name} takes or gives something that is no tensor of numbers: {value.name}",
+        why="sequences, maps and texts cannot be compared as tensors",
+        remedy="export the part of the model that works on tensors",
+        where=str(path),
+    )
+
+
+def _words(value: Any) -> str:
+    kind = value.type.tensor_type.elem_type
+    return f"{value.name}: {_type_word(kind)} {'x'.join(map(str, dims_of(value))) or 'scalar'}"
+
+
+def _type_word(kind: int) -> str:
+    return str(TENSOR_TYPES.get(kind, "other")).removeprefix("torch.")
+
+
+def _as_tensor(tensor: Any) -> Tensor:
+    from onnx import numpy_helper  # noqa: PLC0415 - optional package
+
+    array = numpy_helper.to_array(tensor)
+    try:
+        return torch.from_numpy(array.copy())
+    except TypeError:  # a type that numpy or torch lacks: its bytes are what counts
+        return torch.from_numpy(array.reshape(-1).view("uint8").copy())
+
+
+def _external_files(model: Any) -> list[str]:
+    """Names of the files beside it that hold weights, of a model whose weights are not loaded."""
+    names = {
+        entry.value for tensor in model.graph.initializer for entry in tensor.external_data if entry.key == "location"
+    }
+    return sorted(names)
+
+
+def _runtime_errors() -> tuple[type[Exception], ...]:
+    from onnxruntime.capi import onnxruntime_pybind11_state  # noqa: PLC0415 - optional package
+
+    known = vars(onnxruntime_pybind11_state).values()
+    return (RuntimeError, ValueError, *(one for one in known if isinstance(one, type) and issubclass(one, Exception)))
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]

@@ -1,0 +1,1 @@
+"""TorchScript programs, translated to Python source that can be captured."""

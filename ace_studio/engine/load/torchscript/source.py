@@ -1,0 +1,448 @@
+"""Writing the graph of a TorchScript method as Python, statement by statement.
+
+TorchScript has no Python left, and torch can neither export nor compile a script module. Its graph can be read, and
+says all that the Python said. What is written here is plain code on a plain `nn.Module`, so every way to capture works
+on it, with the module paths of the original.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from ace_studio.engine.load.torchscript import runtime
+
+_INDENT = "    "
+_PLAIN_CONSTANTS = (bool, int, float, str, type(None))
+
+
+class UntranslatableError(Exception):
+    """A statement of the graph for which there is no Python here; the text names it and its line."""
+
+
+@dataclass(frozen=True)
+class MethodSource:
+    """One method, written as Python."""
+
+    text: str
+    constants: dict[str, Any]
+    """Names that the text takes from ``self`` and that are no attribute of the script: tensors and devices in it."""
+    attributes: dict[tuple[str, ...], Any]
+    """Path to an attribute from the module -> its value, for those that are neither parameter, buffer nor child."""
+    calls: tuple[tuple[tuple[str, ...], str], ...]
+    """Path to a child and name of its method, for every call in it."""
+
+
+def write_method(script: torch.jit.ScriptModule, name: str) -> MethodSource:
+    """Write one method of a script module as a Python function.
+
+    Raises: UntranslatableError naming the statement that has no counterpart.
+    """
+    method = getattr(script, name)
+    graph = method.graph
+    if any(resolve_function(node) is None for node in _functions_called(graph)):
+        graph = method.inlined_graph  # the user's own functions are nowhere but in here
+    writer = _Writer(script, prefix=f"constant_{name}")
+    inputs = list(graph.inputs())
+    writer.paths[inputs[0].debugName()] = ()
+    parameters = ["self"]
+    for value, argument in zip(inputs[1:], method.schema.arguments[1:], strict=True):
+        default = f"={argument.default_value!r}" if argument.has_default_value() else ""
+        writer.names[value.debugName()] = writer.fresh(argument.name)
+        parameters.append(writer.names[value.debugName()] + default)
+    writer.names[inputs[0].debugName()] = "self"
+    writer.block(graph, depth=1)
+    returned = [writer.name(value) for value in graph.outputs()]
+    lines = [f"def {name}({', '.join(parameters)}):", *writer.lines, f"{_INDENT}return {', '.join(returned)}", ""]
+    return MethodSource("\n".join(lines), writer.constants, writer.attributes, tuple(dict.fromkeys(writer.calls)))
+
+
+def resolve_function(node: Any) -> Callable[..., Any] | None:
+    """Torch's own Python function behind a function constant; None for a function of the user's."""
+    parts = str(node.output().type()).split(".")
+    place: Any = torch
+    for part in [part for part in parts if part not in ("__torch__", "torch") and "_mangle_" not in part]:
+        place = getattr(place, part, None)
+    is_torch = parts[:2] == ["__torch__", "torch"] and callable(place)
+    return place if is_torch else None
+
+
+def _functions_called(graph: Any) -> Iterator[Any]:
+    for node in graph.findAllNodes("prim::CallFunction"):
+        yield next(node.inputs()).node()
+
+
+@dataclass
+class _Writer:
+    """The text as it grows, and what each value of the graph is called in it."""
+
+    script: torch.jit.ScriptModule
+    prefix: str
+    lines: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Values that are modules -> how to reach them from ``self``."""
+    constants: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    calls: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
+    _taken: set[str] = field(default_factory=lambda: {"self", "torch", "runtime"})
+
+    def fresh(self, wanted: str) -> str:
+        """A name for Python that nothing else has."""
+        base = re.sub(r"\W", "_", wanted)
+        base = f"v{base}" if not base or base[0].isdigit() or keyword.iskeyword(base) else base
+        name, number = base, 1
+        while name in self._taken:
+            number += 1
+            name = f"{base}_{number}"
+        self._taken.add(name)
+        return name
+
+    def name(self, value: Any) -> str:
+        """The name of a value, or its text if it is a constant."""
+        return self.names[value.debugName()]
+
+    def write(self, depth: int, text: str) -> None:
+        """Add a line."""
+        self.lines.append(_INDENT * depth + text)
+
+    def assign(self, depth: int, node: Any, text: str) -> None:
+        """Give the outputs of a node a name each."""
+        names = []
+        for value in node.outputs():
+            self.names[value.debugName()] = self.fresh(value.debugName())
+            names.append(self.name(value))
+        self.write(depth, f"{', '.join(names)} = {text}" if names else text)
+
+    def args(self, node: Any) -> list[str]:
+        """The texts of a node's inputs."""
+        return [self.name(value) for value in node.inputs()]
+
+    def block(self, block: Any, depth: int) -> None:
+        """Write the statements of a graph or of a block in it."""
+        for node in block.nodes():
+            handler = _HANDLERS.get(node.kind())
+            if handler is not None:
+                handler(self, node, depth)
+            elif node.kind().startswith("aten::") and not list(node.blocks()):
+                self.assign(depth, node, _operator_text(self, node))
+            elif node.kind().partition("::")[0] not in ("prim", "aten", "onnx"):
+                self.assign(depth, node, _operator_text(self, node))  # an operator of an extension
+            else:
+                raise untranslatable(node)
+
+
+def untranslatable(node: Any) -> UntranslatableError:
+    """The error for a statement, with where it came from."""
+    place = re.search(r"# (\S+:\d+)", str(node))
+    return UntranslatableError(f"{node.kind()}" + (f" ({place[1]})" if place and ":0" not in place[1] else ""))
+
+
+# --- operators ---
+
+
+def _operator_text(writer: _Writer, node: Any) -> str:
+    kind = node.kind()
+    namespace, _, name = kind.partition("::")
+    args = writer.args(node)
+    if kind == "aten::_convolution":
+        return f"runtime.convolution({', '.join(args)})"
+    if namespace == "aten" and name in runtime.ALWAYS_HERE:
+        types = [str(value.type()) for value in node.inputs()]
+        if name != "__getitem__" or types[0] != "Tensor":
+            return f"runtime.ON_NUMBERS[{name!r}]({', '.join(args)})"
+    schema = node.schema()
+    overload, parameters = _read_schema(schema)
+    if overload is None or not _has_operator(namespace, overload):
+        if namespace == "aten" and name in runtime.ON_NUMBERS:
+            return f"runtime.ON_NUMBERS[{name!r}]({', '.join(args)})"
+        raise untranslatable(node)
+    given = [
+        _argument_text(text, value, spec) for text, value, spec in zip(args, node.inputs(), parameters, strict=True)
+    ]
+    positional = [text for text, spec in zip(given, parameters, strict=True) if not spec.is_keyword]
+    keywords = {spec.name: text for text, spec in zip(given, parameters, strict=True) if spec.is_keyword}
+    target = f"torch.ops.{namespace}.{overload}"
+    if namespace == "aten" and name in runtime.ON_NUMBERS:
+        if not any("Tensor" in str(value.type()) for value in node.inputs()):
+            return f"runtime.ON_NUMBERS[{name!r}]({', '.join(args)})"
+        words = ", ".join(f"{key!r}: {text}" for key, text in keywords.items())
+        plain = [text for text, spec in zip(args, parameters, strict=True) if not spec.is_keyword]
+        return f"runtime.call({name!r}, {target}, ({''.join(f'{text}, ' for text in plain)}), {{{words}}})"
+    return f"{target}({', '.join([*positional, *(f'{key}={text}' for key, text in keywords.items())])})"
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    name: str
+    type: str
+    is_keyword: bool
+
+
+def _read_schema(schema: str) -> tuple[str | None, list[_Parameter]]:
+    """``aten::add.Tensor(Tensor self, *, Scalar alpha=1) -> Tensor`` -> ``add.Tensor`` and its parameters."""
+    head = re.match(r"\w+::(\w+)(?:\.(\w+))?\(", schema)
+    if head is None:
+        return None, []
+    inside = schema[head.end() : _closing(schema, head.end())]
+    parameters, is_keyword = [], False
+    for part in _split(inside):
+        if part == "*":
+            is_keyword = True
+            continue
+        words = part.partition("=")[0].split()
+        parameters.append(_Parameter(words[-1], " ".join(words[:-1]), is_keyword))
+    return f"{head[1]}.{head[2] or 'default'}", parameters
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 1
+    for index in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[index], 0)
+        if not depth:
+            return index
+    return len(text)
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas that are in no bracket."""
+    parts, depth, current = [], 0, ""
+    for character in text:
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(character, 0)
+        if character == "," and not depth:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += character
+    return [*parts, current.strip()] if current.strip() else parts
+
+
+def _has_operator(namespace: str, overload: str) -> bool:
+    name, _, kind = overload.partition(".")
+    packet = getattr(getattr(torch.ops, namespace), name, None)
+    return packet is not None and hasattr(packet, kind)
+
+
+def _argument_text(text: str, value: Any, spec: _Parameter) -> str:
+    """The argument, made a tensor where a traced program has a number as one."""
+    came_from_number = value.node().kind() in ("prim::NumToTensor", *_NUMBER_LIKE)
+    return f"runtime.as_tensor({text})" if spec.type == "Tensor" and came_from_number else text
+
+
+_NUMBER_LIKE = tuple(f"aten::{name}" for name in ("add", "sub", "rsub", "mul", "div", "floor_divide", "remainder"))
+"""Operators of traced programs that may give a number where their type says tensor."""
+
+
+# --- statements that are no operator ---
+
+
+def _constant(writer: _Writer, node: Any, depth: int) -> None:
+    del depth
+    value = node.output()
+    function = resolve_function(node) if str(value.type().kind()) == "FunctionType" else None
+    if function is not None:
+        writer.names[value.debugName()] = _function_text(function)
+        return
+    content = value.toIValue() if node.attributeNames() else None
+    writer.names[value.debugName()] = _constant_text(writer, content)
+
+
+def _function_text(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__name__}"
+
+
+def _constant_text(writer: _Writer, content: Any) -> str:
+    if _is_plain(content):
+        return repr(content)
+    if type(content) in (list, tuple) and all(_is_plain(item) for item in content):
+        return repr(content)
+    name = f"{writer.prefix}_{len(writer.constants)}"
+    writer.constants[name] = content
+    return f"self.{name}"
+
+
+def _is_plain(content: Any) -> bool:
+    """Whether Python writes the value so that it can read it: not infinity, not a member of an enumeration."""
+    return type(content) in _PLAIN_CONSTANTS and not (isinstance(content, float) and not math.isfinite(content))
+
+
+def _get_attribute(writer: _Writer, node: Any, depth: int) -> None:
+    owner, name = node.input(), node.s("name")
+    path = writer.paths.get(owner.debugName())
+    if path is not None:
+        here = (*path, name)
+        held = attribute_of(writer.script, here)
+        if isinstance(held, nn.Module):
+            writer.paths[node.output().debugName()] = here
+        else:
+            writer.attributes[here] = held
+    is_plain = name.isidentifier() and not keyword.iskeyword(name)
+    text = f"{writer.name(owner)}.{name}" if is_plain else f"getattr({writer.name(owner)}, {name!r})"
+    writer.assign(depth, node, text)
+
+
+def attribute_of(script: Any, path: tuple[str, ...]) -> Any:
+    """What lies at the end of a path of attributes."""
+    for name in path:
+        script = getattr(script, name)
+    return script
+
+
+def _set_attribute(writer: _Writer, node: Any, depth: int) -> None:
+    owner, value = writer.args(node)
+    writer.write(depth, f"setattr({owner}, {node.s('name')!r}, {value})")
+
+
+def _call_method(writer: _Writer, node: Any, depth: int) -> None:
+    owner, *args = list(node.inputs())
+    path, name = writer.paths.get(owner.debugName()), node.s("name")
+    if path is None:
+        raise untranslatable(node)
+    writer.calls.append((path, name))
+    called = writer.name(owner) if name == "forward" else f"{writer.name(owner)}.{name}"
+    writer.assign(depth, node, f"{called}({', '.join(writer.name(value) for value in args)})")
+
+
+def _call_function(writer: _Writer, node: Any, depth: int) -> None:
+    function, *args = writer.args(node)
+    writer.assign(depth, node, f"{function}({', '.join(args)})")
+
+
+def _if(writer: _Writer, node: Any, depth: int) -> None:
+    results = [writer.fresh(value.debugName()) for value in node.outputs()]
+    for word, block in zip((f"if {writer.name(node.input())}:", "else:"), node.blocks(), strict=True):
+        writer.write(depth, word)
+        writer.block(block, depth + 1)
+        found = [writer.name(value) for value in block.outputs()]
+        writer.write(depth + 1, f"{', '.join(results)} = {', '.join(found)}" if results else "pass")
+    for value, name in zip(node.outputs(), results, strict=True):
+        writer.names[value.debugName()] = name
+
+
+def _loop(writer: _Writer, node: Any, depth: int) -> None:
+    """``while condition and count < most``: what is carried has one name inside and after it."""
+    most, condition, *carried = writer.args(node)
+    body = next(node.blocks())
+    counter, *inner = list(body.inputs())
+    kept = [writer.fresh(value.debugName()) for value in node.outputs()]
+    count, goes_on = writer.fresh("count"), writer.fresh("goes_on")
+    for name, first in zip(kept, carried, strict=True):
+        writer.write(depth, f"{name} = {first}")
+    writer.names[counter.debugName()] = writer.fresh(counter.debugName())
+    for value, name in zip(inner, kept, strict=True):
+        writer.names[value.debugName()] = name
+    first_test, *results = list(body.outputs())
+    is_for = condition == "True" and _is_true(first_test)
+    if is_for:
+        writer.write(depth, f"for {writer.name(counter)} in range({most}):")
+    else:
+        writer.write(depth, f"{count}, {goes_on} = 0, {condition}")
+        writer.write(depth, f"while {goes_on} and {count} < {most}:")
+        writer.write(depth + 1, f"{writer.name(counter)} = {count}")
+    writer.block(body, depth + 1)
+    if not is_for:
+        writer.write(depth + 1, f"{count}, {goes_on} = {count} + 1, {writer.name(first_test)}")
+    after = [writer.name(value) for value in results]
+    writer.write(depth + 1, f"{', '.join(kept)} = {', '.join(after)}" if kept else "pass")
+    for value, name in zip(node.outputs(), kept, strict=True):
+        writer.names[value.debugName()] = name
+
+
+def _is_true(value: Any) -> bool:
+    return bool(value.node().kind() == "prim::Constant" and value.toIValue() is True)
+
+
+def _list(writer: _Writer, node: Any, depth: int) -> None:
+    writer.assign(depth, node, f"[{', '.join(writer.args(node))}]")
+
+
+def _tuple(writer: _Writer, node: Any, depth: int) -> None:
+    writer.assign(depth, node, f"({''.join(f'{text}, ' for text in writer.args(node))})")
+
+
+def _dict(writer: _Writer, node: Any, depth: int) -> None:
+    args = writer.args(node)
+    pairs = (f"{key}: {value}" for key, value in zip(args[::2], args[1::2], strict=True))
+    writer.assign(depth, node, f"{{{', '.join(pairs)}}}")
+
+
+def _unpack(writer: _Writer, node: Any, depth: int) -> None:
+    names = list(node.outputs())
+    for value in names:
+        writer.names[value.debugName()] = writer.fresh(value.debugName())
+    left = "".join(f"{writer.name(value)}, " for value in names)
+    writer.write(depth, f"{left}= {writer.args(node)[0]}" if names else "pass")
+
+
+def _text(template: str) -> Callable[[_Writer, Any, int], None]:
+    def write(writer: _Writer, node: Any, depth: int) -> None:
+        writer.assign(depth, node, template.format(*writer.args(node)))
+
+    return write
+
+
+def _calling(function: str) -> Callable[[_Writer, Any, int], None]:
+    def write(writer: _Writer, node: Any, depth: int) -> None:
+        writer.assign(depth, node, f"{function}({', '.join(writer.args(node))})")
+
+    return write
+
+
+def _statement(function: str) -> Callable[[_Writer, Any, int], None]:
+    def write(writer: _Writer, node: Any, depth: int) -> None:
+        writer.write(depth, f"{function}({', '.join(writer.args(node))})")
+        for value in node.outputs():
+            writer.names[value.debugName()] = "None"
+
+    return write
+
+
+_HANDLERS: dict[str, Callable[[_Writer, Any, int], None]] = {
+    "prim::Constant": _constant,
+    "prim::GetAttr": _get_attribute,
+    "prim::SetAttr": _set_attribute,
+    "prim::CallMethod": _call_method,
+    "prim::CallFunction": _call_function,
+    "prim::If": _if,
+    "prim::Loop": _loop,
+    "prim::ListConstruct": _list,
+    "prim::TupleConstruct": _tuple,
+    "prim::DictConstruct": _dict,
+    "prim::ListUnpack": _unpack,
+    "prim::TupleUnpack": _unpack,
+    "prim::TupleIndex": _text("{0}[{1}]"),
+    "prim::NumToTensor": _text("{0}"),
+    "prim::unchecked_cast": _text("{0}"),
+    "prim::unchecked_unwrap_optional": _text("{0}"),
+    "prim::Uninitialized": _text("None"),
+    "prim::dtype": _text("{0}.dtype"),
+    "prim::device": _text("{0}.device"),
+    "prim::type": _text("{0}.type"),
+    "prim::layout": _text("{0}.layout"),
+    "prim::is_cuda": _text("{0}.is_cuda"),
+    "prim::is_quantized": _text("{0}.is_quantized"),
+    "prim::requires_grad": _text("{0}.requires_grad"),
+    "prim::is_nested": _text("{0}.is_nested"),
+    "prim::is_sparse": _text("{0}.is_sparse"),
+    "prim::is_mkldnn": _text("{0}.is_mkldnn"),
+    "prim::is_meta": _text("{0}.is_meta"),
+    "prim::itemsize": _text("{0}.itemsize"),
+    "prim::name": _text("None"),
+    "prim::data": _text("{0}.detach()"),
+    "prim::grad": _text("{0}.grad"),
+    "prim::min": _calling("min"),
+    "prim::max": _calling("max"),
+    "prim::abs": _calling("abs"),
+    "prim::rangelist": _text("list(range({0}))"),
+    "prim::RaiseException": _statement("runtime.fail"),
+    "prim::Print": _statement("runtime.ignore"),
+    "aten::warn": _statement("runtime.ignore"),
+}
+"""Kind of statement -> what writes it. Operators are looked up in torch instead."""

@@ -1,0 +1,143 @@
+"""Making torchvision importable beside a torch that its compiled library does not belong to.
+
+torchvision describes its operators (``torchvision::nms`` and others) in Python, but declares them in its library. Where
+the library cannot load, as with a CUDA build of torchvision beside a CPU build of torch, the import fails, and that of
+transformers with it. Then, and only then, the operators are declared here, those of detection models with a CPU
+implementation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from ace_studio.engine.load.torchvision.kernels import nms, roi_align
+from ace_studio.engine.progress import Reporter
+
+_EXTENSION = "torchvision.extension"
+"""The module of torchvision that loads the library."""
+_POOL = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
+_SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
+_DEFORM = (
+    "Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, "
+    "SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, "
+    "bool use_mask"
+)
+_SCHEMAS = (
+    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    f"roi_align(Tensor input, Tensor rois, {_POOL}, int sampling_ratio, bool aligned) -> Tensor",
+    f"_roi_align_backward(Tensor grad, Tensor rois, {_POOL}, {_SIZES}, int sampling_ratio, bool aligned) -> Tensor",
+    (
+        "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale, "
+        f"int rois_zero_point, {_POOL}, int sampling_ratio, bool aligned) -> Tensor"
+    ),
+    f"roi_pool(Tensor input, Tensor rois, {_POOL}) -> (Tensor, Tensor)",
+    f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_POOL}, {_SIZES}) -> Tensor",
+    f"ps_roi_align(Tensor input, Tensor rois, {_POOL}, int sampling_ratio) -> (Tensor, Tensor)",
+    (
+        f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL}, int sampling_ratio, "
+        f"{_SIZES}) -> Tensor"
+    ),
+    f"ps_roi_pool(Tensor input, Tensor rois, {_POOL}) -> (Tensor, Tensor)",
+    f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL}, {_SIZES}) -> Tensor",
+    f"deform_conv2d({_DEFORM}) -> Tensor",
+    f"_deform_conv2d_backward(Tensor grad, {_DEFORM}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",
+    "_cuda_version() -> int",
+)
+"""All that torchvision describes on import; without a declaration the description raises."""
+_KERNELS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+    *(("nms", device, nms) for device in ("CPU", "CUDA")),
+    *(("roi_align", device, roi_align) for device in ("CPU", "CUDA")),
+    ("_cuda_version", "CompositeImplicitAutograd", lambda: -1),
+)
+"""Operator, key of the dispatcher and function; -1 is what a library without CUDA answers."""
+_WARNING = (
+    "The compiled library of the installed torchvision does not load beside torch {version}. Its operators nms and "
+    "roi_align run in Python instead: the results are the same, eager is slower; its other operators do not run"
+)
+
+
+def make_importable() -> None:
+    """See to it that a later ``import torchvision`` works, whether or not its library loads. Cheap; may be repeated.
+
+    Nothing is imported or declared now, and nothing ever where the library loads or torchvision is not installed.
+    """
+    if not any(isinstance(finder, _ExtensionFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _ExtensionFinder())
+    if "torchvision" not in sys.modules:  # what an import that failed half way has left would not be loaded again
+        for name in [name for name in sys.modules if name.startswith("torchvision.")]:
+            del sys.modules[name]
+
+
+def is_standing_in() -> bool:
+    """Whether torchvision was imported here and runs with our operators."""
+    return bool(_declared) and "torchvision" in sys.modules
+
+
+def warn_if_standing_in(module: nn.Module, files: Iterable[Path], reporter: Reporter) -> None:
+    """Say that torchvision's operators are replaced, if they are and the model or a file of the user may use them."""
+    if is_standing_in() and (_has_operators(module) or any(b"torchvision" in file.read_bytes() for file in files)):
+        reporter.warn("torchvision-library", _WARNING.format(version=torch.__version__))
+
+
+def _has_operators(module: nn.Module) -> bool:
+    """Whether a part of the model comes from where torchvision uses its operators."""
+    return any(type(part).__module__.startswith(_USERS) for part in module.modules())
+
+
+_USERS = ("torchvision.models.detection", "torchvision.ops")
+_declared: list[torch.library.Library] = []
+"""Keeps the declarations alive: they end with the object that made them."""
+
+
+class _ExtensionFinder(importlib.abc.MetaPathFinder):
+    """Finds torchvision's loader of libraries where Python would, and has it looked after."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,  # noqa: ARG002 - the interface
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The ordinary spec with our loader; None for every other module."""
+        if fullname != _EXTENSION:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            spec.loader = _ExtensionLoader(fullname, spec.loader.path)
+        return spec
+
+
+class _ExtensionLoader(importlib.machinery.SourceFileLoader):
+    """Runs the module, which tries the library, and declares the operators if it had no success."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run torchvision's file as it is; afterwards it may be told that there are operators."""
+        super().exec_module(module)
+        has_operators = getattr(module, "_has_ops", None)
+        if has_operators is not None and not has_operators():
+            _declare()
+            vars(module)["_has_ops"] = lambda: True
+
+
+def _declare() -> None:
+    """Declare what is not declared yet: the user's code may have done some of it by hand."""
+    library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+    for schema in _SCHEMAS:
+        if not hasattr(torch.ops.torchvision, schema.partition("(")[0]):
+            library.define(schema)
+    for name, key, kernel in _KERNELS:
+        with contextlib.suppress(RuntimeError):  # the user's code has given it a kernel
+            library.impl(name, kernel, key)
+    _declared.append(library)

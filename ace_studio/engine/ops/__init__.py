@@ -1,0 +1,1 @@
+"""What operators are: their roles and arguments, their cost, and the simpler operators that they decompose into."""

@@ -1,1 +1,0 @@
-"""Running a model of which only pieces could be captured: the pieces in their places, Python between them."""

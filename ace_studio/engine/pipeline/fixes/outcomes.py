@@ -1,0 +1,214 @@
+"""What a try came to: how well it captured, whether that is better, and what to tell about it."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ace_studio.engine.fixes import Candidate
+from ace_studio.engine.flow import CapturedModel, PartialModel
+from ace_studio.engine.pipeline.fixes.check import Verdict
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
+from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus
+
+KEPT_SHARE = 0.9
+"""Fewer breaks that leave more ops eager are an improvement only if this share of the ops still is captured."""
+_ONE_SHAPE = (
+    "A graph has one shape per result: let both sides of the model give the same (torch.zeros_like of the other "
+    "result, for example), or leave the branch to a capture in pieces."
+)
+
+
+@dataclass(frozen=True)
+class _Explained:
+    """What a difference means for the person who wrote the model."""
+
+    kind: FixKind
+    pattern: str
+    why: str
+    remedy: str
+
+
+_EXPLAINED = (
+    _Explained(
+        FixKind.WHERE,
+        r"has the shape",
+        "the sides give results of different shapes, and torch.where gives the larger one for both",
+        _ONE_SHAPE,
+    ),
+    _Explained(
+        FixKind.WHERE,
+        r"where\(\) received .* got \(bool",
+        "the test is a plain truth value of Python (of a size, an attribute or a flag), not a tensor",
+        "Give examples of one side only, or leave the branch to a capture in pieces.",
+    ),
+    _Explained(
+        FixKind.COND,
+        r"it raises",
+        "torch.cond wants results of one structure, shape and type from both sides",
+        _ONE_SHAPE,
+    ),
+)
+_PLACE = re.compile(r"^(.+):(\d+)(?:, .*)?$")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One capture, as far as it came."""
+
+    outcome: CaptureOutcome
+    places: tuple[tuple[str, int], ...]
+    """File and line of everything that stopped it."""
+    captured: CapturedModel | PartialModel | None = None
+    problem: Problem | None = None
+    """The headline if nothing was captured."""
+    wrong: frozenset[str] = frozenset()
+    """Rungs that made a graph which is not equal to the model."""
+    slowest_s: float = 0.0
+
+
+# --- outcomes ---
+
+
+def is_whole(outcome: CaptureOutcome) -> bool:
+    """Whether it is one graph."""
+    return outcome.rung not in ("", "partial")
+
+
+def is_better(before: CaptureOutcome, after: CaptureOutcome) -> bool:
+    """Whether more was captured than before: all instead of parts, parts instead of nothing, or larger parts."""
+    if is_whole(before) or not after.rung:
+        return False
+    if is_whole(after) or not before.rung:
+        return True
+    if after.breaks < before.breaks:
+        return after.ops_left_eager <= before.ops_left_eager or after.ops >= KEPT_SHARE * before.ops
+    return after.breaks == before.breaks and after.ops_left_eager < before.ops_left_eager
+
+
+def places_of(problems: Sequence[Problem], report: CaptureReport | None = None) -> tuple[tuple[str, int], ...]:
+    """File and line of everything that stops a capture: its breaks, or what the rungs' problems name."""
+    found = [(one.file, one.line) for one in report.graph_breaks if one.file] if report is not None else []
+    if not found:
+        named = (_PLACE.match(problem.where) for problem in problems)
+        found = [(match[1], int(match[2])) for match in named if match]
+    return tuple(dict.fromkeys(found))
+
+
+def not_captured(problems: Sequence[Problem], rungs: Sequence[RungOutcome]) -> Attempt:
+    """The attempt that ended with problems."""
+    places = places_of(problems)
+    return Attempt(
+        CaptureOutcome(breaks=len(places)),
+        places,
+        problem=problems[0],
+        wrong=_wrong_rungs(rungs),
+        slowest_s=max((one.seconds for one in rungs), default=0.0),
+    )
+
+
+def as_attempt(captured: Any, report: CaptureReport, rungs: Sequence[RungOutcome]) -> Attempt:
+    """The attempt that captured something."""
+    outcome = CaptureOutcome(
+        rung=report.rung,
+        breaks=len(report.graph_breaks),
+        ops=report.ops,
+        ops_left_eager=report.ops_left_eager,
+    )
+    wrong = next((one.error for one in report.rungs if one.status is RungStatus.WRONG), None)
+    errors = [one.error for one in report.rungs if one.error is not None]
+    return Attempt(
+        outcome,
+        places_of(errors, report),
+        captured=captured,
+        problem=wrong,
+        wrong=_wrong_rungs(report.rungs),
+        slowest_s=max((one.seconds for one in rungs), default=0.0),
+    )
+
+
+def _wrong_rungs(rungs: Sequence[RungOutcome]) -> frozenset[str]:
+    return frozenset(one.name for one in rungs if one.status is RungStatus.WRONG)
+
+
+# --- reports ---
+
+
+def with_values(report: FixReport, **values: Any) -> FixReport:
+    """The report with some of its fields replaced."""
+    return msgspec.structs.replace(report, **values)
+
+
+def failed(report: FixReport, problem: Problem) -> FixReport:
+    """The report of a try that could not be made."""
+    return with_values(report, status=FixStatus.FAILED, problem=problem)
+
+
+def wrong_report(report: FixReport, what: str, verdict: Verdict) -> FixReport:
+    """The report of a try that differs from the model, or raises where the model does not."""
+    why, remedy = verdict.difference, "Take another fix, or change the code by hand so that it is equal for all values."
+    for row in _EXPLAINED:
+        if row.kind is report.kind and re.search(row.pattern, why):
+            why, remedy = f"{why}; {row.why}", row.remedy
+            break
+    problem = Problem(
+        code=ErrorCode.NOT_CAPTURED if verdict.has_raised else ErrorCode.WRONG_CAPTURE,
+        what="The changed code cannot be run" if verdict.has_raised else what,
+        why=why,
+        remedy=remedy,
+        where=f"{report.file}:{report.line}",
+        details=verdict.details,
+    )
+    status = FixStatus.FAILED if verdict.has_raised else FixStatus.WRONG
+    return with_values(report, status=status, problem=problem, inputs_compared=verdict.compared)
+
+
+def cannot(candidate: Candidate, why: str) -> Problem:
+    """The problem that a fix cannot be written here."""
+    return Problem(
+        code=ErrorCode.UNSUPPORTED,
+        what=f"This cannot be done here: {candidate.title}",
+        why=why,
+        remedy="Take another fix, or change the code by hand.",
+        where=f"{candidate.file}:{candidate.line}",
+    )
+
+
+def unexpected(error: Exception, candidate: Candidate) -> Problem:
+    """The problem of a try that ended with an exception: of torch's compiler, or in a way that nobody thought of."""
+    if type(error).__module__.startswith("torch._dynamo"):
+        return Problem(
+            code=ErrorCode.NOT_CAPTURED,
+            what="The changed model cannot be captured",
+            why=f"torch's compiler gave up with {type(error).__name__}",
+            remedy="Take another fix; the details hold what was said.",
+            where=f"{candidate.file}:{candidate.line}",
+            details="".join(traceback.format_exception(error)),
+        )
+    return Problem(
+        code=ErrorCode.INTERNAL,
+        what=f"The try ended with {type(error).__name__}, which ACE Studio did not expect",
+        why=" ".join(str(error).split())[:200],
+        remedy="The other fixes are tried all the same. Please report it with the details.",
+        where=f"{candidate.file}:{candidate.line}",
+        details="".join(traceback.format_exception(error)),
+    )
+
+
+def renamed(report: FixReport, copy: Path, file: str) -> FixReport:
+    """The report with the user's file named where the tracer named the copy."""
+    if report.problem is None:
+        return report
+    changed = f"{file} (changed)"
+    texts = {
+        name: getattr(report.problem, name).replace(str(copy), file) for name in ("what", "why", "remedy", "details")
+    }
+    where = report.problem.where.replace(str(copy), changed)
+    return with_values(report, problem=msgspec.structs.replace(report.problem, where=where, **texts))

@@ -1,0 +1,294 @@
+"""Trying fixes: each in a copy, captured again, compared with the model as it was; kept only if it is green."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.capture.controls import CONTROL_ROWS
+from ace_studio.engine.capture.eager import EagerRun, ModuleState, call_in_turn
+from ace_studio.engine.capture.namespaces import replaced_attribute
+from ace_studio.engine.capture.verify import GraphRun
+from ace_studio.engine.fixes import (
+    HOOK,
+    Candidate,
+    CannotRewriteError,
+    SourceText,
+    Spot,
+    candidates,
+    noting,
+    unified_diff,
+)
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.load import changed_source
+from ace_studio.engine.pipeline.fixes.check import FixCheck, Verdict, copy_state
+from ace_studio.engine.pipeline.fixes.outcomes import (
+    Attempt,
+    as_attempt,
+    cannot,
+    failed,
+    is_better,
+    is_whole,
+    not_captured,
+    renamed,
+    unexpected,
+    with_values,
+    wrong_report,
+)
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.subgraphs.run_pieces import HostedPiece, PieceRunner
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.fixes import FixKind, FixReport, FixStatus
+from ace_studio.records.messages import Event, LogLine, Phase, Progress, RungTried
+from ace_studio.records.recipes.recipe import CaptureControl, Recipe
+from ace_studio.records.results import RungOutcome
+
+LEAST_LIMIT_S = 60.0
+"""A rung of a try may take this long at least, and else four times what the slowest one took before."""
+
+
+@dataclass
+class FixBench:
+    """Everything that tries need: the model as it was, how it was captured, and how to load it again."""
+
+    loaded: LoadedModel
+    examples: tuple[Example, ...]
+    recipe: Recipe
+    folder: Path
+    device: torch.device
+    reporter: Reporter
+    reload: Callable[[Reporter], LoadedModel] | None
+    """Loads the model anew, from whatever its files are at that moment; None if it came from no file."""
+
+    def prepare(self) -> None:
+        """Capture the model as it is. Raises: AceError if it does not even run; Cancelled."""
+        self.reporter.phase(Phase.FIX, "capturing the model as it is")
+        self.before = self._attempt(self.loaded, self.recipe, "as it is")
+        if self.before.problem is not None and self.before.problem.code is not ErrorCode.NOT_CAPTURED:
+            raise AceError(self.before.problem)
+        with torch.no_grad():
+            self.check = FixCheck.of(self.loaded.module, self.examples, self.reporter)
+
+    def run(self, file: str, line: int) -> Iterator[FixReport]:
+        """Try what fits one place; without a file, what fits any place where capture stops.
+
+        Raises: AceError with what stops the capture if nothing at all is captured and nothing is known to try.
+        """
+        stops = () if is_whole(self.before.outcome) else self.before.places
+        wanted = [(file, line)] if file else list(stops)
+        spots = [Spot.of(str((self.folder / name).absolute()), number, self.loaded.module) for name, number in wanted]
+        worth = [candidate for spot in spots for candidate in candidates(spot) if self._is_worth_a_try(candidate)]
+        found = list({candidate.change: candidate for candidate in reversed(worth)}.values())[::-1]  # the first of each
+        if not found and self.before.problem is not None:
+            raise AceError(self.before.problem)
+        for number, candidate in enumerate(found):
+            self.reporter.phase(Phase.FIX, candidate.title)
+            self.reporter.advance(number / len(found), _short_title(candidate))
+            yield self._tried(candidate)
+
+    def _is_worth_a_try(self, candidate: Candidate) -> bool:
+        """No control that the recipe has or that concerns none of its rungs; no patch of what cannot be reloaded."""
+        control, capture = candidate.control, self.recipe.capture
+        if control is None:
+            return self.reload is not None
+        return control not in capture.controls and not CONTROL_ROWS[control.treat_as].rungs.isdisjoint(capture.rungs)
+
+    # --- one try ---
+
+    def _tried(self, candidate: Candidate) -> FixReport:
+        started = time.monotonic()
+        report = FixReport(
+            kind=candidate.kind,
+            title=candidate.title,
+            status=FixStatus.FAILED,
+            file=candidate.file,
+            line=candidate.line,
+            control=candidate.control,
+            before=self.before.outcome,
+            note=candidate.note,
+        )
+        try:
+            with torch.no_grad():
+                report = self._judged(candidate, report)
+        except Cancelled:
+            raise
+        except CannotRewriteError as error:
+            report = failed(report, cannot(candidate, str(error)))
+        except AceError as error:
+            report = failed(report, error.problem)
+        except Exception as error:  # noqa: BLE001 - code that we changed may break anything; the others are still tried
+            report = failed(report, unexpected(error, candidate))
+        return msgspec.structs.replace(report, seconds=time.monotonic() - started)
+
+    def _judged(self, candidate: Candidate, report: FixReport) -> FixReport:
+        if candidate.refusal:
+            raise CannotRewriteError(candidate.refusal)
+        if is_whole(self.before.outcome):
+            note = f"Nothing to gain: {self.before.outcome.rung} captures the whole graph without it. {candidate.note}"
+            patch = self._patch(candidate, candidate.text) if candidate.text else ""
+            return with_values(report, status=FixStatus.NO_EFFECT, note=note.strip(), patch=patch)
+        if candidate.control is not None:
+            return self._with_control(candidate, candidate.control, report)
+        text = self._text(candidate)
+        report = with_values(report, patch=self._patch(candidate, text))
+        with self._copy(candidate, text) as (copy, loaded):
+            return renamed(self._with_change(candidate, loaded, report), copy, candidate.file)
+
+    def _with_control(self, candidate: Candidate, control: CaptureControl, report: FixReport) -> FixReport:
+        concerned = CONTROL_ROWS[control.treat_as].rungs
+        capture = msgspec.structs.replace(
+            self.recipe.capture,
+            controls=(*self.recipe.capture.controls, control),
+            rungs=tuple(name for name in self.recipe.capture.rungs if name in concerned),
+        )
+        return self._captured(candidate, self.loaded, msgspec.structs.replace(self.recipe, capture=capture), report)
+
+    def _with_change(self, candidate: Candidate, loaded: LoadedModel, report: FixReport) -> FixReport:
+        """First the changed code itself, which is quick, then its graph."""
+        inputs = self.check.inputs
+        if candidate.kind is FixKind.CONSTANT:
+            inputs = [one for one in inputs if not one.has_other_integers]
+        verdict = self.check.compare(EagerRun.of(loaded.module).output, inputs)
+        if verdict.difference:
+            return wrong_report(report, "The changed code does not compute what the model computes", verdict)
+        if len(inputs) < len(self.check.inputs):
+            others = [one for one in self.check.inputs if one.has_other_integers]
+            if self.check.compare(EagerRun.of(loaded.module).output, others).difference:
+                note = "With other whole numbers in the inputs (lengths, ids, steps) the model gives another result."
+                report = with_values(report, note=f"{report.note} {note}".strip())
+        return self._captured(candidate, loaded, self.recipe, report)
+
+    def _captured(self, candidate: Candidate, loaded: LoadedModel, recipe: Recipe, report: FixReport) -> FixReport:
+        after = self._attempt(loaded, recipe, _short_title(candidate))
+        report = with_values(report, after=after.outcome)
+        if after.wrong - self.before.wrong and not is_whole(after.outcome) and after.problem is not None:
+            return with_values(report, status=FixStatus.WRONG, problem=after.problem)
+        if after.captured is None:
+            is_there = (candidate.file, candidate.line) in after.places
+            status = FixStatus.NO_EFFECT if is_there else FixStatus.FAILED
+            return with_values(report, status=status, problem=after.problem)
+        verdict = self._compare_graph(after.captured)
+        report = with_values(report, inputs_compared=verdict.compared)
+        if verdict.difference:
+            return wrong_report(report, "The graph does not compute what the model computes", verdict)
+        if not is_better(self.before.outcome, after.outcome):
+            return with_values(report, status=FixStatus.NO_EFFECT)
+        more = after.outcome.ops_left_eager - self.before.outcome.ops_left_eager
+        note = (
+            f"{report.note} {more} more ops are left eager." if self.before.outcome.rung and more > 0 else report.note
+        )
+        return with_values(report, status=FixStatus.GREEN, note=note)
+
+    def _compare_graph(self, captured: CapturedModel | PartialModel) -> Verdict:
+        """Compare the graph with the model as it was: on all inputs, and at the sizes that the proof made up."""
+        known = len(self.check.inputs)
+        for example in captured.unseen:
+            self.check.add("a size that nobody gave", example)
+        inputs, self.check.inputs = self.check.inputs, self.check.inputs[:known]
+        return self.check.compare(_runner(captured), inputs)
+
+    # --- the copy ---
+
+    def _patch(self, candidate: Candidate, text: str) -> str:
+        source = SourceText.read(Path(candidate.file))
+        return unified_diff(source, text, folder=self.folder) if source is not None else ""
+
+    def _text(self, candidate: Candidate) -> str:
+        """The changed file. Values that must be known first are noted by an instrumented copy on all examples."""
+        calls = candidate.values
+        if calls is None:
+            return candidate.text
+        seen: list[list[Any]] = [[] for _ in calls.calls]
+        with self._copy(candidate, calls.instrumented(), noting(seen)) as (_, loaded):
+            eager = EagerRun.of(loaded.module)
+            for example in self.examples:
+                eager.output(example)
+        return calls.with_constants(seen)
+
+    @contextlib.contextmanager
+    def _copy(
+        self, candidate: Candidate, text: str, hook: Callable[[int, Any], Any] | None = None
+    ) -> Iterator[tuple[Path, LoadedModel]]:
+        """The model loaded from a changed copy, with the tensors of the model as it was. Raises: AceError."""
+        assert self.reload is not None, "patches are tried only of what can be loaded anew"
+        path = Path(candidate.file)
+        with contextlib.ExitStack() as stack:
+            copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ace-fix-"))) / path.name
+            copy.write_bytes(text.encode())
+            stack.enter_context(changed_source(path, copy))
+            if hook is not None:
+                stack.enter_context(replaced_attribute(builtins, HOOK, hook))
+            loaded = self.reload(self._quiet(_short_title(candidate), []))
+            loaded.module.to(self.device)
+            why = copy_state(self.loaded.module, loaded.module)
+            if why:
+                raise CannotRewriteError(why)
+            yield copy, loaded
+
+    # --- capturing quietly ---
+
+    def _attempt(self, loaded: LoadedModel, recipe: Recipe, title: str) -> Attempt:
+        """Capture, whatever comes of it. Raises: Cancelled."""
+        rungs: list[RungOutcome] = []
+        if hasattr(self, "before"):
+            limit_s = max(LEAST_LIMIT_S, 4 * self.before.slowest_s)
+            limited = msgspec.structs.replace(
+                recipe.capture, time_limit_s=min(recipe.capture.time_limit_s, limit_s), compare_rungs=False, cache=False
+            )
+            recipe = msgspec.structs.replace(recipe, capture=limited)
+        try:
+            captured, report = capture_model(
+                loaded, self.examples, recipe, device=self.device, reporter=self._quiet(title, rungs)
+            )
+        except Cancelled:
+            raise
+        except AceError as error:
+            return not_captured(error.problems, rungs)
+        return as_attempt(captured, report, rungs)
+
+    def _quiet(self, title: str, rungs: list[RungOutcome]) -> Reporter:
+        """A reporter whose progress is a detail of ours; outcomes of rungs go into ``rungs``."""
+
+        def take(event: Event) -> None:
+            match event:
+                case Progress(detail=detail) if detail:
+                    self.reporter.advance(None, f"{title}: {detail}")
+                case RungTried(outcome=outcome):
+                    rungs.append(outcome)
+                case LogLine():
+                    self.reporter.emit(event)
+
+        return Reporter(take, job=self.reporter.job, is_cancelled=lambda: self.reporter.is_cancelled)
+
+
+def _runner(captured: CapturedModel | PartialModel) -> Callable[[Example], Any]:
+    """What runs a capture, from the same state at every call."""
+    if isinstance(captured, CapturedModel):
+        graph = GraphRun(captured.program)
+        return lambda example: graph.outputs([example])[0]
+    pieces = [HostedPiece(one.place, one.captured.program.module(check_guards=False)) for one in captured.pieces]
+    runner = PieceRunner(captured.module, pieces, controls=captured.controls)
+    call_in_turn(runner, [captured.example])  # the one whose sizes tell most comes first
+    state = ModuleState(runner.module)
+
+    def run(example: Example) -> Any:
+        try:
+            return call_in_turn(runner, [example])[0]
+        finally:
+            state.restore()
+
+    return run
+
+
+def _short_title(candidate: Candidate) -> str:
+    return candidate.title.partition(":")[0]

@@ -1,0 +1,77 @@
+"""How a loaded model comes by its graph: one row per way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import torch
+
+from ace_studio.engine.capture import capture_fingerprint, capture_model
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.pipeline import onnx_file
+from ace_studio.engine.pipeline.compress.candidates import select_targets
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets import TARGETS, report_support
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.results import Baseline, CaptureReport, RungOutcome
+
+AnyCapture = CapturedModel | PartialModel
+Capture = Callable[
+    [LoadedModel, Sequence[Example], Recipe, torch.device, Reporter, tuple[RungOutcome, ...]],
+    tuple[AnyCapture, CaptureReport],
+]
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way."""
+
+    capture: Capture
+    baseline: str = Baseline().name
+    """What every target is compared with."""
+    can_leave_the_cpu: bool = True
+    shared: Callable[[AnyCapture], dict[str, Any]] = lambda captured: {}  # noqa: ARG005 - the row's interface
+    """What the targets of one job find ready."""
+    fit_recipe: Callable[[Recipe], Recipe] = lambda recipe: recipe
+    """The recipe, with the targets that go this way."""
+
+
+def _capture_module(
+    loaded: LoadedModel,
+    examples: Sequence[Example],
+    recipe: Recipe,
+    device: torch.device,
+    reporter: Reporter,
+    rungs_done: tuple[RungOutcome, ...],
+) -> tuple[AnyCapture, CaptureReport]:
+    captured, report = capture_model(loaded, examples, recipe, device=device, reporter=reporter, rungs_done=rungs_done)
+    support = report_support(captured, select_targets(recipe.targets.names, TARGETS))
+    return captured, msgspec.structs.replace(report, support=support)
+
+
+def _read_file(
+    loaded: LoadedModel,
+    examples: Sequence[Example],
+    recipe: Recipe,
+    device: torch.device,
+    reporter: Reporter,
+    _: tuple[RungOutcome, ...],
+) -> tuple[AnyCapture, CaptureReport]:
+    fingerprint = capture_fingerprint(loaded, recipe, device)
+    return onnx_file.read_onnx(loaded, examples, fingerprint=fingerprint, reporter=reporter)
+
+
+WAYS: dict[str, Way] = {
+    "torch": Way(capture=_capture_module),
+    "onnx": Way(
+        capture=_read_file,
+        baseline=onnx_file.BASELINE_NAME,
+        can_leave_the_cpu=False,
+        shared=onnx_file.program_of,
+        fit_recipe=onnx_file.with_its_targets,
+    ),
+}
+"""Word of `Loader.way` -> row."""

@@ -1,0 +1,223 @@
+"""The sensitivity scan in its place: with the recipe's data, told as it goes, kept between sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from ace_studio.engine.capture.cache_store import CaptureStore
+from ace_studio.engine.flow import CapturedModel, Example, PartialModel
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.sensitivity import SIMULATED, Noise, Scan, ScanRequest, noise_db
+from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.shared.int8_styles import most_rounding
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.messages import Phase, SensitivityFound
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import Recipe, ScanChoice
+from ace_studio.records.results import OpSensitivity
+
+SEARCHED = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
+"""What a scan looks at if nobody plans anything else."""
+_PIECES_NOTE = (
+    "the model is captured in pieces: each op's noise is that at the outputs of its piece, because the Python between "
+    "the pieces has no derivative"
+)
+_FILE_NOTE = "an ONNX file has no graph of torch that could be differentiated, so nothing was scanned"
+
+
+@dataclass
+class Sensing:
+    """What is known of the sensitivity of a captured model."""
+
+    noise: Noise = field(default_factory=dict)
+    """Precision -> op id -> noise power relative to the outputs' signal."""
+    forwards: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def in_db(self) -> tuple[OpSensitivity, ...]:
+        """As the result has it: the fidelity of the outputs with that op alone at the precision."""
+        return tuple(
+            OpSensitivity(id=op_id, precision=str(precision), sqnr_db=round(noise_db(noise), 2))
+            for precision, row in self.noise.items()
+            for op_id, noise in row.items()
+        )
+
+
+Calibration = Callable[[], Sequence[Example]]
+
+
+def scanned_precisions(recipe: Recipe) -> tuple[Precision, ...]:
+    """The precisions that the recipe's plan uses, or that a search for its goal begins with."""
+    if recipe.plan.from_goal:
+        return SEARCHED
+    planned = dict.fromkeys((recipe.plan.default, *(rule.precision for rule in recipe.plan.rules)))
+    return tuple(one for one in planned if one in SIMULATED) or SEARCHED
+
+
+def sense(
+    captured: CapturedModel | PartialModel,
+    recipe: Recipe,
+    calibration: Calibration,
+    *,
+    precisions: Sequence[Precision],
+    reporter: Reporter,
+    folder: Path | None,
+) -> Sensing:
+    """Scan the model, or each of its pieces.
+
+    Args:
+        captured: The model.
+        recipe: ``[sensitivity]`` and the plan's grids.
+        calibration: Gives the examples.
+        precisions: What to scan.
+        reporter: Hears how it goes, and a `SensitivityFound` after every sample.
+        folder: Where scans are kept; None keeps none.
+    """
+    reporter.phase(Phase.SENSITIVITY, "finding which ops disturb the outputs most")
+    if not captured.table.op_count or _is_file(captured):
+        reporter.emit(_nothing_found(captured.fingerprint, reporter.job, _FILE_NOTE))
+        return Sensing(notes=(_FILE_NOTE,))
+    if isinstance(captured, PartialModel):
+        return _sense_pieces(captured, recipe, precisions=precisions, reporter=reporter, folder=folder)
+    examples = calibration()[: recipe.sensitivity.samples]
+    teller = _Teller(captured.fingerprint, reporter, samples=len(examples))
+    return _sense_one(captured, recipe, examples, precisions=precisions, teller=teller, folder=folder)
+
+
+def _nothing_found(fingerprint: str, job: str, note: str) -> SensitivityFound:
+    return SensitivityFound(
+        job=job,
+        fingerprint=fingerprint,
+        ops=(),
+        samples_done=0,
+        samples=0,
+        forwards=0.0,
+        is_complete=True,
+        notes=(note,),
+    )
+
+
+def _is_file(captured: CapturedModel | PartialModel) -> bool:
+    return any(op.startswith("onnx.") for op in captured.table.op)
+
+
+def _sense_pieces(
+    partial: PartialModel,
+    recipe: Recipe,
+    *,
+    precisions: Sequence[Precision],
+    reporter: Reporter,
+    folder: Path | None,
+) -> Sensing:
+    """Each piece by itself, on the calls that it was captured with."""
+    whole = Sensing(notes=(_PIECES_NOTE,))
+    for piece in partial.pieces:
+        examples = piece.captured.examples[: recipe.sensitivity.samples]
+        teller = _Teller(partial.fingerprint, reporter, samples=len(examples), name=piece.id_in_model, before=whole)
+        found = _sense_one(piece.captured, recipe, examples, precisions=precisions, teller=teller, folder=folder)
+        for precision, row in found.noise.items():
+            whole.noise.setdefault(precision, {}).update({piece.id_in_model(one): row[one] for one in row})
+        whole.forwards = max(whole.forwards, found.forwards)
+        whole.notes = tuple(dict.fromkeys((*whole.notes, *found.notes)))
+    return whole
+
+
+def _sense_one(
+    captured: CapturedModel,
+    recipe: Recipe,
+    examples: Sequence[Example],
+    *,
+    precisions: Sequence[Precision],
+    teller: _Teller,
+    folder: Path | None,
+) -> Sensing:
+    ranges = RangeChoice(recipe.calibration.observer, percentile=recipe.calibration.percentile)
+    request = ScanRequest(
+        captured=captured,
+        samples=[example.tensors() for example in examples],
+        precisions=precisions,
+        scheme=recipe.plan.scheme,
+        ranges=ranges,
+        style=most_rounding(targets_of(recipe), recipe.plan, ranges),
+        probes=recipe.sensitivity.probes,
+        folder=folder,
+        is_thorough=recipe.sensitivity.scan is ScanChoice.ON,
+    )
+    with torch.random.fork_rng(devices=[]):
+        scan = Scan(request, teller.reporter)
+        scan.run(told=lambda noise: teller.tell(scan, noise))
+        found = Sensing(scan.noise(), scan.saved.forwards, scan.saved.notes)
+        teller.tell(scan, found.noise)
+    return found
+
+
+def targets_of(recipe: Recipe) -> list[str]:
+    """Names of the targets that may be built; those that the registry does not have are somebody else's error."""
+    automatic = [name for name, row in TARGETS.items() if row.is_in_auto and row.available().ok]
+    return [one for name in recipe.targets.names for one in (automatic if name == "auto" else [name]) if one in TARGETS]
+
+
+class _Teller:
+    """Sends what a scan knows, with the ids of the whole model."""
+
+    def __init__(
+        self,
+        fingerprint: str,
+        reporter: Reporter,
+        *,
+        samples: int,
+        name: Callable[[str], str] = lambda op_id: op_id,
+        before: Sensing | None = None,
+    ) -> None:
+        self.reporter = reporter
+        self._fingerprint = fingerprint
+        self._samples = samples
+        self._name = name
+        self._before = before or Sensing()
+
+    def tell(self, scan: Scan, noise: Noise) -> None:
+        """Send it, behind what earlier pieces gave."""
+        named = {precision: {self._name(one): row[one] for one in row} for precision, row in noise.items()}
+        self.reporter.emit(
+            SensitivityFound(
+                job=self.reporter.job,
+                fingerprint=self._fingerprint,
+                ops=(*self._before.in_db(), *Sensing(named).in_db()),
+                samples_done=scan.saved.samples_done,
+                samples=self._samples,
+                forwards=round(scan.saved.forwards, 2),
+                is_complete=scan.saved.ended,
+                notes=scan.saved.notes,
+            )
+        )
+
+
+def scan_folder(output: Path | None) -> Path | None:
+    """Where scans are kept: beside the captures, or in the output folder if these are not kept."""
+    store = CaptureStore.of_user()
+    return store.folder if store is not None else output
+
+
+def sensitivity_of_ops(found: Sensing, plan: Mapping[str, Precision], table: GraphTable) -> dict[str, float]:
+    """Op id -> dB at the precision that the op is planned at; at the first that was scanned if it stays high."""
+    if not found.noise:
+        return {}
+    first = next(iter(found.noise))
+    shown = {}
+    for row in table.op_rows():
+        op_id = table.op_id[row]
+        precision = plan.get(op_id, first)
+        noise = found.noise.get(precision, found.noise[first]).get(op_id)
+        if noise is not None:
+            shown[op_id] = round(noise_db(noise), 2)
+    return shown
+
+
+def plan_is_low(plan: Plan) -> bool:
+    """Whether anything in the plan is at a precision that a scan can tell of."""
+    return bool({plan.default, *(rule.precision for rule in plan.rules)} & SIMULATED)

@@ -1,0 +1,1 @@
+"""ExecuTorch: the target and its quantization for XNNPACK."""

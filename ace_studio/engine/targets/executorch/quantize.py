@@ -1,0 +1,141 @@
+"""int8 as XNNPACK knows it, written into the captured graph by torchao's PT2E flow, with the plan's own annotations.
+
+What differs from the graph that Inductor gets: activations are signed, and every quantized op has a quantized result
+too (behind its ReLU, if one follows), because XNNPACK computes from int8 to int8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.quantize.apply import RewrittenGraph
+from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, tidy
+from ace_studio.engine.quantize.folding import fold_batch_norms
+from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.records.recipes.plan import Precision
+
+_PRODUCTS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten.linear.default"})
+_ADDITIONS = frozenset({"aten.add.Tensor"})
+_PASSING = frozenset({"aten.max_pool2d.default"})
+_ABSORBED = frozenset({"aten.relu.default", "aten.relu_.default"})
+
+
+def executorch_op_problem(op: str, precision: Precision) -> str:
+    """Empty if XNNPACK takes the operator at an int8 precision, else why not."""
+    if precision is Precision.INT8_DYNAMIC:
+        return (
+            "" if op == "aten.linear.default" else f"XNNPACK finds ranges at every call for linear ops only, not {op}"
+        )
+    if op in _PRODUCTS | _ADDITIONS | _PASSING:
+        return ""
+    return f"this target asks XNNPACK for no int8 kernel of {op}; it computes in fp32 between quantized ops"
+
+
+def quantize_for_xnnpack(graph_module: fx.GraphModule, job: LoweringJob) -> RewrittenGraph:
+    """Give the graph with the int8 ops of the job's plan, and what became of its ops."""
+    static, dynamic = job.plan.ops_at(Precision.INT8_STATIC), job.plan.ops_at(Precision.INT8_DYNAMIC)
+    folded = fold_batch_norms(graph_module, static | dynamic)
+    refused: dict[str, str] = {}
+    chosen = []
+    for node in graph_module.graph.nodes:
+        op_id = node.meta.get(OP_ID, "")
+        if op_id in folded or op_id not in static | dynamic:
+            continue
+        if problem := _node_problem(graph_module, node):
+            refused[op_id] = problem
+        else:
+            chosen.append(node)
+    if not chosen:
+        return RewrittenGraph(graph_module, folded, refused)
+    with hushed():
+        from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e  # noqa: PLC0415 - slow
+
+        quantizer = _quantizer([node.name for node in chosen], _dynamic_names(chosen, dynamic), job)
+        observed = prepare_pt2e(graph_module, quantizer)
+        examples = job.calibration() if static else [job.captured.example]
+        for index, example in enumerate(examples):
+            job.reporter.advance(index / len(examples), f"example {index + 1} of {len(examples)}")
+            observed(*example.tensors())
+        converted: fx.GraphModule = convert_pt2e(observed)
+    for node in converted.graph.nodes:
+        if "quantize" in str(node.target) or "choose_qparams" in str(node.target):
+            node.meta.pop(OP_ID, None)  # torchao copies the op's meta to what it puts around it
+    tidy(converted)
+    return RewrittenGraph(converted, folded, refused)
+
+
+def _dynamic_names(chosen: Sequence[fx.Node], dynamic: Collection[str]) -> set[str]:
+    return {node.name for node in chosen if node.meta[OP_ID] in dynamic}
+
+
+def _node_problem(graph_module: fx.GraphModule, node: fx.Node) -> str:
+    values = [one.meta.get("val") for one in (node, *node.all_input_nodes)]
+    if any(isinstance(value, Tensor) and value.dtype is not torch.float32 for value in values):
+        return "its inputs and its result are not all float32"
+    if str(node.target) in _PRODUCTS and constant_of(graph_module, node.args[1]) is None:
+        return "its weight is computed, not stored"
+    if str(node.target) in _ADDITIONS and sum(isinstance(one, fx.Node) for one in node.args) != 2:
+        return "it adds a number, which needs no int8 kernel"
+    return ""
+
+
+def _quantizer(names: Collection[str], dynamic_names: Collection[str], job: LoweringJob) -> Any:
+    """Torchao's `Quantizer` over these nodes. Made here because the base class can only be imported with torchao."""
+    from torchao.quantization.pt2e.quantizer import (  # noqa: PLC0415 - slow
+        QuantizationAnnotation,
+        Quantizer,
+        SharedQuantizationSpec,
+    )
+
+    static, fresh, weights = activation_specs(job.ranges, is_signed=True), fresh_spec(is_signed=True), weight_specs()
+
+    class XnnpackQuantizer(Quantizer):  # type: ignore[misc]  # torchao is not typed
+        """Writes the plan as annotations."""
+
+        def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
+            """Annotate the wanted nodes of the graph that torchao prepared."""
+            for node in model.graph.nodes:
+                if node.name in names:
+                    self._annotate(node)
+            return model
+
+        def _annotate(self, node: fx.Node) -> None:
+            scheme = job.plan.scheme_of(node.meta[OP_ID])
+            activation = static[scheme.activations]
+            if node.name in dynamic_names:
+                inputs = {node.args[0]: fresh, node.args[1]: weights[scheme.weights]}
+                node.meta["quantization_annotation"] = QuantizationAnnotation(inputs, _annotated=True)
+                return
+            if str(node.target) in _PASSING:
+                same = SharedQuantizationSpec((node.args[0], node))
+                node.meta["quantization_annotation"] = QuantizationAnnotation(
+                    {node.args[0]: activation}, output_qspec=same, _annotated=True
+                )
+                return
+            inputs = {one: activation for one in node.args if isinstance(one, fx.Node)}
+            if str(node.target) in _PRODUCTS:
+                inputs = {node.args[0]: activation, node.args[1]: weights[scheme.weights]}
+            last = _absorbed_behind(node)
+            result = activation if last is node else None
+            node.meta["quantization_annotation"] = QuantizationAnnotation(inputs, output_qspec=result, _annotated=True)
+            if last is not node:
+                last.meta["quantization_annotation"] = QuantizationAnnotation(
+                    {}, output_qspec=activation, _annotated=True
+                )
+
+        def validate(self, model: fx.GraphModule) -> None:
+            """Nothing to check: the nodes were chosen by what they are."""
+
+    return XnnpackQuantizer()
+
+
+def _absorbed_behind(node: fx.Node) -> fx.Node:
+    """The ReLU that XNNPACK does in the same kernel, or the node itself."""
+    users = list(node.users)
+    return users[0] if len(users) == 1 and str(users[0].target) in _ABSORBED else node

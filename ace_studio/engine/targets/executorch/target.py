@@ -1,0 +1,357 @@
+"""ExecuTorch: a program for phones and small devices, with what XNNPACK takes delegated to it.
+
+It is built and run here through ExecuTorch's own Python runtime, on the same XNNPACK kernels that a device uses. Memory
+is planned when it is built, so every dynamic size has an upper bound, which goes with the artifact.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.quantize.apply import RewrittenGraph
+from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
+from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.executorch.quantize import executorch_op_problem, quantize_for_xnnpack
+from ace_studio.engine.targets.onnx.op_support import refuse_precisions
+from ace_studio.engine.targets.shared.flat_call import FlatCall
+from ace_studio.engine.targets.shared.kernels import Kernel, ReadBack, heavy_ops
+from ace_studio.engine.targets.shared.library_error import library_reason
+from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.engine.targets.shared.support import NATIVE, Verdict, judge_ops
+from ace_studio.engine.torch_private.compat import DYNAMIC, export_program, is_operator
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Phase
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.results import OpSupport, SupportStatus
+
+INSTALL = "pip install 'executorch>=1.4,<1.6'"
+ARTIFACT_NAME = "model.pte"
+ROOM = 2
+SMALLEST_BOUND = 64
+"""Dynamic sizes may grow to so many times the largest seen, and to 64 in any case: memory is planned for that."""
+_OURS = "ace_op_id"
+_DELEGATE = "XNNPACK"
+_ACTIVATIONS = ("aten.relu", "aten.hardtanh", "aten.clamp")
+_INT8 = frozenset({Precision.INT8_STATIC, Precision.INT8_DYNAMIC})
+_PARTS = ("executorch.exir", "executorch.backends.xnnpack.partition.xnnpack_partitioner", "executorch.runtime")
+_PROBLEMS = {
+    Precision.FP32: "",
+    Precision.INT8_STATIC: "",
+    Precision.INT8_DYNAMIC: "",
+    Precision.FP16: "XNNPACK takes fp16 for whole models on ARM processors; this target hands it fp32 and int8",
+    Precision.BF16: "XNNPACK has no bf16 kernels that ExecuTorch delegates to",
+    Precision.INT8_WEIGHT: "XNNPACK multiplies 8-bit weights with 8-bit activations only: use int8-dynamic",
+    Precision.INT4_WEIGHT: "XNNPACK multiplies 4-bit weights with 8-bit activations only, which no plan asks for",
+    Precision.FP8: "XNNPACK has no fp8 kernels",
+}
+
+
+class ExecuTorchTarget(Target):
+    """XNNPACK where it can, ExecuTorch's portable kernels for the rest."""
+
+    name = "executorch"
+    label = "ExecuTorch"
+
+    def available(self) -> Availability:
+        """Whether it is installed, fits this torch, and opens."""
+        if importlib.util.find_spec("executorch") is None:
+            return Availability(ok=False, reason="not installed: executorch", install=INSTALL)
+        problem = installed_problem()
+        version = importlib.metadata.version("executorch")
+        return Availability(ok=not problem, reason=problem, install=INSTALL if problem else "", version=version)
+
+    def precision_problem(self, precision: Precision) -> str:
+        """Why not, for what XNNPACK has no kernels for."""
+        return _PROBLEMS[precision]
+
+    def op_problem(self, op: str, precision: Precision) -> str:
+        """Why an op stays fp32."""
+        if problem := self.precision_problem(precision):
+            return problem
+        return executorch_op_problem(op, precision) if precision in _INT8 else ""
+
+    def support(self, captured: CapturedModel) -> list[OpSupport]:
+        """Operators of torch are portable; those of a user's own or of a library have no kernel in the runtime."""
+        return judge_ops(captured, _verdict)
+
+    def lower(self, job: LoweringJob) -> Lowered:
+        """Rewrite the graph as the plan says, delegate to XNNPACK, plan the memory, open the program."""
+        found = self.available()
+        if not found.ok:
+            raise AceError.of(ErrorCode.NOT_INSTALLED, f"ExecuTorch is {found.reason}", remedy=found.install)
+        refuse_precisions(self, job.plan)
+        job.reporter.phase(Phase.COMPRESS, "int8 ops")
+        rewritten = quantize_for_xnnpack(flat_graph(job.captured.program), job)
+        job.reporter.phase(Phase.LOWER, "delegating to XNNPACK")
+        try:
+            with hushed():
+                edge = _delegated(rewritten.graph_module, job.captured)
+                buffer = bytes(_planned(edge).buffer)
+        except (RuntimeError, ValueError, TypeError, KeyError, AssertionError, NotImplementedError) as error:
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                "ExecuTorch cannot build the program",
+                why=library_reason(error),
+                remedy="Keep the op that it names at fp32, make its sizes static, or use another target.",
+                details=str(error)[:20_000],
+            ) from error
+        _tell_of_bounds(job)
+        return ExecuTorchLowered(job, buffer, kernels_of_edge(edge.exported_program().graph_module, job), rewritten)
+
+    def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
+        """Open ``model.pte``."""
+        found = self.available()
+        if not found.ok:
+            raise AceError.of(ErrorCode.NOT_INSTALLED, f"ExecuTorch is {found.reason}", remedy=found.install)
+        return _opened(path.read_bytes(), threads=threads, name=path.name)
+
+
+@cache
+def installed_problem() -> str:
+    """Why the installed ExecuTorch cannot be used here; empty if it can. Imports it, which takes seconds."""
+    wanted = [one for one in importlib.metadata.requires("executorch") or () if re.match(r"torch\W", one)]
+    oldest = re.search(r">=\s*([\d.]+)", wanted[0]) if wanted else None
+    version = importlib.metadata.version("executorch")
+    if oldest and _numbers(str(torch.__version__)) < _numbers(oldest[1]):
+        return f"executorch {version} needs torch {oldest[1]} or later, this is {torch.__version__}"
+    try:
+        with hushed():
+            for part in _PARTS:
+                importlib.import_module(part)
+    except Exception as error:  # noqa: BLE001 - border: a package built for another torch fails in any way
+        return f"executorch {version} does not open beside torch {torch.__version__}: {library_reason(error)}"
+    return ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:2])
+
+
+def _verdict(node: fx.Node) -> Verdict:
+    if not is_operator(node.target) or getattr(node.target, "namespace", "aten") in {"aten", "prims"}:
+        return NATIVE
+    return Verdict(SupportStatus.UNSUPPORTED, f"ExecuTorch's runtime has no kernel of {node.target}.")
+
+
+def _size_bounds(captured: CapturedModel) -> list[dict[int, int]]:
+    """Per tensor leaf: index of each dynamic dimension -> the largest size that the program must take."""
+    leaves = [example.tensors() for example in captured.examples]
+    return [
+        {index: max(SMALLEST_BOUND, ROOM * max(one[place].shape[index] for one in leaves)) for index in dims}
+        for place, dims in enumerate(captured.dynamic_dims())
+    ]
+
+
+def _tell_of_bounds(job: LoweringJob) -> None:
+    bounds = _size_bounds(job.captured)
+    names = [found.name for found in job.captured.inputs]
+    words = [
+        f"{name} dim {index}: {most}" for name, dims in zip(names, bounds, strict=True) for index, most in dims.items()
+    ]
+    if words:
+        job.reporter.warn(
+            "artifact-options",
+            f"The program plans its memory for sizes up to {', '.join(words)}; larger inputs are refused",
+            where="executorch",
+        )
+
+
+def _delegated(graph_module: fx.GraphModule, captured: CapturedModel) -> Any:
+    """The program in ExecuTorch's dialect, with XNNPACK's parts cut out; its nodes know their ops."""
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner  # noqa: PLC0415 - slow
+    from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower  # noqa: PLC0415 - slow
+
+    shapes = tuple({index: DYNAMIC(max=most) for index, most in dims.items()} for dims in _size_bounds(captured))
+    inputs = tuple(tensor.contiguous() for tensor in captured.example.tensors())
+    with torch.no_grad():
+        program = export_program(graph_module, inputs, {}, dynamic_shapes=shapes, strict=False)
+    _carry_ids(graph_module.graph, program.graph)
+    return to_edge_transform_and_lower(
+        program,
+        partitioner=[XnnpackPartitioner()],
+        # What XNNPACK asks to be kept whole (linear layers) is no core operator, which the check would refuse.
+        compile_config=EdgeCompileConfig(_check_ir_validity=False),
+    )
+
+
+def _planned(edge: Any) -> Any:
+    from executorch.exir import ExecutorchBackendConfig  # noqa: PLC0415 - slow
+
+    return edge.to_executorch(ExecutorchBackendConfig(extract_delegate_segments=True))
+
+
+def _carry_ids(old: fx.Graph, new: fx.Graph) -> None:
+    """Note the op in the metadata that ExecuTorch hands on. Tracing again keeps the order of calls of one operator."""
+    waiting: dict[Any, list[str | None]] = {}
+    for node in old.nodes:
+        if node.op == "call_function":
+            waiting.setdefault(node.target, []).append(node.meta.get(OP_ID))
+    for node in new.nodes:
+        ids = waiting.get(node.target, [])
+        if node.op == "call_function" and ids and (op_id := ids.pop(0)):
+            node.meta["custom"] = {**(node.meta.get("custom") or {}), _OURS: op_id}
+
+
+def kernels_of_edge(graph_module: fx.GraphModule, job: LoweringJob) -> list[Kernel]:
+    """What the program runs: XNNPACK's blocks op by op, and portable kernels for the rest."""
+    heavy = heavy_ops(job.captured.table)
+    found: dict[fx.Node, Kernel] = {}
+    for part, graph in _parts(graph_module):
+        for index, node in enumerate(graph.nodes):
+            op_id = _op_of(node)
+            if not op_id or "quantize" in str(node.target):
+                continue
+            name, home = _operator_name(node), _absorbing(node)
+            if home in found and part.startswith(_DELEGATE):
+                found[home] = dataclasses.replace(found[home], op_ids=(*found[home].op_ids, op_id))
+                continue
+            planned = job.plan.precision.get(op_id, Precision.FP32)
+            found[node] = Kernel(
+                name=f"{part}_{index}",
+                kind=f"{part} {name}",
+                precision=str(planned if _reads_int8(node) and planned in _INT8 else _float_word(node)),
+                op_ids=(op_id,),
+                is_arithmetic=op_id in heavy and _is_product(name),
+                is_conversion="getitem" in name or not _is_float(node),
+            )
+    return list(found.values())
+
+
+def _op_of(node: fx.Node) -> str:
+    """The op that a node computes; empty if it is none, or nobody knows."""
+    known = node.meta.get("custom") or {}
+    return str(known.get(_OURS, "")) if node.op == "call_function" else ""
+
+
+def _operator_name(node: fx.Node) -> str:
+    found = re.search(r"EdgeOpOverload: ([\w.]+)", str(node.target))
+    return found[1] if found else str(getattr(node.target, "__name__", node.target))
+
+
+def _absorbing(node: fx.Node) -> fx.Node | None:
+    """The product or sum whose XNNPACK kernel does this activation too; None if it is no such activation."""
+    if not any(word in str(node.target) for word in _ACTIVATIONS):
+        return None
+    inputs = [one for one in node.all_input_nodes if one.op == "call_function"]
+    if len(inputs) != 1 or len(inputs[0].users) != 1:
+        return None
+    name = _operator_name(inputs[0])
+    return inputs[0] if _is_product(name) or name.startswith("aten.add") else None
+
+
+def _parts(graph_module: fx.GraphModule) -> list[tuple[str, fx.Graph]]:
+    """The graph with the name of what runs it, and each delegated graph with that of its block."""
+    parts = [("a portable kernel:", graph_module.graph)]
+    for name, child in graph_module.named_children():
+        original = getattr(child, "original_module", None)
+        if original is not None:
+            number = name.rpartition("_")[2]
+            parts.append((f"{_DELEGATE} (block {number})", original.graph_module.graph))
+    return parts
+
+
+def _is_product(name: str) -> bool:
+    return any(word in name for word in ("convolution", "linear", "mm", "conv"))
+
+
+def _is_float(node: fx.Node) -> bool:
+    value = node.meta.get("val")
+    value = value[0] if isinstance(value, tuple | list) and value else value
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _float_word(node: fx.Node) -> str:
+    value = node.meta.get("val")
+    value = value[0] if isinstance(value, tuple | list) and value else value
+    words = {torch.float32: Precision.FP32, torch.float16: Precision.FP16, torch.bfloat16: Precision.BF16}
+    return str(words.get(value.dtype, "unknown")) if isinstance(value, Tensor) else "unknown"
+
+
+def _reads_int8(node: fx.Node) -> bool:
+    """Whether all that it computes with comes from integers: XNNPACK then takes the int8 kernel."""
+    tensors = [one for one in node.all_input_nodes if one.op == "call_function"]
+    return bool(tensors) and all("dequantize" in str(one.target) for one in tensors)
+
+
+class ExecuTorchLowered(Lowered):
+    """An opened program, and what it was built from."""
+
+    def __init__(self, job: LoweringJob, buffer: bytes, kernels: Sequence[Kernel], rewritten: RewrittenGraph) -> None:
+        self._job = job
+        self._buffer = buffer
+        self._kernels = kernels
+        self._rewritten = rewritten
+        self._call = FlatCall(job.captured)
+        self._run = _opened(buffer, threads=job.threads, name=ARTIFACT_NAME)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it as forward is called."""
+        return self._call.unflatten(self._run(*self._call.flatten(args, kwargs)))
+
+    def read_back(self) -> list[OpActual]:
+        """What was delegated, and what portable kernels do, as the built program says."""
+        job = self._job
+        folded = {op_id: f"folded into {home} in fp32" for op_id, home in self._rewritten.folded.items()}
+        back = ReadBack(
+            table=job.captured.table,
+            plan=job.plan,
+            runtime="ExecuTorch",
+            folded=folded,
+            notes=self._rewritten.refused,
+        )
+        return back.ops(self._kernels)
+
+    def save(self, folder: Path) -> Path:
+        """Write ``model.pte``."""
+        path = folder / ARTIFACT_NAME
+        path.write_bytes(self._buffer)
+        return path
+
+
+def _opened(buffer: bytes, *, threads: int, name: str) -> Callable[..., list[Tensor]]:
+    """The program behind a function over flat tensors.
+
+    Raises: AceError(BAD_FILE) if it is no program of ExecuTorch; when called, AceError(BAD_INPUT) for other sizes.
+    """
+    from executorch.extension.pybindings import portable_lib  # noqa: PLC0415 - optional package
+    from executorch.runtime import Runtime  # noqa: PLC0415 - optional package
+
+    # A program keeps the pool that it was opened with: making a new one under it would end the process.
+    if portable_lib._threadpool_get_thread_count() != threads:
+        portable_lib._unsafe_reset_threadpool(threads)
+    try:
+        with hushed():
+            program = Runtime.get().load_program(buffer)
+            method = program.load_method("forward")
+    except (RuntimeError, ValueError) as error:
+        raise AceError.of(
+            ErrorCode.BAD_FILE, f"ExecuTorch cannot read {name}", why=library_reason(error), where=name
+        ) from error
+
+    def run(*tensors: Tensor, keep_alive: object = (buffer, program)) -> list[Tensor]:
+        # The method reads weights where the buffer lies, and frees nothing itself: without it the process ends.
+        del keep_alive
+        try:
+            results: list[Tensor] = list(method.execute([tensor.detach().contiguous() for tensor in tensors]))
+        except RuntimeError as error:
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                "ExecuTorch cannot run the program on these inputs",
+                why=library_reason(error),
+                remedy="Give the largest size as an example: memory is planned for sizes up to twice as large.",
+            ) from error
+        return [one if isinstance(one, Tensor) else torch.tensor(one) for one in results]
+
+    return run

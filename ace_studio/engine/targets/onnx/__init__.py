@@ -1,0 +1,1 @@
+"""The captured graph as an ONNX model: exported, quantized, and with its fused operators."""

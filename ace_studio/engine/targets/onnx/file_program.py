@@ -1,0 +1,84 @@
+"""An ONNX file as the program that ONNX Runtime and OpenVINO lower: folded like an exported one, every node owned."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from ace_studio.engine.targets.onnx.program import MAX_PROTO_BYTES, SHARED_KEY, OnnxProgram, steps_of
+from ace_studio.engine.targets.shared.kernels import Step, adopt_orphans, covered_steps, heavy_ops, owners_of
+from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.graph import GraphTable
+
+TARGETS_OF_A_FILE = ("onnxruntime", "openvino")
+"""Targets that read ONNX; the others start from a program of torch."""
+
+
+def shared_program(
+    model: Any, table: GraphTable, *, node_ids: Sequence[str], input_names: Sequence[str]
+) -> dict[str, Any]:
+    """What ``LoweringJob.shared`` holds for a file: its program, in place of one that would be exported.
+
+    Args:
+        model: ``ModelProto`` of the file, with its weights. Not changed.
+        table: Its graph.
+        node_ids: Op id of every node, in order.
+        input_names: Names of the inputs, in order.
+
+    Raises: AceError(UNSUPPORTED) if the weights do not fit into one message.
+    """
+    if model.ByteSize() > MAX_PROTO_BYTES:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            f"The weights take {model.ByteSize() / 1e9:.1f} GB",
+            why="an ONNX model in one message holds at most 2 GiB; larger files can be looked at, not compressed yet",
+            remedy="export a smaller model",
+        )
+    named = type(model)()
+    named.CopyFrom(model)
+    for node, op_id in zip(named.graph.node, node_ids, strict=True):
+        node.name = op_id
+    before = steps_of(named)
+    folded = _folded(named)
+    weights = {tensor.name for tensor in named.graph.initializer}
+    inputs = [value.name for value in named.graph.input if value.name not in weights]
+    covered = covered_steps(steps_of(folded), before, inputs=inputs)
+    owners = owners_of(covered, _own(before, table), heavy_ops(table))
+    adopt_orphans(steps_of(folded), owners)
+    alive = {op_id for ids in owners.values() for op_id in ids}
+    program = OnnxProgram(
+        model=folded,
+        input_names=tuple(input_names),
+        output_names=tuple(value.name for value in folded.graph.output),
+        owners=owners,
+        folded={
+            table.op_id[row]: "computed while building; no ONNX node is left of it"
+            for row in table.op_rows()
+            if table.op_id[row] not in alive
+        },
+    )
+    return {SHARED_KEY: program}
+
+
+def _own(steps: Sequence[Step], table: GraphTable) -> dict[str, tuple[str, ...]]:
+    """Every node stands for itself; constants are no ops."""
+    known = {table.op_id[row] for row in table.op_rows()}
+    return {step.name: (step.name,) if step.name in known else () for step in steps}
+
+
+def _folded(model: Any) -> Any:
+    """The model with its constants and batch norms folded; as it is, where the optimizer gives up."""
+    import onnxscript.optimizer  # noqa: PLC0415 - optional package
+
+    with hushed(), contextlib.suppress(Exception):  # border: the optimizer evaluates nodes of any kind
+        optimized = onnxscript.optimizer.optimize(model)
+        if [value.name for value in optimized.graph.input] and len(optimized.graph.output) == len(model.graph.output):
+            model = optimized
+    seen: set[str] = set()
+    for index, node in enumerate(model.graph.node):
+        if not node.name or node.name in seen:
+            node.name = f"node_{node.op_type}_{index}_"
+        seen.add(node.name)
+    return model

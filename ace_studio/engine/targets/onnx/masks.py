@@ -1,0 +1,100 @@
+"""The masks of attention in an exported ONNX model, and the small nodes that a rewritten attention needs.
+
+The exporter takes every ``scaled_dot_product_attention`` apart; what it adds to the scores is found again here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts
+from ace_studio.engine.targets.onnx.program import OnnxProgram
+
+_LOWEST_OF_BOOL = -3e38
+"""The exporter writes the lowest finite number where a boolean mask is false, which alone is not zero after softmax."""
+
+
+@dataclass(frozen=True)
+class Bias:
+    """What the exporter adds to the scores: numbers [B or 1, N or 1, S or 1, T]; leading dimensions may be missing."""
+
+    name: str
+    rank: int
+    is_row: bool
+    """Whether it is one row for all queries."""
+    lowest: float
+    """Where nothing above this is added, a key does not count."""
+    has_keys: bool
+    """Whether it is known to leave every query a key."""
+
+
+def is_mask(mask: Any, query: Sequence[str], keys: str, *, heads: Sequence[str] = ("1",)) -> bool:
+    """Whether a mask is one over all keys, for queries [B, N, S, H], with one of these numbers of heads."""
+    shape = shape_texts(mask)
+    if dtype_of(mask) not in {torch.bool, torch.float32} or not 2 <= len(shape) <= 4:
+        return False
+    batch, own_heads, queries, width = ["1"] * (4 - len(shape)) + shape
+    return batch in {"1", query[0]} and own_heads in heads and queries in {"1", query[2]} and width == keys
+
+
+def bias_of(op_id: str, mask: fx.Node | None, program: OnnxProgram) -> tuple[Bias | None, bool]:
+    """What is added to the scores of an attention, if anything, and whether that could be found out."""
+    if mask is None:
+        return None, True
+    graph = program.model.graph
+    maker = {value: node for node in graph.node for value in node.output}
+    softmax = [node for node in graph.node if node.op_type == "Softmax" and op_id in program.owners.get(node.name, ())]
+    added = maker.get(softmax[0].input[0]) if len(softmax) == 1 else None
+    scores = maker.get(added.input[0]) if added is not None and added.op_type == "Add" else None
+    if added is None or scores is None or scores.op_type != "MatMul":
+        return None, False
+    name, is_row, has_keys = str(added.input[1]), shape_texts(mask)[-2] == "1", False
+    rank, lowest = len(shape_texts(mask)), _LOWEST_OF_BOOL if dtype_of(mask) is torch.bool else -math.inf
+    constant = next((tensor for tensor in graph.initializer if tensor.name == name), None)
+    if constant is not None:
+        from onnx import numpy_helper  # noqa: PLC0415 - optional package
+
+        values = numpy_helper.to_array(constant)
+        if not values.any():
+            return None, True  # it masks nothing
+        rank, is_row, has_keys = values.ndim, values.shape[-2:-1] == (1,), bool((values > lowest).any(-1).all())
+    return Bias(name, rank, is_row, lowest, has_keys), True
+
+
+def small_node(kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> Any:
+    """A node that is called after its only result."""
+    from onnx import helper  # noqa: PLC0415 - optional package
+
+    return helper.make_node(kind, list(inputs), [output], name=f"{output}.node", **attributes)
+
+
+def constant(graph: Any, name: str, value: float | Sequence[int]) -> str:
+    """Name of a constant of the graph, made if it is not there."""
+    from onnx import numpy_helper  # noqa: PLC0415 - optional package
+
+    if all(tensor.name != name for tensor in graph.initializer):
+        array = np.asarray(value, np.float32 if isinstance(value, float) else np.int64)
+        graph.initializer.append(numpy_helper.from_array(array, name))
+    return name
+
+
+def drop_unread(graph: Any) -> None:
+    """Take out, in place, the nodes and constants that no result depends on any more."""
+    wanted = {output.name for output in graph.output}
+    kept = []
+    for node in reversed(graph.node):
+        if wanted.intersection(node.output):
+            kept.append(node)
+            wanted.update(node.input)
+    constants = [tensor for tensor in graph.initializer if tensor.name in wanted]
+    infos = [info for info in graph.value_info if info.name in wanted]
+    for field, entries in (("node", reversed(kept)), ("initializer", constants), ("value_info", infos)):
+        graph.ClearField(field)
+        getattr(graph, field).extend(entries)

@@ -1,0 +1,399 @@
+"""The captured graph as one fp32 ONNX model, every node of which knows the ops it came from.
+
+Made once per job and shared through ``LoweringJob.shared``: ONNX Runtime and OpenVINO read the same file, so the same
+plan means the same nodes in both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export.graph_signature import ConstantArgument
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.shared.kernels import Step, adopt_orphans, covered_steps, heavy_ops, owners_of
+from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.engine.torch_private.compat import recurrent_layers_kept_whole
+from ace_studio.records.errors import AceError, ErrorCode
+
+OPSET = 20
+"""High enough for LayerNormalization, the reductions that the exporter writes, and Gelu as one node."""
+MAX_PROTO_BYTES = 2**31 - 2**20
+"""A protobuf message cannot be larger than 2 GiB."""
+_UNROLLING = frozenset({"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"})
+"""Ops whose shape function unrolls the sequence: what follows them claims to have the traced length and no other."""
+SHARED_KEY = "onnx_program"
+"""Where `LoweringJob.shared` has the program."""
+_MARK = "ace-op:"
+_MARK_KEY = "pkg.torch.onnx.stack_trace"
+
+
+@dataclass(frozen=True)
+class OnnxProgram:
+    """An ONNX model and where each of its nodes came from."""
+
+    model: Any
+    """``onnx.ModelProto``, fp32, constants folded, batch norms folded into convolutions. Not to be changed: copy it."""
+    input_names: tuple[str, ...]
+    """One per tensor leaf of the example, in order; a leaf the graph never reads has a name but may have no input."""
+    output_names: tuple[str, ...]
+    """One per tensor leaf of the result, in order."""
+    owners: Mapping[str, tuple[str, ...]]
+    """Node name -> op ids it stands for, the main one first; empty where nobody knows."""
+    folded: Mapping[str, str] = field(default_factory=dict)
+    """Op id -> why no node is left of it."""
+
+    def steps(self) -> list[Step]:
+        """The nodes as steps."""
+        return steps_of(self.model)
+
+    def nodes_of(self, op_ids: frozenset[str]) -> list[str]:
+        """Names of the nodes whose main op is one of these."""
+        return [name for name, ids in self.owners.items() if ids and ids[0] in op_ids]
+
+
+def steps_of(model: Any) -> list[Step]:
+    """The nodes of a model's graph as steps."""
+    return [
+        Step(name=node.name, inputs=tuple(filter(None, node.input)), outputs=tuple(filter(None, node.output)))
+        for node in model.graph.node
+    ]
+
+
+def onnx_program_of(job: LoweringJob) -> OnnxProgram:
+    """The job's ONNX model; exported the first time somebody asks.
+
+    Raises: AceError(UNSUPPORTED) that names the op and the user's line, if the exporter cannot translate it.
+    """
+    if SHARED_KEY not in job.shared:
+        job.reporter.advance(None, "exporting to ONNX")
+        job.shared[SHARED_KEY] = export_onnx(job.captured)
+    program: OnnxProgram = job.shared[SHARED_KEY]
+    return program
+
+
+def export_onnx(captured: CapturedModel) -> OnnxProgram:
+    """Export a captured graph to ONNX.
+
+    Raises: AceError(UNSUPPORTED) if an op has no ONNX form, the model keeps state, or it is too large for a message.
+    """
+    _refuse_state(captured)
+    leaves = list(captured.program.graph.output_node().args[0])
+    is_computed = [isinstance(leaf, torch.fx.Node) for leaf in leaves]
+    names = _output_names(captured.program, leaves)
+    if not any(is_computed):
+        raise _unsupported("The model returns no tensor", "there is nothing for a runtime to compute")
+    with _marked(captured.program), recurrent_layers_kept_whole(), hushed() as said:
+        try:
+            exported = torch.onnx.export(
+                captured.program, args=(), dynamo=True, verbose=False, optimize=False, opset_version=OPSET
+            )
+        except Exception as error:  # border: translating may run the user's own operators
+            raise _export_problem(captured, error, said.getvalue()) from error
+        if exported is None:
+            raise _unsupported("The exporter gave no ONNX model", "it returned nothing")
+        _drop_stand_ins(exported.model.graph, is_computed)
+        _separate_results(exported.model.graph)
+        _name_interface(exported.model.graph, captured, names)
+        graph_inputs = [str(value.name) for value in exported.model.graph.inputs]
+        before, owners_before = _marked_steps(exported.model.graph)
+        if _UNROLLING & set(captured.table.op):
+            _forget_shapes(exported.model.graph)
+        exported.optimize()
+        _rename_dims(exported.model.graph, captured)
+        _refuse_too_large(exported.model.graph)
+        model = exported.model_proto
+    _drop_notes(model)
+    _name_nodes(model)
+    covered = covered_steps(steps_of(model), before, inputs=graph_inputs)
+    owners = owners_of(covered, owners_before, heavy_ops(captured.table))
+    adopt_orphans(steps_of(model), owners)
+    return OnnxProgram(
+        model=model,
+        input_names=_input_names(captured),
+        output_names=tuple(output.name for output in model.graph.output),
+        owners=owners,
+        folded=_folded(captured, owners),
+    )
+
+
+# --- before the export ---
+
+
+def _refuse_state(captured: CapturedModel) -> None:
+    buffers = captured.program.graph_signature.inputs_to_buffers
+    changed = sorted({buffers[name] for name in _written_placeholders(captured.program) if name in buffers})
+    if changed:
+        raise _unsupported(
+            f"The model changes {', '.join(changed[:3])} while it runs",
+            "an ONNX model is a function: it has no state that outlives a call",
+            remedy="Pass the state in and return it, as the other inputs and outputs are.",
+        )
+
+
+def _written_placeholders(program: torch.export.ExportedProgram) -> set[str]:
+    """Names of the placeholders that an op of the graph writes into, or that the signature says are replaced."""
+    signature = program.graph_signature
+    replaced = set(signature.buffers_to_mutate.values())
+    by_buffer = {buffer: name for name, buffer in signature.inputs_to_buffers.items()}
+    written = {by_buffer[buffer] for buffer in replaced if buffer in by_buffer}
+    for node in program.graph.nodes:
+        is_in_place = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+        if is_in_place and node.args and isinstance(node.args[0], torch.fx.Node) and node.args[0].op == "placeholder":
+            written.add(node.args[0].name)
+    return written
+
+
+@contextlib.contextmanager
+def _marked(program: torch.export.ExportedProgram) -> Iterator[None]:
+    """Write each op's id where the exporter keeps it through decompositions, and put tensors for constant results.
+
+    Names of nodes do not survive: after an LSTM cell is decomposed, ``sigmoid`` is another op. Stack traces do.
+    Everything is put back at the end.
+    """
+    nodes = list(program.graph.nodes)
+    traces = [node.meta.get("stack_trace") for node in nodes]
+    output = nodes[-1]
+    results, specs = output.args, program.graph_signature.output_specs
+    try:
+        for node in nodes:
+            node.meta["stack_trace"] = _MARK + node.name
+        output.args = (
+            tuple(_with_stand_ins(results[0], [leaf for leaf in results[0] if isinstance(leaf, torch.fx.Node)])),
+        )
+        program.graph_signature.output_specs = list(
+            _with_stand_ins(specs, [spec for spec in specs if not isinstance(spec.arg, ConstantArgument)])
+        )
+        yield
+    finally:
+        output.args = results
+        program.graph_signature.output_specs = specs
+        for node, trace in zip(nodes, traces, strict=True):
+            if trace is None:
+                del node.meta["stack_trace"]
+            else:
+                node.meta["stack_trace"] = trace
+
+
+def _with_stand_ins(leaves: Sequence[Any], computed: Sequence[Any]) -> Iterator[Any]:
+    """The results, with the first computed one in place of each constant: the exporter cannot give constants back."""
+    known = {id(leaf) for leaf in computed}
+    return (leaf if id(leaf) in known else computed[0] for leaf in leaves)
+
+
+# --- after the export ---
+
+
+def _input_names(captured: CapturedModel) -> tuple[str, ...]:
+    return tuple(found.name for found in captured.inputs)
+
+
+def _drop_stand_ins(graph: Any, is_computed: Sequence[bool]) -> None:
+    for index in reversed(range(len(is_computed))):
+        if not is_computed[index]:
+            graph.outputs.pop(index)
+
+
+def _separate_results(graph: Any) -> None:
+    """Give each result a value of its own: one that is an input, or is given twice, gets a copy."""
+    import onnx_ir  # noqa: PLC0415 - optional package, comes with the exporter
+
+    seen = {id(value) for value in graph.inputs} | {id(value) for value in graph.initializers.values()}
+    for index, value in enumerate(list(graph.outputs)):
+        if id(value) in seen:
+            copy = onnx_ir.node("Identity", inputs=[value])
+            copy.outputs[0].name = f"{value.name}.result_{index}"
+            copy.outputs[0].type, copy.outputs[0].shape = value.type, value.shape
+            graph.append(copy)
+            graph.outputs[index] = copy.outputs[0]
+        seen.add(id(value))
+
+
+def _name_interface(graph: Any, captured: CapturedModel, output_names: Sequence[str]) -> None:
+    """Give inputs and outputs the names that the user knows; a value inside that has such a name gets another."""
+    placeholders = tensor_placeholders(captured.program)
+    wanted = dict(zip(placeholders, _input_names(captured), strict=False))
+    new_names = {id(value): wanted.get(value.name, value.name) for value in graph.inputs}
+    outputs = list(graph.outputs)
+    for value, name in zip(outputs, output_names, strict=True):
+        new_names.setdefault(id(value), name)
+    taken = set(new_names.values())
+    inside = [value for node in graph for value in node.outputs]
+    for value in [*inside, *graph.initializers.values()]:
+        if value.name in taken and id(value) not in new_names:
+            value.name = f"{value.name}.inner"
+    for value in [*graph.inputs, *outputs]:
+        value.name = new_names[id(value)]
+
+
+def tensor_placeholders(program: torch.export.ExportedProgram) -> list[str]:
+    """Names of the placeholders that stand for tensors of the call, in order."""
+    user_inputs = set(program.graph_signature.user_inputs)
+    return [
+        node.name
+        for node in program.graph.nodes
+        if node.op == "placeholder" and node.name in user_inputs and isinstance(node.meta.get("val"), torch.Tensor)
+    ]
+
+
+def _output_names(program: torch.export.ExportedProgram, leaves: Sequence[Any]) -> list[str]:
+    """A name per tensor of the result: its path in the containers, ``output`` for a single one."""
+    spec = program.call_spec.out_spec
+    names = ["output"] * len(leaves)
+    if spec is not None and spec.num_leaves == len(leaves):
+        paths = pytree.tree_leaves_with_path(pytree.tree_unflatten(range(len(leaves)), spec))
+        names = [_path_name(path) for path, _ in paths]
+    names = [name for name, leaf in zip(names, leaves, strict=True) if isinstance(leaf, torch.fx.Node)]
+    return [name if names.count(name) == 1 else f"{name}_{index}" for index, name in enumerate(names)]
+
+
+def _path_name(path: Sequence[Any]) -> str:
+    keys = [getattr(key, "key", getattr(key, "name", getattr(key, "idx", ""))) for key in path]
+    text = ".".join(str(key) for key in keys)
+    return text if text and not text[0].isdigit() else f"output_{text}".rstrip("_")
+
+
+def _marked_steps(graph: Any) -> tuple[list[Step], dict[str, tuple[str, ...]]]:
+    """The exported nodes before any optimization, and the op id that each one was marked with."""
+    steps: list[Step] = []
+    owners: dict[str, tuple[str, ...]] = {}
+    for index, node in enumerate(graph):
+        node.name = node.name or f"node_{index}"
+        inputs = tuple(value.name for value in node.inputs if value is not None)
+        steps.append(Step(name=node.name, inputs=inputs, outputs=tuple(value.name for value in node.outputs)))
+        trace = node.metadata_props.get(_MARK_KEY, "")
+        owners[node.name] = (trace.removeprefix(_MARK),) if trace.startswith(_MARK) else ()
+    return steps, owners
+
+
+def _drop_notes(model: Any) -> None:
+    """Drop what the exporter notes of the way here: it costs up to a kilobyte a node, and tells of the user's code."""
+    graph = model.graph
+    for one in (model, graph, *graph.node, *graph.value_info, *graph.initializer, *graph.input, *graph.output):
+        del one.metadata_props[:]
+    for function in model.functions:
+        for node in (function, *function.node):
+            del node.metadata_props[:]
+
+
+def _forget_shapes(graph: Any) -> None:
+    """Drop the shapes that tracing wrote on values inside, which the optimizer would otherwise bake into reshapes."""
+    for node in graph:
+        for value in node.outputs:
+            value.shape = None
+
+
+def _rename_dims(graph: Any, captured: CapturedModel) -> None:
+    """Symbols such as ``s77`` become the input and dimension that they stand for, such as ``x_0``."""
+    import onnx_ir  # noqa: PLC0415 - optional package, comes with the exporter
+
+    names: dict[str, str] = {}
+    for found in captured.inputs:
+        for dim in found.dims:
+            if dim.symbol:
+                names.setdefault(dim.symbol, re.sub(r"\W", "_", f"{found.name}_{dim.index}"))
+    if not names:
+        return
+    pattern = re.compile(r"\b(" + "|".join(re.escape(symbol) for symbol in names) + r")\b")
+    values = [*graph.inputs, *(value for node in graph for value in node.outputs)]
+    for value in values:
+        texts = [getattr(dim, "value", dim) for dim in value.shape or ()]
+        if any(isinstance(text, str) for text in texts):  # a new shape: some are frozen, and shared
+            value.shape = onnx_ir.Shape(
+                [pattern.sub(lambda match: names[match[0]], text) if isinstance(text, str) else text for text in texts]
+            )
+
+
+def _refuse_too_large(graph: Any) -> None:
+    weight_bytes = sum(
+        value.const_value.nbytes for value in graph.initializers.values() if value.const_value is not None
+    )
+    if weight_bytes > MAX_PROTO_BYTES:
+        raise _unsupported(
+            f"The weights take {weight_bytes / 1e9:.1f} GB",
+            "an ONNX model in one message holds at most 2 GiB; weights in a file beside it are not written yet",
+        )
+
+
+def _name_nodes(model: Any) -> None:
+    """Runtimes and quantizers address nodes by name, so each needs one of its own."""
+    seen: set[str] = set()
+    for index, node in enumerate(model.graph.node):
+        if not node.name or node.name in seen:
+            node.name = f"node_{node.op_type}_{index}_"
+        seen.add(node.name)
+
+
+def _folded(captured: CapturedModel, owners: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The ops that the optimizer left nothing of."""
+    alive = {op_id for ids in owners.values() for op_id in ids}
+    return {
+        captured.table.op_id[row]: "computed while building, or had nothing to compute; no ONNX node is left of it"
+        for row in captured.table.op_rows()
+        if captured.table.op_id[row] not in alive
+    }
+
+
+# --- problems ---
+
+
+def _unsupported(
+    what: str, why: str, *, remedy: str = "Choose a torch target for this model.", where: str = ""
+) -> AceError:
+    return AceError.of(ErrorCode.UNSUPPORTED, what, why=why, remedy=remedy, where=where)
+
+
+def _export_problem(captured: CapturedModel, error: Exception, said: str) -> AceError:
+    chain = _causes(error)
+    text = "\n".join(str(cause) for cause in chain)
+    op_id = _blamed_op(captured, text)
+    table = captured.table
+    row = table.op_id.index(op_id) if op_id else -1
+    subject = f"{table.op[row]} ({op_id})" if op_id else "this graph"
+    where = ""
+    if op_id and table.file[row] >= 0:
+        where = f"{table.files[table.file[row]]}:{table.line[row]}"
+        where += f", module {table.module[row]}" if table.module[row] else ""
+    return AceError.of(
+        ErrorCode.UNSUPPORTED,
+        f"The ONNX exporter cannot translate {subject}",
+        why=_first_line(chain[-1]),
+        remedy="Use a torch target for this model, or write the op with others that ONNX has.",
+        where=where,
+        details=re.sub(r"\x1b\[[0-9;]*m", "", f"{said}\n{text}")[-20_000:],
+    )
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    chain = [error]
+    while (cause := chain[-1].__cause__) is not None:
+        chain.append(cause)
+    return chain
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:300]
+
+
+def _blamed_op(captured: CapturedModel, text: str) -> str:
+    """The op id that an exporter's message speaks of: by our mark, by the node that it prints, or by the operator."""
+    table = captured.table
+    ids = {table.op_id[row] for row in table.op_rows()}
+    for pattern in (re.escape(_MARK) + r"(\w+)", r"%(\w+) : \[num_users"):
+        for match in re.finditer(pattern, text):
+            if match[1] in ids:
+                return match[1]
+    # A decomposition may have turned aten.linalg_svd into aten._linalg_svd.
+    named = {match[1].strip("_") for match in re.finditer(r"\baten(?:\.|::)(\w+)", text)}
+    for row in table.op_rows():
+        if table.op[row].startswith("aten.") and table.op[row].split(".")[1].strip("_") in named:
+            return table.op_id[row]
+    return ""

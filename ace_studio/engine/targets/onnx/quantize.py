@@ -1,0 +1,404 @@
+"""Applying a plan to an ONNX model: quantize-dequantize pairs, dynamic integer products, packed weights.
+
+The pattern decides whether ONNX Runtime fuses: activations unsigned, weights signed and per channel, a quantized
+output at every convolution and product, behind its ReLU, and the bias as int32 with the product of both scales.
+"""
+
+from __future__ import annotations
+
+import copy
+import platform
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx.program import OnnxProgram
+from ace_studio.engine.targets.onnx.static import (
+    FOLLOWING_TYPES,
+    PRODUCT_TYPES,
+    StaticChoice,
+    choose_static,
+    with_followers,
+)
+from ace_studio.engine.targets.onnx.tables import pack_tables, planned_lookups
+from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightSteps
+
+WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
+FLOAT_GIVING_TYPES = frozenset({"Gemm", "MatMul"})
+"""Products with an 8-bit kernel that can give a float result."""
+LARGEST_BLOCK = 256
+"""The most weights that share one scale in ONNX Runtime's packed kernels; 32 is what they are best at."""
+_HIDDEN_GEMM = "GemmThatStays"
+"""What a ``Gemm`` is called while the dynamic quantizer works, which would take all of them apart."""
+INT8_ACCUMULATION = 4
+"""MatMulNBits accuracy level 4: activations are quantized to 8 bits on the fly. Level 0 is several times slower."""
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """Instruction sets of this processor as Linux names them; empty where nobody can tell."""
+    path = Path("/proc/cpuinfo")
+    if not path.exists():
+        return frozenset()
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in {"flags", "Features"}:
+            return frozenset(value.split())
+    return frozenset()
+
+
+def must_reduce_range() -> bool:
+    """Whether weights must leave one bit free: x86 without VNNI adds two products in 16 bits, which clips."""
+    is_x86 = platform.machine().lower() in {"x86_64", "amd64", "x86", "i686"}
+    return is_x86 and not cpu_flags() & {"avx512_vnni", "avx_vnni"}
+
+
+def apply_plan(
+    program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]
+) -> tuple[Any, Mapping[str, str]]:
+    """A copy of the program's model in which every op runs as planned; and why some ops do not (op id -> why).
+
+    Args:
+        program: The fp32 model.
+        job: Plan, calibration and reporter.
+        make_session: Opens a model for a look at activations.
+
+    Raises: AceError(UNSUPPORTED) if the quantizer left everything as it was.
+    """
+    model = copy.deepcopy(program.model)
+    tables, notes = planned_lookups(program, job)
+    pack_tables(model, tables)
+    _drop_unused_constants(model)
+    for planned, bits in WEIGHT_BITS.items():
+        for group_size, ops in _by_scheme(job, planned, lambda scheme: scheme.group_size).items():
+            block, reason = weight_block(group_size)
+            notes |= {op: reason for op in ops if op not in notes} if reason else {}
+            if nodes := [name for name in program.nodes_of(ops) if name not in tables]:
+                model = _pack_weights(model, nodes, bits=bits, block=block)
+    for steps, ops in _by_scheme(job, Precision.INT8_DYNAMIC, lambda scheme: scheme.weights).items():
+        if nodes := [name for name in program.nodes_of(ops) if name not in tables]:
+            model = _quantize_dynamic(model, nodes, is_per_channel=steps is WeightSteps.PER_CHANNEL)
+        asked = {op for op in ops if job.plan.scheme_of(op).activations is ActivationGrid.SYMMETRIC}
+        notes |= dict.fromkeys(asked, "ONNX Runtime finds dynamic grids with a zero point, so this one is affine")
+    if job.plan.ops_at(Precision.INT8_STATIC):
+        chosen = choose_static(program, job, job.calibration(), make_session=make_session)
+        notes = {**chosen.notes, **notes}
+        if chosen.nodes:
+            model = quantize_static(model, chosen, shared_step=weights_of_one_step(program, job, chosen))
+    if job.plan.precisions - {Precision.FP32} and _node_types(model) == _node_types(program.model):
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "The quantizer changed nothing",
+            why="no node of the ONNX model that belongs to a planned op is of a type it can quantize",
+            remedy="Plan fp32 for this target, or another target.",
+        )
+    return model, notes
+
+
+def _by_scheme(job: LoweringJob, precision: Precision, key: Callable[[Scheme], Any]) -> dict[Any, frozenset[str]]:
+    """The ops planned at a precision, by one property of their grids."""
+    found: dict[Any, set[str]] = {}
+    for op_id in job.plan.ops_at(precision):
+        found.setdefault(key(job.plan.scheme_of(op_id)), set()).add(op_id)
+    return {value: frozenset(ops) for value, ops in found.items()}
+
+
+def weight_block(group_size: int) -> tuple[int, str]:
+    """The block that the packed kernels take for a group size, and why it is another one (empty: it is not)."""
+    if 0 < group_size <= LARGEST_BLOCK:
+        return group_size, ""
+    asked = f"groups of {group_size}" if group_size else "one group per channel"
+    return LARGEST_BLOCK, f"its weights are in groups of {LARGEST_BLOCK}, not {asked}: no packed kernel is wider"
+
+
+def weights_of_one_step(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> frozenset[str]:
+    """Names of the constants of chosen nodes whose ops are planned with one step for the whole weight."""
+    constants = {tensor.name for tensor in program.model.graph.initializer}
+    return frozenset(
+        name
+        for node in program.model.graph.node
+        if node.name in chosen.nodes
+        and any(job.plan.scheme_of(op).weights is WeightSteps.PER_TENSOR for op in program.owners.get(node.name, ()))
+        for name in node.input[:2]
+        if name in constants
+    )
+
+
+def _node_types(model: Any) -> list[str]:
+    return [node.op_type for node in model.graph.node]
+
+
+# --- static ---
+
+
+def quantize_static(model: Any, chosen: StaticChoice, *, shared_step: Collection[str]) -> Any:
+    """The model with pairs around the chosen nodes; the constants in ``shared_step`` get one step for all channels.
+
+    The bias of a ``MatMul`` is added in float, and so is what goes on behind it.
+    """
+    from onnxruntime.quantization import CalibrationMethod, QuantType  # noqa: PLC0415 - optional package
+    from onnxruntime.quantization.calibrate import TensorsData  # noqa: PLC0415
+    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer  # noqa: PLC0415
+
+    ranges = chosen.ranges
+    bounds = {name: (np.float32(min(low, 0.0)), np.float32(max(high, 0.0))) for name, (low, high) in ranges.items()}
+    data = {name: tuple(np.asarray(bound) for bound in pair) for name, pair in bounds.items()}
+    makers = {value: node.name for node in model.graph.node for value in node.output}
+    nodes = without_biases(model, chosen.nodes)
+    with hushed():
+        quantizer = QDQQuantizer(
+            model,
+            True,  # per channel
+            must_reduce_range(),
+            QuantType.QInt8,
+            QuantType.QUInt8,
+            TensorsData(CalibrationMethod.MinMax, data),
+            sorted(nodes),
+            [],
+            sorted(PRODUCT_TYPES | FOLLOWING_TYPES),
+            {
+                "WeightSymmetric": True,
+                "ActivationSymmetric": False,  # ranges around 0 were made so before
+                # A grid around 0 does not end at 0, so the ReLU in front of it must stay.
+                "QDQKeepRemovableActivations": bool(chosen.symmetric),
+                "TensorQuantOverrides": {name: [{}] for name in sorted(shared_step)},
+            },
+        )
+        quantizer.quantize_model()
+    drop_idle_pairs(quantizer.model.model, nodes, makers=makers)
+    read_float_values(quantizer.model.model, nodes)
+    shield_float_products(quantizer.model.model, nodes)
+    return quantizer.model.model
+
+
+def without_biases(model: Any, chosen: frozenset[str]) -> frozenset[str]:
+    """The chosen nodes without the sums of a ``MatMul`` and a constant, and without what only follows those.
+
+    The integer ``MatMul`` gives float, and its kernel adds the bias too. As a sum of its own the product would be
+    rounded before the bias, the bias to 8 bits, and the sum again.
+    """
+    constants = {tensor.name for tensor in model.graph.initializer}
+    products = {value for node in model.graph.node if node.op_type == "MatMul" for value in node.output}
+    biases = {
+        node.name
+        for node in model.graph.node
+        if node.op_type == "Add"
+        and any(name in constants for name in node.input)
+        and any(name in products for name in node.input)
+    }
+    leading = {node.name for node in model.graph.node if node.op_type in PRODUCT_TYPES and node.name in chosen}
+    return frozenset(with_followers(model, chosen - biases, leading, constants))
+
+
+def read_float_values(model: Any, quantized: frozenset[str]) -> None:
+    """Let float nodes read, in place, the float value in front of a pair and not what the pair leaves of it.
+
+    A pair belongs to a value, so its other readers would lose by what an 8-bit node needs. Values that 8-bit nodes made
+    exist in no other form.
+    """
+    producer = {value: node for node in model.graph.node for value in node.output}
+    inputs = {entry.name for entry in model.graph.input}
+    pairs = {"QuantizeLinear", "DequantizeLinear"}
+    for node in [node for node in model.graph.node if node.op_type not in pairs and node.name not in quantized]:
+        for place, name in enumerate(node.input):
+            last = producer.get(name)
+            first = producer.get(last.input[0]) if last is not None and last.op_type == "DequantizeLinear" else None
+            value = first.input[0] if first is not None else ""
+            source = producer.get(value)
+            if value in inputs or (source is not None and source.name not in quantized):
+                node.input[place] = value
+
+
+def drop_idle_pairs(model: Any, quantized: frozenset[str], *, makers: Mapping[str, str]) -> None:
+    """Remove, in place, each pair behind a product that can give float, where only float nodes read the result.
+
+    ``QGemm`` and the integer ``MatMul`` can give float results; rounding those for a float reader is only a loss.
+    A pair that took the place of an activation stays: the bounds of its 8 bits are all that is left of the ReLU.
+
+    Args:
+        model: The quantized model.
+        quantized: Names of the nodes that were quantized.
+        makers: Value -> name of the node that made it before the quantizer removed activations.
+    """
+    producer = {value: node for node in model.graph.node for value in node.output}
+    readers: dict[str, list[Any]] = {}
+    for node in model.graph.node:
+        for value in node.input:
+            readers.setdefault(value, []).append(node)
+    dropped: set[str] = set()
+    for last in [node for node in model.graph.node if node.op_type == "DequantizeLinear"]:
+        first = producer.get(last.input[0])
+        source = producer.get(first.input[0]) if first is not None else None
+        if first is None or source is None or source.op_type not in FLOAT_GIVING_TYPES:
+            continue
+        # A result of the model keeps its name behind the pair, every other value in front of it.
+        maker = makers.get(first.input[0]) or makers.get(last.output[0])
+        around = [*readers.get(last.output[0], ()), *readers.get(source.output[0], ())]
+        if maker != source.name or len(readers[first.output[0]]) > 1 or any(one.name in quantized for one in around):
+            continue
+        source.output[0] = last.output[0]
+        dropped |= {first.name, last.name}
+    kept = [node for node in model.graph.node if node.name not in dropped]
+    model.graph.ClearField("node")
+    model.graph.node.extend(kept)
+    _drop_unused_constants(model)
+
+
+def shield_float_products(model: Any, quantized: frozenset[str]) -> None:
+    """Keep, in place, the products float that are planned so between 8-bit neighbours.
+
+    ONNX Runtime quantizes the weights of a product by itself where its input was just dequantized and its result is
+    quantized. A node that it does not look through, ``Max`` of one value, stands between.
+    """
+    import onnx  # noqa: PLC0415 - optional package
+
+    dequantized = {node.output[0] for node in model.graph.node if node.op_type == "DequantizeLinear"}
+    nodes = []
+    for node in model.graph.node:
+        if node.op_type in PRODUCT_TYPES and node.name not in quantized and node.input[0] in dequantized:
+            shielded = f"{node.name}_float_input"
+            nodes.append(onnx.helper.make_node("Max", [node.input[0]], [shielded], name=shielded))
+            node.input[0] = shielded
+        nodes.append(node)
+    model.graph.ClearField("node")
+    model.graph.node.extend(nodes)
+
+
+# --- dynamic and weight only ---
+
+
+def _quantize_dynamic(model: Any, nodes: Sequence[str], *, is_per_channel: bool) -> Any:
+    from onnxruntime.quantization import QuantizationMode, QuantType  # noqa: PLC0415 - optional package
+    from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer  # noqa: PLC0415
+
+    split = _split_gemms(model, set(nodes))
+    _rename_type(model, "Gemm", _HIDDEN_GEMM)
+    before = _names_in(model)
+    with hushed():
+        quantizer = ONNXQuantizer(
+            model,
+            is_per_channel,
+            must_reduce_range(),
+            QuantizationMode.IntegerOps,
+            False,  # not static
+            QuantType.QInt8,
+            QuantType.QUInt8,
+            None,
+            [*nodes, *split],
+            [],
+            ["MatMul"],
+            {"MatMulConstBOnly": True, "WeightSymmetric": True},
+        )
+        quantizer.quantize_model()
+    _rename_type(quantizer.model.model, _HIDDEN_GEMM, "Gemm")
+    _mark_new_names(quantizer.model.model, before, mark="_dynamic" if is_per_channel else "_dynamic_tensor")
+    return quantizer.model.model
+
+
+def _rename_type(model: Any, old: str, new: str) -> None:
+    for node in model.graph.node:
+        if node.op_type == old:
+            node.op_type = new
+
+
+def _names_in(model: Any) -> set[str]:
+    """Names of all nodes, values and constants."""
+    names = {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        names |= {node.name, *node.input, *node.output}
+    return names
+
+
+def _mark_new_names(model: Any, known: set[str], *, mark: str) -> None:
+    """Mark every name that is not known, in place, because the static quantizer would choose the same ones."""
+    known = known | {""} | {entry.name for entry in (*model.graph.input, *model.graph.output)}
+
+    def marked(name: str) -> str:
+        return name if name in known else name + mark
+
+    for tensor in model.graph.initializer:
+        tensor.name = marked(tensor.name)
+    for info in model.graph.value_info:
+        info.name = marked(info.name)
+    for node in model.graph.node:
+        node.name = marked(node.name)
+        node.input[:] = [marked(name) for name in node.input]
+        node.output[:] = [marked(name) for name in node.output]
+
+
+def _pack_weights(model: Any, nodes: Sequence[str], *, bits: int, block: int) -> Any:
+    from onnxruntime.quantization.matmul_nbits_quantizer import (  # noqa: PLC0415 - optional package
+        DefaultWeightOnlyQuantConfig,
+        MatMulNBitsQuantizer,
+    )
+
+    chosen = {*nodes, *_split_gemms(model, set(nodes))}
+    excluded = [node.name for node in model.graph.node if node.name not in chosen]
+    with hushed():
+        config = DefaultWeightOnlyQuantConfig(
+            block_size=block, is_symmetric=bits == 8, accuracy_level=INT8_ACCUMULATION, bits=bits
+        )
+        quantizer = MatMulNBitsQuantizer(model, nodes_to_exclude=excluded, algo_config=config)
+        quantizer.process()
+    return quantizer.model.model
+
+
+def _split_gemms(model: Any, nodes: set[str]) -> list[str]:
+    """Turn these ``Gemm`` nodes with a constant weight into ``MatMul`` + ``Add``, in place; names of the new products.
+
+    The integer and the packed product exist for ``MatMul`` only.
+    """
+    import onnx  # noqa: PLC0415 - optional package
+
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    made: list[str] = []
+    rebuilt = []
+    for node in model.graph.node:
+        is_plain = node.op_type == "Gemm" and node.name in nodes and _is_plain_gemm(node)
+        if not is_plain or node.input[1] not in constants:
+            rebuilt.append(node)
+            continue
+        weight = onnx.numpy_helper.to_array(constants[node.input[1]])
+        if _attribute(node, "transB", 0):
+            weight = np.ascontiguousarray(weight.T)
+        name = f"{node.name}_product"
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, f"{name}_weight"))
+        has_bias = len(node.input) > 2
+        result = f"{node.output[0]}_product" if has_bias else node.output[0]
+        rebuilt.append(onnx.helper.make_node("MatMul", [node.input[0], f"{name}_weight"], [result], name=name))
+        made.append(name)
+        if has_bias:
+            added = onnx.helper.make_node("Add", [result, node.input[2]], list(node.output), name=node.name)
+            rebuilt.append(added)
+    model.graph.ClearField("node")
+    model.graph.node.extend(rebuilt)
+    _drop_unused_constants(model)
+    return made
+
+
+def _is_plain_gemm(node: Any) -> bool:
+    return (
+        _attribute(node, "alpha", 1.0) == 1.0
+        and _attribute(node, "beta", 1.0) == 1.0
+        and not _attribute(node, "transA", 0)
+    )
+
+
+def _attribute(node: Any, name: str, default: float) -> float:
+    for attribute in node.attribute:
+        if attribute.name == name:
+            return float(attribute.f if attribute.type == attribute.FLOAT else attribute.i)
+    return default
+
+
+def _drop_unused_constants(model: Any) -> None:
+    used = {name for node in model.graph.node for name in node.input} | {output.name for output in model.graph.output}
+    kept = [tensor for tensor in model.graph.initializer if tensor.name in used]
+    model.graph.ClearField("initializer")
+    model.graph.initializer.extend(kept)

@@ -1,0 +1,85 @@
+"""Lookups in the exported ONNX model: their tables in 8 bits, one step per row, where an integer precision is planned.
+
+ONNX Runtime has a kernel that widens only the rows that are picked; a ``DequantizeLinear`` in front of a ``Gather``
+would widen the whole table at every call.
+Source: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import torch
+
+from ace_studio.engine.ops.roles import TABLE_NOTE, stores_table
+from ace_studio.engine.quantize.affine import weight_grid
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx.program import OnnxProgram
+from ace_studio.records.recipes.plan import Precision
+
+DOMAIN = "com.microsoft"
+KERNEL = "GatherBlockQuantized"
+_SMALLEST_BLOCK = 16
+_MIDDLE = 128
+"""The kernel's bytes are unsigned, and without a zero point this one stands for 0."""
+
+
+def lookups(model: Any) -> list[Any]:
+    """The nodes that pick rows of a stored float32 matrix."""
+    tables = {
+        tensor.name for tensor in model.graph.initializer if tensor.data_type == 1 and len(tensor.dims) == 2
+    }  # 1: float32
+    return [
+        node
+        for node in model.graph.node
+        if node.op_type == "Gather" and node.input[0] in tables and not any(one.i for one in node.attribute)
+    ]
+
+
+def planned_lookups(program: OnnxProgram, job: LoweringJob) -> tuple[frozenset[str], dict[str, str]]:
+    """Names of the lookups whose tables become 8-bit, and op id -> what that means where another word was planned."""
+    table = job.captured.table
+    operators = {table.op_id[row]: table.op[row] for row in table.op_rows()}
+    names: set[str] = set()
+    notes: dict[str, str] = {}
+    for node in lookups(program.model):
+        owner = next(iter(program.owners.get(node.name, ())), "")
+        precision = job.plan.precision.get(owner, Precision.FP32)
+        if stores_table(operators.get(owner, ""), precision):
+            names.add(node.name)
+            notes |= {owner: TABLE_NOTE} if precision is not Precision.INT8_WEIGHT else {}
+    return frozenset(names), notes
+
+
+def pack_tables(model: Any, names: Collection[str]) -> None:
+    """Store the tables of these lookups in 8 bits, in place; lookups of one table share it."""
+    from onnx import helper, numpy_helper  # noqa: PLC0415 - optional package
+
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    for node in [node for node in lookups(model) if node.name in names]:
+        packed, steps = f"{node.input[0]}_rows", f"{node.input[0]}_steps"
+        weight = numpy_helper.to_array(stored[node.input[0]])
+        if packed not in stored:
+            grid = weight_grid(torch.from_numpy(weight.copy()))
+            codes = grid.quantize(torch.from_numpy(weight.copy())).to(torch.int16) + _MIDDLE
+            made = {packed: codes.to(torch.uint8).numpy(), steps: grid.scale.reshape(-1, 1).float().numpy()}
+            stored |= {name: numpy_helper.from_array(value, name) for name, value in made.items()}
+            model.graph.initializer.extend(stored[name] for name in made)
+        block = max(_SMALLEST_BLOCK, 1 << int(np.ceil(np.log2(weight.shape[1]))))
+        rebuilt = helper.make_node(
+            KERNEL,
+            [packed, node.input[1], steps],
+            list(node.output),
+            name=node.name,
+            domain=DOMAIN,
+            block_size=block,
+            bits=8,
+            gather_axis=0,
+            quantize_axis=1,
+        )
+        node.CopyFrom(rebuilt)
+    if names and not any(opset.domain == DOMAIN for opset in model.opset_import):
+        opset = model.opset_import.add()
+        opset.domain, opset.version = DOMAIN, 1

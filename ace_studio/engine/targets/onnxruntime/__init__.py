@@ -1,0 +1,1 @@
+"""ONNX Runtime: the target, and its profile mapped back to ops."""

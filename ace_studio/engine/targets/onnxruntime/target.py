@@ -1,0 +1,239 @@
+"""ONNX Runtime: the captured graph as ONNX, quantized so that its integer kernels fuse, and what it really runs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.onnx.attention import program_with_attention
+from ace_studio.engine.targets.onnx.op_support import onnxruntime_op_problem, refuse_precisions
+from ace_studio.engine.targets.onnx.program import OnnxProgram
+from ace_studio.engine.targets.onnx.quantize import apply_plan
+from ace_studio.engine.targets.onnx.support import onnx_verdict
+from ace_studio.engine.targets.onnxruntime.profile import profile_kernels
+from ace_studio.engine.targets.shared.flat_call import FlatCall, as_numpy
+from ace_studio.engine.targets.shared.kernels import ReadBack
+from ace_studio.engine.targets.shared.library_error import library_reason
+from ace_studio.engine.targets.shared.support import judge_ops
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.results import OpSupport
+
+NEEDED = ("onnx", "onnxscript", "onnxruntime")
+INSTALL = "pip install onnx onnxscript onnxruntime"
+ARTIFACT_NAME = "model.onnx"
+_LOG_ERRORS_ONLY = 3
+_FLOAT_REASON = "ONNX Runtime's CPU kernels compute in fp32: {precision} would be converted at every op and run slower"
+_PRECISION_PROBLEMS = {
+    Precision.FP32: "",
+    Precision.INT8_STATIC: "",
+    Precision.INT8_DYNAMIC: "",
+    Precision.INT8_WEIGHT: "",
+    Precision.INT4_WEIGHT: "",
+    Precision.FP16: _FLOAT_REASON.format(precision="fp16"),
+    Precision.BF16: _FLOAT_REASON.format(precision="bf16"),
+    Precision.FP8: "ONNX Runtime has no fp8 kernels on a CPU",
+}
+
+
+class OnnxRuntimeTarget(Target):
+    """Runs on the CPU, or on CUDA where onnxruntime-gpu is installed and the model lives there."""
+
+    name = "onnxruntime"
+    label = "ONNX Runtime"
+
+    def available(self) -> Availability:
+        """Whether the exporter's and the runtime's packages are there."""
+        missing = [package for package in NEEDED if importlib.util.find_spec(package) is None]
+        if missing:
+            return Availability(ok=False, reason=f"not installed: {', '.join(missing)}", install=INSTALL)
+        return Availability(ok=True, version=importlib.metadata.version("onnxruntime"))
+
+    def device_problem(self, device: torch.device) -> str:
+        """Why not, where this build of the runtime has no provider for the device."""
+        try:
+            providers_for(device)
+        except AceError as error:
+            return f"{error.problem.what}: {error.problem.why}"
+        return ""
+
+    def precision_problem(self, precision: Precision) -> str:
+        """Why not, for the floats that the CPU kernels lack."""
+        return _PRECISION_PROBLEMS.get(precision, f"ONNX Runtime has no {precision}")
+
+    def op_problem(self, op: str, precision: Precision) -> str:
+        """Why an op stays fp32."""
+        return self.precision_problem(precision) or onnxruntime_op_problem(op, precision)
+
+    def support(self, captured: CapturedModel) -> list[OpSupport]:
+        """What the ONNX exporter can write."""
+        self._refuse_missing()
+        return judge_ops(captured, onnx_verdict)
+
+    def lower(self, job: LoweringJob) -> Lowered:
+        """Export once, apply the plan, open a session."""
+        self._refuse_missing()
+        refuse_precisions(self, job.plan)
+        program = program_with_attention(job)
+        model, notes = apply_plan(program, job, _session_maker(job))
+        job.reporter.advance(None, "optimizing for ONNX Runtime")
+        return OnnxRuntimeLowered(job, program, model, notes=notes)
+
+    def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
+        """Open ``model.onnx`` on the CPU."""
+        self._refuse_missing()
+        try:
+            return _flat_function(make_session(path.read_bytes(), threads=threads))
+        except AceError as error:
+            raise AceError.of(
+                ErrorCode.BAD_FILE, f"ONNX Runtime cannot read {path.name}", why=error.problem.why, where=str(path)
+            ) from error
+
+    def _refuse_missing(self) -> None:
+        found = self.available()
+        if not found.ok:
+            raise AceError.of(ErrorCode.NOT_INSTALLED, f"ONNX Runtime is {found.reason}", remedy=found.install)
+
+
+class OnnxRuntimeLowered(Lowered):
+    """A session, and the model it was opened from."""
+
+    runs_in_torch = False
+
+    def __init__(self, job: LoweringJob, program: OnnxProgram, model: Any, *, notes: Mapping[str, str]) -> None:
+        self._job = job
+        self._program = program
+        self._model = model
+        self._notes = notes
+        self._call = FlatCall(job.captured).around(_flat_function(_session_maker(job)(model)))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it as forward is called."""
+        return self._call(*args, **kwargs)
+
+    def read_back(self) -> list[OpActual]:
+        """Profile the traced example and map every kernel back to its ops."""
+        job = self._job
+        kernels = profile_kernels(
+            self._model,
+            self._program,
+            feed=_feed(self._program.input_names, job.captured.example.tensors()),
+            options=session_options(threads=job.threads),
+            providers=providers_for(job.device),
+            planned=job.plan.precision,
+            heavy=job.captured.table,
+            folder=job.folder,
+        )
+        back = ReadBack(
+            table=job.captured.table,
+            plan=job.plan,
+            runtime="ONNX Runtime",
+            folded=self._program.folded,
+            notes=self._notes,
+        )
+        return back.ops(kernels)
+
+    def save(self, folder: Path) -> Path:
+        """Write ``model.onnx``."""
+        path = folder / ARTIFACT_NAME
+        path.write_bytes(self._model.SerializeToString())
+        return path
+
+
+def session_options(*, threads: int) -> Any:
+    """Options of every session: so many threads, all graph optimizations, silence, no spinning between calls."""
+    import onnxruntime  # noqa: PLC0415 - optional package
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = _LOG_ERRORS_ONLY
+    # Threads that still spin after a call would take time from whatever is measured next.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    return options
+
+
+def providers_for(device: torch.device) -> list[str]:
+    """Execution providers for a device, the best first.
+
+    Raises: AceError(NOT_INSTALLED) if the device is a GPU and this build of ONNX Runtime has no provider for it.
+    """
+    import onnxruntime  # noqa: PLC0415 - optional package
+
+    if device.type == "cpu":
+        return ["CPUExecutionProvider"]
+    if device.type == "cuda" and "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        return ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    raise AceError.of(
+        ErrorCode.NOT_INSTALLED,
+        f"This ONNX Runtime cannot run on {device.type}",
+        why=f"it has {', '.join(onnxruntime.get_available_providers())}",
+        remedy="Install onnxruntime-gpu, or measure on the CPU.",
+    )
+
+
+def make_session(model: bytes, *, threads: int, device: torch.device | None = None) -> Any:
+    """Open a serialized model.
+
+    Raises: AceError(UNSUPPORTED) in the runtime's words if it refuses the model.
+    """
+    import onnxruntime  # noqa: PLC0415 - optional package
+
+    providers = providers_for(device or torch.device("cpu"))
+    try:
+        return onnxruntime.InferenceSession(model, session_options(threads=threads), providers=providers)
+    except _runtime_errors() as error:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "ONNX Runtime refuses the model",
+            why=library_reason(error),
+            remedy="Choose another target, or keep the op that it names at fp32.",
+            details=str(error)[:20_000],
+        ) from error
+
+
+def _runtime_errors() -> tuple[type[Exception], ...]:
+    """Everything that the runtime's compiled part raises; its classes share no base of their own."""
+    from onnxruntime.capi import onnxruntime_pybind11_state  # noqa: PLC0415 - optional package
+
+    known = vars(onnxruntime_pybind11_state).values()
+    return (RuntimeError, *(one for one in known if isinstance(one, type) and issubclass(one, Exception)))
+
+
+def _session_maker(job: LoweringJob) -> Callable[[Any], Any]:
+    return lambda model: make_session(model.SerializeToString(), threads=job.threads, device=job.device)
+
+
+def _feed(names: Sequence[str], tensors: Sequence[Tensor]) -> dict[str, Any]:
+    return {name: as_numpy(tensor) for name, tensor in zip(names, tensors, strict=True)}
+
+
+def _flat_function(session: Any) -> Callable[..., list[Tensor]]:
+    names = [found.name for found in session.get_inputs()]
+    outputs = [found.name for found in session.get_outputs()]
+    errors = _runtime_errors()
+
+    def run(*tensors: Tensor) -> list[Tensor]:
+        try:
+            arrays = session.run(outputs, _feed(names, tensors))
+        except errors as error:
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                "ONNX Runtime cannot run the model on these inputs",
+                why=library_reason(error),
+                remedy="Choose another target for this model, or give the inputs a size that was traced.",
+            ) from error
+        # The runtime makes new arrays for the outputs of every call, so wrapping them without a copy is safe.
+        return [torch.from_numpy(array) for array in arrays]
+
+    return run

@@ -1,0 +1,1 @@
+"""OpenVINO: the target, compression by NNCF, and its profile mapped back to ops."""

@@ -1,0 +1,212 @@
+"""Whole attentions in the ONNX model that OpenVINO reads, in place of the parts that the exporter writes.
+
+The exporter takes every ``scaled_dot_product_attention`` apart into some twenty nodes, with shapes computed at every
+call. OpenVINO has the operation itself, and runs it with the transpositions around as one kernel that it generates; it
+does not recognize the parts. So each is written as one node of a domain of ours, which `read_onnx` gives to OpenVINO
+as its own operation: an artifact holds nothing of ours.
+Source: https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/sequence/scaled-dot-product-attention.html
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx.masks import (
+    Bias,
+    bias_of,
+    constant,
+    drop_unread,
+    is_mask,
+    small_node,
+)
+from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts, value_names
+from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
+from ace_studio.engine.targets.openvino.library import import_openvino
+
+SHARED_KEY = "onnx_program_with_whole_attention"
+"""Where `LoweringJob.shared` has the program."""
+DOMAIN = "ace.studio"
+WHOLE = "WholeAttention"
+"""Our node: query, key, value [B, N, S, H] and what is added to the scores; ``scale`` (0: the usual), ``is_causal``."""
+_ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
+_LOWEST = float(np.finfo(np.float32).min)
+
+
+@dataclass(frozen=True)
+class _Site:
+    """One attention: names of its values, all [B, N, positions, H]."""
+
+    op_id: str
+    inputs: tuple[str, str, str]
+    result: str
+    bias: Bias | None
+    scale: float
+    is_causal: bool
+
+
+def program_for_openvino(job: LoweringJob) -> OnnxProgram:
+    """The job's ONNX model with whole attentions, to be read by `read_onnx`; made the first time somebody asks.
+
+    Raises: AceError(UNSUPPORTED) as `onnx_program.onnx_program_of` does.
+    """
+    if SHARED_KEY not in job.shared:
+        job.shared[SHARED_KEY] = with_whole_attention(onnx_program_of(job), job.captured)
+    program: OnnxProgram = job.shared[SHARED_KEY]
+    return program
+
+
+def read_onnx(model: Any) -> Any:
+    """The ``openvino.Model`` of an ONNX model that may hold whole attentions.
+
+    Raises: RuntimeError in OpenVINO's words if it cannot read it.
+    """
+    core = import_openvino().Core()
+    if any(opset.domain == DOMAIN for opset in model.opset_import):
+        from openvino.frontend.onnx import ConversionExtension  # noqa: PLC0415 - optional package
+
+        core.add_extension(ConversionExtension(WHOLE, DOMAIN, _converted))
+    return core.read_model(model.SerializeToString())
+
+
+def _converted(node: Any) -> list[Any]:
+    """OpenVINO's operation for one of our nodes."""
+    from openvino import opset13  # noqa: PLC0415 - optional package
+
+    inputs = [node.get_input(index) for index in range(node.get_input_size())]
+    scale, is_causal = node.get_attribute("scale", 0.0), bool(node.get_attribute("is_causal", 0))
+    if scale and len(inputs) == 3:
+        inputs.append(opset13.constant(np.float32(0.0)))  # the scale comes behind a mask
+    if scale:
+        inputs.append(opset13.constant(np.float32(scale)))
+    outputs: list[Any] = opset13.scaled_dot_product_attention(*inputs, causal=is_causal).outputs()
+    return outputs
+
+
+def with_whole_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram:
+    """The program with one node for each attention that OpenVINO can do as torch does; the same one if there is none.
+
+    Args:
+        program: The fp32 model; it is not changed.
+        captured: The graph it was exported from.
+    """
+    attentions = [node for node in captured.program.graph.nodes if node.target is _ATTENTION]
+    names = value_names(program, captured) if attentions else {}
+    sites = [site for node in attentions if (site := _site_of(node, names, program)) is not None]
+    if not sites:
+        return program
+    model = copy.deepcopy(program.model)
+    owners = dict(program.owners)
+    for site in sites:
+        _put_in_place(model.graph, site, owners)
+    drop_unread(model.graph)
+    alive = {node.name for node in model.graph.node}
+    opset = model.opset_import.add()
+    opset.domain, opset.version = DOMAIN, 1
+    return replace(program, model=model, owners={name: ids for name, ids in owners.items() if name in alive})
+
+
+def _site_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) -> _Site | None:
+    order = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+    given: dict[str, Any] = {**dict(zip(order, node.args, strict=False)), **node.kwargs}
+    parts = [given[name] for name in order[:3]]
+    shapes = [shape_texts(one) for one in parts]
+    if given.get("dropout_p") or any(len(shape) != 4 for shape in shapes) or not names.keys() >= {*parts, node}:
+        return None
+    heads = {shape[1] for shape in shapes}
+    is_causal, mask = bool(given.get("is_causal")), given.get("attn_mask")
+    is_square = shapes[0][2] == shapes[1][2]
+    if len(heads) > 1 or (is_causal and not is_square) or dtype_of(node) is not torch.float32:
+        return None
+    if mask is not None and not is_mask(mask, shapes[0], shapes[1][2], heads=("1", *heads)):
+        return None
+    bias, is_known = bias_of(node.name, mask, program)
+    if not is_known:
+        return None
+    query, key, value = (names[one] for one in parts)
+    return _Site(
+        node.name, (query, key, value), names[node], bias, scale=float(given.get("scale") or 0.0), is_causal=is_causal
+    )
+
+
+def _put_in_place(graph: Any, site: _Site, owners: dict[str, tuple[str, ...]]) -> None:
+    """Write our node where the result was made; what it took the place of stays until nobody reads it."""
+    from onnx import helper  # noqa: PLC0415 - optional package
+
+    place = next(index for index, node in enumerate(graph.node) if site.result in node.output)
+    name = graph.node[place].name
+    added, has_key, nodes = _masking(graph, site.bias) if site.bias is not None else ("", "", [])
+    is_whole = site.bias is not None and site.bias.rank == 4
+    turn = _turn_behind(graph, site.result) if has_key and is_whole else None
+    made = f"{site.result}.unguarded" if has_key and turn is None else site.result
+    inputs = [*site.inputs, *([added] if added else [])]
+    attributes = {"scale": site.scale, "is_causal": int(site.is_causal)}
+    nodes.append(helper.make_node(WHOLE, inputs, [made], name=name, domain=DOMAIN, **attributes))
+    if made != site.result:
+        nodes.append(helper.make_node("Mul", [made, has_key], [site.result], name=f"{name}_guard"))
+    behind = _guard_behind(turn, has_key, name) if turn is not None else []
+    owners.update({node.name: (site.op_id,) for node in (*nodes, *behind)})
+    rest = [*list(graph.node)[:place], *nodes, *list(graph.node)[place + 1 :]]
+    if turn is not None:
+        index = next(index for index, node in enumerate(rest) if node.name == turn.name)
+        rest = [*rest[: index + 1], *behind, *rest[index + 1 :]]
+    graph.ClearField("node")
+    graph.node.extend(rest)
+
+
+def _turn_behind(graph: Any, result: str) -> Any | None:
+    """The transposition that heads and positions change places in, if nothing else reads the result."""
+    readers = [node for node in graph.node if result in node.input]
+    is_given = any(output.name == result for output in graph.output)
+    is_turn = len(readers) == 1 and readers[0].op_type == "Transpose" and not is_given
+    order = next((list(one.ints) for one in readers[0].attribute if one.name == "perm"), []) if is_turn else []
+    return readers[0] if order == [0, 2, 1, 3] else None
+
+
+def _guard_behind(turn: Any, has_key: str, name: str) -> list[Any]:
+    """The guard behind the transposition, which so stays a part of the kernel; it is renamed in place."""
+    from onnx import helper  # noqa: PLC0415 - optional package
+
+    result = turn.output[0]
+    turned, turn.output[0] = f"{result}.has_key", f"{result}.unguarded"
+    return [
+        helper.make_node("Transpose", [has_key], [turned], name=f"{name}_keys", perm=[0, 2, 1, 3]),
+        helper.make_node("Mul", [turn.output[0], turned], [result], name=f"{name}_guard"),
+    ]
+
+
+def _masking(graph: Any, bias: Bias) -> tuple[str, str, list[Any]]:
+    """What is added to the scores, which queries have a key at all (1 or 0; empty: all have one), and their nodes.
+
+    Layers share a mask, and then the nodes too. torch gives zeros for a query without any key, softmax of nothing but
+    minus infinity no number at all. The lowest finite number instead gives one, and zero times that is zero.
+    """
+    if bias.has_keys:
+        return bias.name, "", []
+    made = {value for node in graph.node for value in node.output}
+    has_key, added = f"{bias.name}.has_key", bias.name
+    lowest, axis = constant(graph, f"attention_lowest_{bias.lowest:g}", bias.lowest), constant(graph, "last_axis", [-1])
+    if math.isfinite(bias.lowest):
+        nodes = [
+            small_node("ReduceMax", [bias.name, axis], f"{has_key}.best", keepdims=1),
+            small_node("Greater", [f"{has_key}.best", lowest], f"{has_key}.some"),
+            small_node("Cast", [f"{has_key}.some"], has_key, to=1),
+        ]
+    else:  # every number first: OpenVINO's largest of nothing but minus infinity is finite
+        added = f"{bias.name}.finite"
+        nodes = [
+            small_node("Greater", [bias.name, lowest], f"{has_key}.here"),
+            small_node("Cast", [f"{has_key}.here"], f"{has_key}.counted", to=1),
+            small_node("ReduceMax", [f"{has_key}.counted", axis], has_key, keepdims=1),
+            small_node("Max", [bias.name, constant(graph, "attention_lowest_finite", _LOWEST)], added),
+        ]
+    return added, has_key, [node for node in nodes if node.output[0] not in made]

@@ -1,0 +1,267 @@
+"""Applying a plan to an OpenVINO model with NNCF: what is not planned is named as ignored."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx.program import OnnxProgram
+from ace_studio.engine.targets.onnx.quantize import quantize_static, weights_of_one_step
+from ace_studio.engine.targets.onnx.static import MOVING_TYPES, StaticChoice, choose_static
+from ace_studio.engine.targets.onnx.tables import lookups, planned_lookups
+from ace_studio.engine.targets.openvino.attention import read_onnx
+from ace_studio.engine.targets.openvino.library import import_nncf
+from ace_studio.engine.targets.openvino.smoothquant import is_asked, is_due, smoothed_if_better
+from ace_studio.engine.targets.shared.flat_call import as_numpy
+from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import Precision, WeightSteps
+from ace_studio.records.recipes.recipe import Observer
+
+INT4_SMALLEST_GROUP = 4
+"""Where the usual group does not divide the row, smaller ones are tried, down to this; else 8 bits would stay."""
+_INNER_NAMES = ("", "/WithoutBiases")
+"""A node with a bias becomes two: the arithmetic under this suffix, and the addition under the node's name."""
+_SEQUENCES = ["LSTMSequence", "GRUSequence", "RNNSequence"]
+"""Layers that nothing plans below fp32 and that OpenVINO names itself; with quantized weights they do not compile."""
+_WIDENED = (
+    "its rows are stored in 8 bits, but beside 8-bit activations OpenVINO widens the table when it opens the model"
+)
+_WEIGHT_ONLY = (Precision.INT8_WEIGHT, Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT)
+
+
+def compress(
+    model: Any, program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]
+) -> tuple[Any, Mapping[str, str]]:
+    """The model with every op as planned, and why some ops are not (op id -> why).
+
+    Args:
+        model: ``openvino.Model`` that was read from the program's ONNX model; names survive that.
+        program: The fp32 model and its owners.
+        job: Plan, calibration and reporter.
+        make_session: Opens an ONNX model for a look at activations.
+
+    Raises: AceError(UNSUPPORTED) in NNCF's words if it refuses the model.
+    """
+    tables, notes = planned_lookups(program, job)
+    table_owners = {program.owners[name][0] for name in tables}
+    try:
+        if job.plan.ops_at(Precision.INT8_STATIC):
+            examples = job.calibration()
+            chosen = choose_static(program, job, examples, make_session=make_session)
+            notes = {**chosen.notes, **notes, **dict.fromkeys(table_owners, _WIDENED)}
+            if chosen.nodes and _needs_our_grids(program, job, chosen) and not _grids_problem():
+                model = _with_our_grids(program, job, chosen)
+            elif chosen.nodes:
+                model = _quantize_as_asked(model, program, job, chosen, examples)
+                notes |= _unheeded_grids(program, job, chosen)
+            keep_picked_dims(model)
+        if tables:
+            model = _compress_weights(model, program, tables, Precision.INT8_WEIGHT, group_size=0)
+        for precision in _WEIGHT_ONLY:
+            for group_size, ops in _by_group(job, precision).items():
+                if nodes := set(program.nodes_of(ops)) - tables:
+                    model = _compress_weights(model, program, nodes, precision, group_size=group_size)
+            notes = _unheeded_weights(job, precision) | notes
+    except (RuntimeError, ValueError, TypeError) as error:
+        if isinstance(error, AceError):
+            raise
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "NNCF cannot compress this model as planned",
+            why=(str(error).strip().splitlines() or [type(error).__name__])[0][:300],
+            remedy="Plan fp32 for the ops it names, or another precision.",
+            details=str(error)[:20_000],
+        ) from error
+    return model, notes
+
+
+def keep_picked_dims(model: Any) -> None:
+    """Let every pick of one position leave its dimension at 1, in place, and take that away behind it.
+
+    Where a value is picked that an 8-bit product made, OpenVINO (2026.4) moves the product's steps behind the pick with
+    all of their dimensions, and the result has one too many. It moves them through these two as it should.
+    """
+    from openvino import opset13  # noqa: PLC0415 - optional package
+
+    for op in [
+        op for op in model.get_ops() if op.get_type_name() == "Gather" and op.get_output_element_type(0).is_real()
+    ]:
+        data, index, axis = (op.input_value(place) for place in range(3))
+        is_stored = [one.get_node().get_type_name() == "Constant" for one in (data, index, axis)]
+        if is_stored != [False, True, True] or len(index.get_shape()):
+            continue
+        name = op.get_friendly_name()
+        position = opset13.constant(index.get_node().get_data().reshape(1))
+        picked = opset13.gather(data, position, axis)
+        picked.set_friendly_name(f"{name}/picked")
+        squeezed = opset13.squeeze(picked, axis)
+        squeezed.set_friendly_name(name)
+        op.output(0).replace(squeezed.output(0))
+
+
+def _needs_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> bool:
+    """Whether the plan asks for what NNCF cannot give op by op: other ranges, one step per weight, grids around 0."""
+    is_plain = job.ranges.observer is Observer.MIN_MAX
+    return not is_plain or bool(chosen.symmetric) or bool(weights_of_one_step(program, job, chosen))
+
+
+def _grids_problem() -> str:
+    missing = importlib.util.find_spec("onnxruntime") is None
+    return "onnxruntime, whose quantizer writes such grids, is not installed" if missing else ""
+
+
+def _with_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> Any:
+    """The model with the pairs that ONNX Runtime would get, which OpenVINO runs as fast as NNCF's."""
+    quantized = quantize_static(
+        copy.deepcopy(program.model), chosen, shared_step=weights_of_one_step(program, job, chosen)
+    )
+    return read_onnx(quantized)
+
+
+def _unheeded_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> dict[str, str]:
+    """Op id -> what NNCF did instead of the grids that were planned."""
+    if not _needs_our_grids(program, job, chosen):
+        return {}
+    reason = f"its grids are affine, per channel, from smallest to largest value: {_grids_problem()}"
+    return dict.fromkeys(job.plan.ops_at(Precision.INT8_STATIC), reason)
+
+
+def _by_group(job: LoweringJob, precision: Precision) -> dict[int, frozenset[str]]:
+    """The ops at a weight-only precision by the group size that they get."""
+    found: dict[int, set[str]] = {}
+    for op_id in job.plan.ops_at(precision):
+        size = job.plan.scheme_of(op_id).group_size if precision is Precision.INT4_WEIGHT else 0
+        found.setdefault(size, set()).add(op_id)
+    return {size: frozenset(ops) for size, ops in found.items()}
+
+
+def _unheeded_weights(job: LoweringJob, precision: Precision) -> dict[str, str]:
+    """Op id -> what a weight-only op gets instead of what was planned."""
+    notes: dict[str, str] = {}
+    for op_id in job.plan.ops_at(precision):
+        scheme = job.plan.scheme_of(op_id)
+        if precision is Precision.INT8_WEIGHT and scheme.group_size:
+            notes[op_id] = "8-bit weights have one step per channel in OpenVINO, not groups"
+        elif precision is Precision.INT8_DYNAMIC and scheme.weights is WeightSteps.PER_TENSOR:
+            notes[op_id] = "weights of products on the fly have one step per channel in OpenVINO"
+    return notes
+
+
+def _quantize_as_asked(
+    model: Any, program: OnnxProgram, job: LoweringJob, chosen: StaticChoice, examples: Sequence[Example]
+) -> Any:
+    """The model quantized by NNCF, smoothed first if that was left to it and helps."""
+
+    def quantize(used: Sequence[Example], is_smoothed: bool) -> Any:
+        feed = CalibrationFeed(program.input_names, used, job.reporter)
+        return _quantize(model.clone(), program, chosen, feed, is_smoothed=is_smoothed)
+
+    if is_asked(job) or is_due(job, examples):
+        return smoothed_if_better(model, program, job, examples, quantize=quantize)
+    return quantize(examples, False)
+
+
+def _quantize(
+    model: Any, program: OnnxProgram, chosen: StaticChoice, calibration: CalibrationFeed, *, is_smoothed: bool
+) -> Any:
+    nncf = import_nncf()
+    from nncf.quantization.range_estimator import RangeEstimatorParametersSet  # noqa: PLC0415 - optional package
+
+    with hushed():
+        return nncf.quantize(
+            model,
+            nncf.Dataset(calibration),
+            preset=nncf.QuantizationPreset.MIXED,
+            subset_size=len(calibration),
+            fast_bias_correction=True,
+            model_type=nncf.ModelType.TRANSFORMER if is_smoothed else None,
+            advanced_parameters=nncf.AdvancedQuantizationParameters(
+                # NNCF's default, the mean of the samples' extremes, cuts off what the largest sample needs:
+                # with two samples it left 20 dB of an MLP instead of 43.
+                activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX
+            ),
+            ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), types=_SEQUENCES, validate=False),
+        )
+
+
+def _ignored_static(program: OnnxProgram, chosen: StaticChoice) -> list[str]:
+    """Names of all nodes that must stay float. Nodes that only move values are left to NNCF: it looks through them.
+
+    Not so lookups, whose tables it would store in 8 bits whether that is planned or not.
+    """
+    picking = {node.name for node in lookups(program.model)}
+    kept = [
+        node
+        for node in program.model.graph.node
+        if node.name in picking or (node.name not in chosen.nodes and node.op_type not in MOVING_TYPES)
+    ]
+    return _layer_names(kept)
+
+
+def _layer_names(nodes: Sequence[Any]) -> list[str]:
+    """Every name that OpenVINO may have given to these nodes: the node's, the inner one, or that of a model output."""
+    return [f"{node.name}{suffix}" for node in nodes for suffix in _INNER_NAMES] + [
+        f"{output}{suffix}" for node in nodes for output in node.output for suffix in _INNER_NAMES
+    ]
+
+
+def _name_apart(model: Any) -> None:
+    """Give every node a name of its own.
+
+    NNCF's correction of biases leaves two of one name where layers share a bias, and finds neither again (3.4).
+    """
+    taken: set[str] = set()
+    for node in model.get_ops():
+        name, count = node.get_friendly_name(), 1
+        while name in taken:
+            name, count = f"{node.get_friendly_name()}.{count}", count + 1
+        if name != node.get_friendly_name():
+            node.set_friendly_name(name)
+        taken.add(name)
+
+
+def _compress_weights(
+    model: Any, program: OnnxProgram, nodes: Collection[str], precision: Precision, *, group_size: int
+) -> Any:
+    nncf = import_nncf()
+    _name_apart(model)
+    ignored = _layer_names([node for node in program.model.graph.node if node.name not in nodes])
+    scope = nncf.IgnoredScope(names=ignored, types=_SEQUENCES, validate=False)
+    with hushed():
+        if precision is not Precision.INT4_WEIGHT:
+            return nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM, ignored_scope=scope)
+        return nncf.compress_weights(
+            model,
+            mode=nncf.CompressWeightsMode.INT4_ASYM,
+            ratio=1.0,
+            group_size=group_size or -1,
+            all_layers=True,
+            ignored_scope=scope,
+            advanced_parameters=nncf.AdvancedCompressionParameters(
+                group_size_fallback_mode=nncf.GroupSizeFallbackMode.ADJUST,
+                min_adjusted_group_size=INT4_SMALLEST_GROUP,
+            ),
+        )
+
+
+class CalibrationFeed:
+    """The calibration examples as NNCF reads them, several times over; every step reports, and may cancel."""
+
+    def __init__(self, names: Sequence[str], examples: Sequence[Example], reporter: Reporter) -> None:
+        self._names = names
+        self._examples = examples
+        self._reporter = reporter
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for index, example in enumerate(self._examples):
+            self._reporter.advance(index / len(self), f"calibrating, example {index + 1} of {len(self)}")
+            yield {name: as_numpy(leaf) for name, leaf in zip(self._names, example.tensors(), strict=True)}

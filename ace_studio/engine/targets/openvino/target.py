@@ -1,0 +1,275 @@
+"""OpenVINO: the captured graph read from its ONNX form, compressed by NNCF as planned, and what it really runs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.onnx.op_support import openvino_op_problem, refuse_precisions
+from ace_studio.engine.targets.onnx.program import OnnxProgram
+from ace_studio.engine.targets.onnx.support import openvino_verdict
+from ace_studio.engine.targets.openvino.attention import program_for_openvino, read_onnx
+from ace_studio.engine.targets.openvino.compress import compress
+from ace_studio.engine.targets.openvino.library import import_openvino
+from ace_studio.engine.targets.openvino.profile import runtime_kernels
+from ace_studio.engine.targets.shared.flat_call import FlatCall, as_numpy, as_tensor
+from ace_studio.engine.targets.shared.kernels import ReadBack
+from ace_studio.engine.targets.shared.library_error import library_reason
+from ace_studio.engine.targets.shared.support import judge_ops
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.results import OpSupport
+
+NEEDED = ("onnx", "onnxscript", "openvino", "nncf")
+INSTALL = "pip install onnx onnxscript openvino nncf"
+ARTIFACT_NAME = "model.xml"
+ACTIVATION_GROUP = "32"
+"""Activations that share one scale where they are quantized on the fly; 0 turns that off."""
+_ON_THE_FLY = frozenset({Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT})
+_STORED_OPTIONS = ("INFERENCE_PRECISION_HINT", "DYNAMIC_QUANTIZATION_GROUP_SIZE")
+"""Options that decide what is computed; they travel inside the artifact."""
+_OUR_SECTION = "ace_studio"
+_RUNTIME_SECTION = "runtime_options"
+"""Where OpenVINO itself looks for options; it heeds the group size there, but not the precision."""
+_PROFILED_CALLS = 3
+
+
+class OpenVinoTarget(Target):
+    """Runs on the CPU."""
+
+    name = "openvino"
+    label = "OpenVINO"
+
+    def available(self) -> Availability:
+        """Whether the exporter's, the runtime's and the compressor's packages are there."""
+        missing = [package for package in NEEDED if importlib.util.find_spec(package) is None]
+        if missing:
+            return Availability(ok=False, reason=f"not installed: {', '.join(missing)}", install=INSTALL)
+        return Availability(ok=True, version=importlib.metadata.version("openvino"))
+
+    def precision_problem(self, precision: Precision) -> str:
+        """Why not, where this processor lacks the arithmetic."""
+        needed = _CAPABILITY.get(precision)
+        if needed is None:
+            return f"OpenVINO has no {precision} on a CPU"
+        capability, instructions = needed
+        if capability in cpu_capabilities():
+            return ""
+        return f"this processor computes no {precision}: OpenVINO needs {instructions} for it"
+
+    def op_problem(self, op: str, precision: Precision) -> str:
+        """Why an op stays fp32."""
+        return self.precision_problem(precision) or openvino_op_problem(op, precision)
+
+    def support(self, captured: CapturedModel) -> list[OpSupport]:
+        """What the ONNX exporter can write and OpenVINO can read."""
+        self._refuse_missing()
+        return judge_ops(captured, openvino_verdict)
+
+    def lower(self, job: LoweringJob) -> Lowered:
+        """Read the shared ONNX model, compress it, compile it."""
+        self._refuse_missing()
+        if job.device.type != "cpu":
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                f"The OpenVINO target does not run on {job.device.type}",
+                why="it is compared with eager on the same device, and OpenVINO has no CUDA device",
+                remedy="Measure on the CPU.",
+            )
+        refuse_precisions(self, job.plan)
+        program = program_for_openvino(job)
+        model = read_onnx(program.model)
+        model, notes = compress(
+            model, program, job, lambda onnx_model: OpenVinoSession(onnx_model, threads=job.threads)
+        )
+        options = _planned_options(job)
+        for key in _STORED_OPTIONS:
+            model.set_rt_info(options[key], [_OUR_SECTION, key])
+            model.set_rt_info(options[key], [_RUNTIME_SECTION, key])
+        _warn_of_another_default(options, job)
+        job.reporter.advance(None, "compiling for OpenVINO")
+        return OpenVinoLowered(job, program, model, options=options, notes=notes)
+
+    def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
+        """Open ``model.xml`` with the weights beside it."""
+        self._refuse_missing()
+        try:
+            model = import_openvino().Core().read_model(str(path))
+        except RuntimeError as error:
+            raise AceError.of(
+                ErrorCode.BAD_FILE, f"OpenVINO cannot read {path.name}", why=str(error)[:500], where=str(path)
+            ) from error
+        stored = {
+            key: str(model.get_rt_info([_OUR_SECTION, key]).astype(str))
+            for key in _STORED_OPTIONS
+            if model.has_rt_info([_OUR_SECTION, key])
+        }
+        return _flat_function(_compile(model, {**base_options(threads=threads), **stored}))
+
+    def _refuse_missing(self) -> None:
+        found = self.available()
+        if not found.ok:
+            raise AceError.of(ErrorCode.NOT_INSTALLED, f"OpenVINO is {found.reason}", remedy=found.install)
+
+
+_CAPABILITY: Mapping[Precision, tuple[str, str]] = {
+    Precision.FP32: ("FP32", "nothing special"),
+    Precision.BF16: ("BF16", "avx512_bf16 or amx_bf16"),
+    Precision.FP16: ("FP16", "avx512_fp16 or amx_fp16"),
+    Precision.INT8_STATIC: ("INT8", "AVX2 or better"),
+    Precision.INT8_DYNAMIC: ("INT8", "AVX2 or better"),
+    Precision.INT8_WEIGHT: ("INT8", "AVX2 or better"),
+    Precision.INT4_WEIGHT: ("INT8", "AVX2 or better"),
+}
+"""Precision -> the word by which OpenVINO's CPU device says that it has it, and what that takes."""
+
+
+class OpenVinoLowered(Lowered):
+    """A compiled model, and the model it was compiled from."""
+
+    runs_in_torch = False
+
+    def __init__(
+        self, job: LoweringJob, program: OnnxProgram, model: Any, *, options: dict[str, str], notes: Mapping[str, str]
+    ) -> None:
+        self._job = job
+        self._program = program
+        self._model = model
+        self._options = options
+        self._notes = notes
+        self._call = FlatCall(job.captured).around(_flat_function(_compile(model, options)))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it as forward is called."""
+        return self._call(*args, **kwargs)
+
+    def read_back(self) -> list[OpActual]:
+        """Compile once more with counters, run the traced example, read the runtime's own model."""
+        job = self._job
+        compiled = _compile(self._model, {**self._options, "PERF_COUNT": "YES"})
+        run = _flat_function(compiled)
+        for _ in range(_PROFILED_CALLS):
+            run(*job.captured.example.tensors())
+        kernels = runtime_kernels(
+            compiled.get_runtime_model(),
+            self._program,
+            table=job.captured.table,
+            is_dynamic=self._options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] != "0",
+        )
+        back = ReadBack(
+            table=job.captured.table,
+            plan=job.plan,
+            runtime="OpenVINO",
+            folded=self._program.folded,
+            notes=self._notes,
+        )
+        return back.ops(kernels)
+
+    def save(self, folder: Path) -> Path:
+        """Write ``model.xml`` and ``model.bin`` as they are: nothing is rounded to half precision on the way."""
+        path = folder / ARTIFACT_NAME
+        import_openvino().save_model(self._model, str(path), compress_to_fp16=False)
+        return path
+
+
+@cache
+def cpu_capabilities() -> frozenset[str]:
+    """Arithmetic that OpenVINO's CPU device says it has; empty if OpenVINO is missing."""
+    if importlib.util.find_spec("openvino") is None:
+        return frozenset()
+    return frozenset(import_openvino().Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"))
+
+
+def base_options(*, threads: int) -> dict[str, str]:
+    """Options of every compilation: one stream of that many threads, fp32 unless said otherwise, no cache on disk.
+
+    Without the precision hint OpenVINO computes in bfloat16 wherever the processor can. Threads are not pinned,
+    because those of the other targets are not either.
+    """
+    return {
+        "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": "1",
+        "INFERENCE_NUM_THREADS": str(threads),
+        "ENABLE_CPU_PINNING": "NO",
+        "INFERENCE_PRECISION_HINT": "f32",
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+        "CACHE_DIR": "",
+    }
+
+
+def _planned_options(job: LoweringJob) -> dict[str, str]:
+    options = base_options(threads=job.threads)
+    hints = {Precision.BF16: "bf16", Precision.FP16: "f16"}
+    for precision in job.plan.precisions & set(hints):
+        options["INFERENCE_PRECISION_HINT"] = hints[precision]
+    if job.plan.precisions & _ON_THE_FLY:
+        options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = ACTIVATION_GROUP
+    return options
+
+
+def _compile(model: Any, options: dict[str, str]) -> Any:
+    try:
+        return import_openvino().Core().compile_model(model, "CPU", options)
+    except RuntimeError as error:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "OpenVINO cannot compile the model",
+            why=library_reason(error),
+            remedy="Choose another target, or keep the op that it names at fp32.",
+            details=str(error)[:20_000],
+        ) from error
+
+
+def _warn_of_another_default(options: Mapping[str, str], job: LoweringJob) -> None:
+    """Say so if OpenVINO would compute the artifact in another float type unless it is told."""
+    key = "INFERENCE_PRECISION_HINT"
+    usual = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
+    default = import_openvino().Core().get_property("CPU", key).to_string()
+    if usual.get(default, default) != options[key]:
+        job.reporter.warn(
+            "artifact-options",
+            f'The artifact computes as measured only if it is opened with {{"{key}": "{options[key]}"}}; '
+            f"without it OpenVINO computes in {usual.get(default, default)} on this processor",
+            where="openvino",
+        )
+
+
+def _flat_function(compiled: Any) -> Callable[..., list[Tensor]]:
+    request = compiled.create_infer_request()
+    outputs = list(compiled.outputs)
+
+    def run(*tensors: Tensor) -> list[Tensor]:
+        inputs = {index: as_numpy(tensor) for index, tensor in enumerate(tensors)}
+        # Inputs are read where they lie; outputs are copied, because the request writes the same memory next time.
+        try:
+            results = request.infer(inputs, share_inputs=True, share_outputs=False)
+        except RuntimeError as error:
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                "OpenVINO cannot run the model on these inputs",
+                why=library_reason(error),
+                remedy="Choose another target for this model, or give the inputs a size that was traced.",
+            ) from error
+        return [as_tensor(results[output]) for output in outputs]
+
+    return run
+
+
+class OpenVinoSession:
+    """The part of an ONNX Runtime session that calibration needs, done by OpenVINO: an ONNX model and named outputs."""
+
+    def __init__(self, model: Any, *, threads: int) -> None:
+        self._compiled = _compile(read_onnx(model), base_options(threads=threads))
+
+    def run(self, names: list[str], feed: dict[str, Any]) -> list[Any]:
+        """The named outputs for one call."""
+        results = self._compiled(feed)
+        return [results[name] for name in names]

@@ -1,0 +1,1 @@
+"""What several targets use: calling conventions, kernels mapped back to ops, support tables."""

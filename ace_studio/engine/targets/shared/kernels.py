@@ -1,0 +1,215 @@
+"""From what a runtime executes back to the ops of the captured graph.
+
+Every rewriting (the exporter's, the optimizer's, the runtime's own) keeps the names of most values. So a step of the
+new graph stands for those steps of the old one that lie between its inputs and its outputs: that holds for fusions,
+for folded batch norms and for quantized kernels alike, without a list of known patterns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.targets.base import OpActual
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.recipes.plan import WEIGHTED_OPS, Precision
+
+_DECORATION = re.compile(r"^fused |(_nchwc|_nhwc)?(_token_\d+)?$")
+"""What ONNX Runtime adds to the name of a node, or to that of its result, when it rewrites it."""
+
+_QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "FakeQuantize"})
+"""Kernels between precisions; an op that only they are left of (a ReLU in front of an unsigned grid) is absorbed."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node of any graph: its unique name, and the names of the values that it reads and writes."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One thing that a runtime executes."""
+
+    name: str
+    kind: str
+    """What the runtime calls it, such as ``QLinearConv``."""
+    precision: str
+    """The `Precision` word it computes in."""
+    op_ids: tuple[str, ...]
+    """Ops of the captured graph that it does, the one that it is called after first."""
+    device: str = "cpu"
+    latency_ms: float | None = None
+    is_arithmetic: bool = False
+    """A convolution or a matrix product, whose precision decides for its op."""
+    is_conversion: bool = False
+    """Only changes the type or the layout of a value between other kernels."""
+
+
+def covered_steps(new: Sequence[Step], old: Sequence[Step], *, inputs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Name of each new step -> names of the old steps it stands for, the one nearest to its output first.
+
+    Constants are no part of anything: several steps share them. A new step none of whose outputs is a value of the
+    old graph stands for the old step, or the maker of the old value, whose name is in its own.
+
+    Args:
+        new: The rewritten graph.
+        old: The graph it was made from.
+        inputs: Names of the old graph's inputs.
+    """
+    alive = _depending_on(inputs, old)
+    producer = {value: step for step in old if step.name in alive for value in step.outputs}
+    by_name = {step.name: step for step in old}
+    starts = {step.name: _starts(step, producer, by_name) for step in new}
+    made = {value for step in new for value in step.outputs}
+    made |= {value for found in starts.values() for old_step in found for value in old_step.outputs}
+    return {step.name: _walk_back(starts[step.name], producer, stop=made | set(step.inputs)) for step in new}
+
+
+def _starts(step: Step, producer: Mapping[str, Step], by_name: Mapping[str, Step]) -> list[Step]:
+    """The old steps whose results this new step gives."""
+    found = [producer[value] for value in step.outputs if value in producer]
+    if found:
+        return found
+    plain = _DECORATION.sub("", step.name)
+    return [known[plain] for known in (by_name, producer) if plain in known][:1]
+
+
+def _depending_on(inputs: Iterable[str], steps: Sequence[Step]) -> set[str]:
+    """Names of the steps that compute something from the inputs; the steps may be in any order."""
+    readers: dict[str, list[Step]] = {}
+    for step in steps:
+        for value in step.inputs:
+            readers.setdefault(value, []).append(step)
+    names: set[str] = set()
+    waiting = list(inputs)
+    while waiting:
+        for step in readers.get(waiting.pop(), ()):
+            if step.name not in names:
+                names.add(step.name)
+                waiting += step.outputs
+    return names
+
+
+def _walk_back(starts: Sequence[Step], producer: Mapping[str, Step], *, stop: set[str]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    waiting = list(starts)
+    while waiting:
+        step = waiting.pop(0)
+        if step.name in found:
+            continue
+        found[step.name] = None
+        waiting += [producer[value] for value in step.inputs if value in producer and value not in stop]
+    return tuple(found)
+
+
+def owners_of(
+    covered: Mapping[str, Sequence[str]], owners: Mapping[str, Sequence[str]], heavy: frozenset[str]
+) -> dict[str, tuple[str, ...]]:
+    """Name of each new step -> op ids that own it; one of ``heavy`` (the weighted ops) first, else the last to run."""
+    result = {}
+    for name, old_names in covered.items():
+        ids = list(dict.fromkeys(op_id for old in old_names for op_id in owners.get(old, ())))
+        result[name] = tuple(sorted(ids, key=lambda op_id: op_id not in heavy))
+    return result
+
+
+def adopt_orphans(steps: Sequence[Step], owners: dict[str, tuple[str, ...]]) -> None:
+    """Give a step that nobody owns to an op around it: its readers' if they agree, else its source's."""
+    producer = {value: step.name for step in steps for value in step.outputs}
+    readers: dict[str, list[str]] = {}
+    for step in steps:
+        for value in step.inputs:
+            if value in producer and owners.get(step.name):
+                readers.setdefault(producer[value], []).append(owners[step.name][0])
+    for step in steps:
+        if owners.get(step.name):
+            continue
+        sources = [owners[producer[value]][0] for value in step.inputs if value in producer and owners[producer[value]]]
+        around = list(dict.fromkeys(readers.get(step.name, ())))
+        owners[step.name] = tuple(around if len(around) == 1 else (sources or around)[:1])
+
+
+def heavy_ops(table: GraphTable) -> frozenset[str]:
+    """Ids of the ops that hold the arithmetic."""
+    return frozenset(table.op_id[row] for row in table.op_rows() if table.op[row] in WEIGHTED_OPS)
+
+
+@dataclass
+class ReadBack:
+    """Turns kernels into one `OpActual` per op of the table."""
+
+    table: GraphTable
+    plan: BoundPlan
+    runtime: str
+    folded: Mapping[str, str] = field(default_factory=dict)
+    """Op id -> why nothing is left of it."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """Op id -> why the quantizer left it, or part of it, as it was, or what it did instead."""
+
+    def ops(self, kernels: Iterable[Kernel]) -> list[OpActual]:
+        """What became of every op, in row order."""
+        main: dict[str, list[Kernel]] = {}
+        inside: dict[str, Kernel] = {}
+        for kernel in kernels:
+            for position, op_id in enumerate(kernel.op_ids):
+                if position == 0:
+                    main.setdefault(op_id, []).append(kernel)
+                else:
+                    inside.setdefault(op_id, kernel)
+        return [
+            self._one(self.table.op_id[row], main.get(self.table.op_id[row], []), inside.get(self.table.op_id[row]))
+            for row in self.table.op_rows()
+        ]
+
+    def _one(self, op_id: str, kernels: list[Kernel], fused_into: Kernel | None) -> OpActual:
+        if kernels and all(kernel.kind in _QUANTIZERS for kernel in kernels):
+            return OpActual(op_id=op_id, actual="fused", device=kernels[0].device, reason=f"done by {kernels[0].kind}")
+        if kernels:
+            return self._executed(op_id, kernels)
+        if fused_into is not None:
+            reason = f"part of the {fused_into.kind} kernel of {fused_into.op_ids[0]} ({fused_into.precision})"
+            return OpActual(
+                op_id=op_id,
+                actual="fused",
+                device=fused_into.device,
+                reason=reason,
+                fused_into=fused_into.op_ids[0],
+            )
+        if op_id in self.folded:
+            return OpActual(op_id=op_id, actual="folded", reason=self.folded[op_id])
+        return OpActual(op_id=op_id, actual="fused", reason=f"{self.runtime} has no kernel of its own for it")
+
+    def _executed(self, op_id: str, kernels: list[Kernel]) -> OpActual:
+        working = [kernel for kernel in kernels if not kernel.is_conversion] or kernels
+        deciding = [kernel for kernel in working if kernel.is_arithmetic] or working
+        deciding = sorted(deciding, key=lambda kernel: -(kernel.latency_ms or 0.0))
+        times = [kernel.latency_ms for kernel in kernels if kernel.latency_ms is not None]
+        return OpActual(
+            op_id=op_id,
+            actual=deciding[0].precision,
+            device=deciding[0].device,
+            latency_ms=sum(times) if times else None,
+            reason=self._reason(op_id, kernels, deciding),
+        )
+
+    def _reason(self, op_id: str, kernels: list[Kernel], deciding: list[Kernel]) -> str:
+        planned = self.plan.precision.get(op_id, Precision.FP32)
+        kinds = ", ".join(dict.fromkeys(kernel.kind for kernel in deciding[:4]))
+        words = f"{self.runtime} ran {kinds}"
+        precisions = sorted({kernel.precision for kernel in deciding})
+        if len(precisions) > 1:
+            return self._noted(op_id, f"{words}; its {len(kernels)} kernels ran at {' and '.join(precisions)}")
+        if deciding[0].precision != planned:
+            return self._noted(op_id, f"planned {planned}, but {words} at {deciding[0].precision}")
+        if planned is Precision.FP32:
+            return f"{words}; {self.plan.reason[op_id]}" if op_id in self.plan.reason else words
+        return self._noted(op_id, words)
+
+    def _noted(self, op_id: str, words: str) -> str:
+        return f"{words}: {self.notes[op_id]}" if op_id in self.notes else words

@@ -1,0 +1,1 @@
+"""TensorRT: the target and the ONNX model that it reads."""

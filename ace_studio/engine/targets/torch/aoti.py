@@ -1,0 +1,168 @@
+"""AOTInductor: what Inductor compiles, made ahead of time, as a package of machine code that needs no compiler.
+
+The graph, the quantized one too, is the same as Inductor's, and so are the kernels. What differs is the artifact: it
+is built for this kind of processor and for one number of threads, and starts in milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
+from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
+from ace_studio.engine.targets.torch.eager import refuse_precisions
+from ace_studio.engine.targets.torch.inductor import InductorTarget, compiler_errors
+from ace_studio.engine.targets.torch.prepack import pack_for_traced_sizes
+from ace_studio.engine.targets.torch.program import ARTIFACT_NAME, FlatFunction, TorchLowered, pinned
+from ace_studio.engine.torch_private.inductor import CompiledNode, open_package, package_frozen
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Phase
+
+_THREADS, _INPUTS = "ace_threads", "ace_inputs"
+_BUILD_FOLDER = "package"
+_READ_ERRORS = (RuntimeError, OSError, ValueError, KeyError, AssertionError)
+
+
+class AotiTarget(InductorTarget):
+    """Takes what Inductor takes, at the same precisions and for the same reasons."""
+
+    name = "aoti"
+    label = "AOTInductor"
+    is_in_auto = False  # it would be as fast as Inductor, after a build that takes several times as long
+
+    def lower(self, job: LoweringJob) -> Lowered:
+        """Rewrite the graph as the plan says, compile it once for all sizes, and open the package."""
+        found = self.available()
+        if not found.ok:
+            raise AceError.of(ErrorCode.NOT_INSTALLED, f"AOTInductor has {found.reason}", remedy=found.install)
+        refuse_precisions(self, job)
+        rewritten = apply_plan(
+            job.captured, job.plan, calibration=job.calibration, reporter=job.reporter, ranges=job.ranges
+        )
+        folder = job.folder / _BUILD_FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / ARTIFACT_NAME
+        nodes = build_package(rewritten.graph_module, path, job)
+        job.reporter.warn(
+            "artifact-options",
+            f"The package runs on {job.threads} thread{'s' * (job.threads != 1)} and on processors like this one "
+            f"({platform.machine()}): both are fixed in its code",
+            where=self.name,
+        )
+        return AotiLowered(job, rewritten, path, nodes)
+
+    def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
+        """Open ``model.pt2``; it keeps the number of threads that it was built for."""
+        run, built_for = checked_package(path)
+        return pinned(run, threads=built_for or threads)
+
+
+class AotiLowered(TorchLowered):
+    """The opened package."""
+
+    def __init__(self, job: LoweringJob, rewritten: RewrittenGraph, path: Path, nodes: Sequence[CompiledNode]) -> None:
+        super().__init__(job, rewritten, checked_package(path)[0])
+        self._path = path
+        self._nodes = nodes
+
+    def read_back(self) -> list[OpActual]:
+        """Map the nodes that code was generated for back to ops."""
+        return self.actuals(self._nodes, runtime="AOTInductor")
+
+    def save(self, folder: Path) -> Path:
+        """Move the package there the first time, copy it later; what runs was unpacked when it was opened."""
+        path = folder / ARTIFACT_NAME
+        if self._path.parent.name == _BUILD_FOLDER:
+            shutil.move(self._path, path)
+            self._path.parent.rmdir()
+            self._path = path
+        elif path != self._path:
+            shutil.copyfile(self._path, path)
+        return path
+
+
+def build_package(graph_module: fx.GraphModule, path: Path, job: LoweringJob) -> list[CompiledNode]:
+    """Compile for ``job.threads`` threads, and write what the inputs must look like into the package.
+
+    Raises: AceError(UNSUPPORTED) with the compiler's own words if it fails.
+    """
+    job.reporter.phase(Phase.LOWER, "AOTInductor is generating and compiling C++; the first build takes 20-90 s")
+    torch.set_num_threads(job.threads)
+    notes = {_THREADS: str(job.threads), _INPUTS: json.dumps(_expected_inputs(job.captured))}
+    with compiler_errors("AOTInductor"):
+        return package_frozen(graph_module, path, before_folding=pack_for_traced_sizes, notes=notes)
+
+
+def _expected_inputs(captured: CapturedModel) -> list[dict[str, Any]]:
+    """Type and sizes of every flat input; null for a dynamic one."""
+    return [
+        {
+            "dtype": str(tensor.dtype).removeprefix("torch."),
+            "sizes": [None if axis in dynamic else size for axis, size in enumerate(tensor.shape)],
+        }
+        for tensor, dynamic in zip(captured.example.tensors(), captured.dynamic_dims(), strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _InputCheck:
+    """What one input must look like. The machine code itself believes whatever it is given."""
+
+    dtype: str
+    sizes: tuple[int | None, ...]
+
+    def problem(self, tensor: Tensor) -> str:
+        """Why the tensor does not fit; empty if it does."""
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        fits = len(tensor.shape) == len(self.sizes) and all(
+            wanted is None or size == wanted for size, wanted in zip(tensor.shape, self.sizes, strict=True)
+        )
+        if fits and dtype == self.dtype:
+            return ""
+        wanted = ", ".join("any" if size is None else str(size) for size in self.sizes)
+        return f"{dtype} {tuple(tensor.shape)} where {self.dtype} ({wanted}) was compiled"
+
+
+def checked_package(path: Path) -> tuple[FlatFunction, int]:
+    """Open a package behind a check of its inputs, with the number of threads that it was built for (0: unknown).
+
+    Raises: AceError(BAD_FILE) if it is not there or is no package.
+    """
+    try:
+        package, notes = open_package(path)
+        checks = _checks_of(notes)
+    except _READ_ERRORS as error:
+        raise AceError.of(
+            ErrorCode.BAD_FILE,
+            f"{path.name} cannot be opened as an AOTInductor package",
+            why=(str(error).strip() or type(error).__name__).splitlines()[0],
+            remedy="Export the model again, on a machine like the one that runs it.",
+            where=str(path),
+        ) from error
+
+    def run(*tensors: Tensor) -> Sequence[Tensor]:
+        for number, (check, tensor) in enumerate(zip(checks, tensors, strict=True)):
+            if problem := check.problem(tensor):
+                raise AceError.of(
+                    ErrorCode.BAD_INPUT,
+                    "The package was compiled for other inputs",
+                    why=f"input {number} is {problem}",
+                    remedy="Give an example of this size when tracing, so that the dimension becomes dynamic.",
+                )
+        return package(*tensors)
+
+    return run, int(notes.get(_THREADS, 0))
+
+
+def _checks_of(notes: Mapping[str, str]) -> list[_InputCheck]:
+    return [_InputCheck(one["dtype"], tuple(one["sizes"])) for one in json.loads(notes[_INPUTS])]

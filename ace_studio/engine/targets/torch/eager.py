@@ -1,0 +1,116 @@
+"""Eager: the captured graph, op by op, in torch's own kernels. The reference that everything else is held against."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from ace_studio.engine.node_times import time_nodes
+from ace_studio.engine.quantize.apply import apply_plan
+from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
+from ace_studio.engine.quantize.flat_graph import OP_ID
+from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, weight_only_problem
+from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.torch.program import TorchLowered, load_flat_graph, pinned
+from ace_studio.engine.targets.torch.read_back import executed_nodes
+from ace_studio.engine.torch_private.compat import half_precision_problem
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import Precision
+
+_INT8_PROBLEM = (
+    "eager has no fast int8 kernels: it would emulate them in float, or take more than a hundred times as long; "
+    "inductor runs the same plan in int8"
+)
+
+
+class EagerTarget(Target):
+    """The captured graph interpreted by torch."""
+
+    name = "eager"
+    label = "PyTorch eager"
+    is_soon_built = True
+
+    def available(self) -> Availability:
+        """Always: torch is what this process runs on."""
+        return Availability(ok=True, version=str(torch.__version__))
+
+    def device_problem(self, device: torch.device) -> str:
+        """Eager runs wherever the model is."""
+        del device
+        return ""
+
+    def precision_problem(self, precision: Precision) -> str:
+        """Why not, for int8 activations and 8-bit floats."""
+        if precision is Precision.FP32:
+            return ""
+        if precision in HALF_DTYPES:
+            return half_precision_problem(HALF_DTYPES[precision])
+        if precision in {Precision.INT8_STATIC, Precision.INT8_DYNAMIC}:
+            return _INT8_PROBLEM
+        if precision in WEIGHT_ONLY:
+            return ""
+        return f"eager torch has no {precision} kernels that this target uses; torchao-cuda has them on a GPU"
+
+    def op_problem(self, op: str, precision: Precision) -> str:
+        """Why an op stays fp32."""
+        if problem := self.precision_problem(precision):
+            return problem
+        if precision in WEIGHT_ONLY:
+            return weight_only_problem(op, precision)
+        return cast_problem(op) if precision in HALF_DTYPES else ""
+
+    def lower(self, job: LoweringJob) -> Lowered:
+        """Put casts and packed weights where the plan wants them."""
+        refuse_precisions(self, job)
+        rewritten = apply_plan(job.captured, job.plan, calibration=job.calibration, reporter=job.reporter)
+        return EagerLowered(job, rewritten, rewritten.graph_module)
+
+    def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
+        """Open ``model.pt2``."""
+        return pinned(load_flat_graph(path), threads=threads)
+
+
+class EagerLowered(TorchLowered):
+    """The rewritten graph itself."""
+
+    def read_back(self) -> list[OpActual]:
+        """Run the traced example node by node and note the element types."""
+        graph_module = self._rewritten.graph_module
+        nodes = executed_nodes(graph_module, self._job.captured.example.tensors())
+        times_ms = time_nodes(graph_module, self._job.captured.examples[0].tensors(), check=self._job.reporter.check)
+        return _with_times(self.actuals(nodes, runtime="eager torch"), graph_module, times_ms)
+
+
+def _with_times(
+    actuals: Sequence[OpActual], graph_module: fx.GraphModule, times_ms: Mapping[str, float]
+) -> list[OpActual]:
+    """The actuals with the times of their nodes; a cast or the like counts at the op behind it."""
+    homes = {one.op_id: one.fused_into or one.op_id for one in actuals}
+    found: dict[str, float] = {}
+    pending_ms = 0.0
+    for node in graph_module.graph.nodes:
+        pending_ms += times_ms.get(node.name, 0.0)
+        if node.meta.get(OP_ID) in homes:
+            home = homes[node.meta[OP_ID]]
+            found[home] = found.get(home, 0.0) + pending_ms
+            pending_ms = 0.0
+    return [dataclasses.replace(one, latency_ms=found.get(one.op_id)) for one in actuals]
+
+
+def refuse_precisions(target: Target, job: LoweringJob) -> None:
+    """Raise AceError(UNSUPPORTED) if the bound plan still holds a precision that the target cannot do at all."""
+    for precision in sorted(job.plan.precisions):
+        problem = target.precision_problem(precision)
+        if problem:
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                f"{target.label} cannot run ops at {precision}",
+                why=problem,
+                remedy="Choose another precision or another target.",
+                where=next(op_id for op_id in job.plan.precision if job.plan.precision[op_id] is precision),
+            )

@@ -1,0 +1,123 @@
+"""What the targets that stay in torch share: running a rewritten graph, and its artifact, a ``.pt2`` program."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.quantize.apply import RewrittenGraph
+from ace_studio.engine.quantize.flat_graph import flat_graph
+from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
+from ace_studio.engine.targets.shared.flat_call import FlatCall
+from ace_studio.engine.targets.shared.kernels import ReadBack, heavy_ops
+from ace_studio.engine.targets.torch.read_back import kernels_of
+from ace_studio.engine.torch_private.compat import DYNAMIC, export_program, register_quantized_ops
+from ace_studio.engine.torch_private.inductor import CompiledNode
+from ace_studio.records.errors import AceError, ErrorCode
+
+ARTIFACT_NAME = "model.pt2"
+
+FlatFunction = Callable[..., Sequence[Tensor]]
+
+
+class TorchLowered(Lowered):
+    """A rewritten graph behind a function over flat tensors."""
+
+    def __init__(self, job: LoweringJob, rewritten: RewrittenGraph, run: FlatFunction) -> None:
+        self._job = job
+        self._rewritten = rewritten
+        self._run = pinned(run, threads=job.threads)
+        self._call = FlatCall(job.captured)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it as forward is called."""
+        return self._call.unflatten(self._run(*self._call.flatten(args, kwargs)))
+
+    def actuals(self, nodes: Sequence[CompiledNode], *, runtime: str) -> list[OpActual]:
+        """What became of every op, given the nodes that run."""
+        table, plan = self._job.captured.table, self._job.plan
+        found = kernels_of(nodes, self._rewritten.graph_module, plan.precision, heavy=heavy_ops(table))
+        kernels = [dataclasses.replace(kernel, device=str(self._job.device)) for kernel in found]
+        folded = {op_id: f"folded into {home} in fp32" for op_id, home in self._rewritten.folded.items()}
+        back = ReadBack(table=table, plan=plan, runtime=runtime, folded=folded)
+        return [self._with_refusal(actual) for actual in back.ops(kernels)]
+
+    def _with_refusal(self, actual: OpActual) -> OpActual:
+        refusal = self._rewritten.refused.get(actual.op_id)
+        return dataclasses.replace(actual, reason=f"{refusal}; {actual.reason}") if refusal else actual
+
+    def save(self, folder: Path) -> Path:
+        """Export the rewritten graph and write ``model.pt2``."""
+        path = folder / ARTIFACT_NAME
+        with torch.no_grad():
+            program = reexport(self._rewritten.graph_module, self._job.captured)
+        program.example_inputs = None  # would be pickled into the file, with the whole memory that they are views of
+        torch.export.save(program, path)
+        return path
+
+
+def reexport(graph_module: fx.GraphModule, captured: CapturedModel) -> torch.export.ExportedProgram:
+    """The rewritten graph as a program that takes flat tensors, with the dynamic dimensions of the capture."""
+    shapes = [dict.fromkeys(dims, DYNAMIC) for dims in captured.dynamic_dims()]
+    inputs = tuple(tensor.contiguous() for tensor in captured.example.tensors())
+    return export_program(graph_module, inputs, {}, dynamic_shapes=tuple(shapes), strict=False)
+
+
+def load_flat_graph(path: Path) -> fx.GraphModule:
+    """Open an artifact that `TorchLowered.save` wrote. It is a program: open only what you trust.
+
+    Raises: AceError(BAD_FILE) if it is not there or is not a program of torch.export.
+    """
+    register_quantized_ops()
+    try:
+        program = torch.export.load(path)
+    except (OSError, RuntimeError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise AceError.of(
+            ErrorCode.BAD_FILE,
+            f"{path.name} cannot be opened as a torch.export program",
+            why=str(error),
+            remedy="Export the model again.",
+            where=str(path),
+        ) from error
+    return flat_graph(program)
+
+
+def pinned(run: FlatFunction, *, threads: int) -> FlatFunction:
+    """``run`` with torch's thread count set to ``threads``, without gradients, on contiguous inputs.
+
+    Compiled code fixes the strides of its inputs; a transposed view must be copied first.
+    Calling it raises AceError(BAD_INPUT) for sizes that the code was not built for.
+    """
+
+    def call(*tensors: Tensor) -> Sequence[Tensor]:
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+        try:
+            with torch.no_grad():
+                return run(*[tensor.contiguous() for tensor in tensors])
+        except AssertionError as error:  # compiled code asserts the sizes that it was built for
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                "The compiled model was built for other sizes than this input has",
+                why=str(error).partition("\n")[0],
+                remedy="Give an example of this size when tracing, so that the dimension becomes dynamic.",
+            ) from error
+
+    return call
+
+
+def compiler_problem() -> str:
+    """Empty if Inductor can build code here, else what is missing."""
+    if sys.platform == "win32":
+        return "" if shutil.which("cl") else "no C++ compiler: cl.exe is not on the PATH"
+    found = any(shutil.which(name) for name in ("g++", "clang++", "c++"))
+    return "" if found else "no C++ compiler: g++ was not found"

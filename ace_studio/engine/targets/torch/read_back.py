@@ -1,0 +1,197 @@
+"""From the nodes of a torch graph, as it is really run, to kernels that name the ops of the captured graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, fx
+
+from ace_studio.engine.quantize.casts import is_layout_op
+from ace_studio.engine.quantize.flat_graph import OP_ID
+from ace_studio.engine.targets.shared.kernels import Kernel
+from ace_studio.engine.torch_private.inductor import CompiledNode
+from ace_studio.records.recipes.plan import Precision
+
+_WORDS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.float16: Precision.FP16}
+_INT8_KERNELS = ("qconv", "qlinear", "_int_mm", "qmaxpool2d", "quantized.max_pool2d")
+_BINARY = "qconv2d_pointwise.binary"
+"""The kernel that does an addition behind its own arithmetic, and what is behind that."""
+_PACKED_KERNELS = {
+    "_weight_int8pack_mm": Precision.INT8_WEIGHT,
+    "_weight_int4pack_mm": Precision.INT4_WEIGHT,
+    "_scaled_mm": Precision.FP8,
+}
+_FLOAT_ARITHMETIC = ("convolution", "aten.conv", "linear", "addmm", "aten.mm", "bmm", "attention", "lstm", "gru")
+_ARITHMETIC = (*_INT8_KERNELS, *_PACKED_KERNELS, *_FLOAT_ARITHMETIC)
+_CONVERSIONS = ("aten.to.dtype", "convert_element_type", "quantize_per", "_to_copy", "inductor_force_stride")
+_SIZES = ("sym_size", "sym_numel", "built-in function")
+
+
+def executed_nodes(graph_module: fx.GraphModule, example: Sequence[Tensor]) -> list[CompiledNode]:
+    """Every op node of the graph with the element type that it really gives, found by running the example."""
+    recorder = _Recorder(graph_module)
+    with torch.no_grad():
+        recorder.run(*example)
+    return recorder.nodes
+
+
+class _Recorder(fx.Interpreter):
+    """Runs a graph and notes what each node gives."""
+
+    def __init__(self, graph_module: fx.GraphModule) -> None:
+        super().__init__(graph_module)
+        self.nodes: list[CompiledNode] = []
+
+    def run_node(self, n: fx.Node) -> object:
+        """Run one node; the name of the argument is the base class's."""
+        result: object = super().run_node(n)
+        if n.op == "call_function":
+            self.nodes.append(CompiledNode(str(n.target), (n.name,), _dtype_of(result)))
+        return result
+
+
+def _dtype_of(value: object) -> torch.dtype | None:
+    if isinstance(value, tuple | list) and value:
+        value = value[0]
+    return value.dtype if isinstance(value, Tensor) else None
+
+
+def kernels_of(
+    nodes: Sequence[CompiledNode],
+    graph_module: fx.GraphModule,
+    planned: Mapping[str, Precision],
+    *,
+    heavy: frozenset[str],
+) -> list[Kernel]:
+    """The kernels behind the nodes, each with the ops that it does.
+
+    A fused kernel carries the name of the last op that it does, so an op without a node of its own is looked for in
+    the arithmetic kernel behind it if it is a weighted op, else in the kernel in front of it: these are the ways in
+    which torch's compiler merges a computation on a CPU graph. An op that only lays values out may simply be gone.
+
+    Args:
+        nodes: What runs.
+        graph_module: The rewritten graph that was compiled; `CompiledNode.origins` are names of its nodes.
+        planned: Op id -> planned precision, to tell static from dynamic int8.
+        heavy: Ids of the ops that hold the arithmetic; only an arithmetic kernel speaks for one of them.
+    """
+    by_name = {node.name: node for node in graph_module.graph.nodes}
+    groups = _Groups(heavy)
+    for node in nodes:
+        if any(word in node.target for word in _SIZES):
+            continue
+        origins = [by_name[name] for name in node.origins if name in by_name]
+        ids = [origin.meta[OP_ID] for origin in origins if OP_ID in origin.meta]
+        if not ids and origins and _is_arithmetic(node):
+            ids = _op_above(origins[0])
+        if ids:
+            groups.add(node, ids)
+    _adopt_merged(groups, graph_module)
+    return [
+        _kernel(f"{node.target}_{index}", node, tuple(dict.fromkeys(ids)), planned)
+        for index, (node, ids) in enumerate(groups.members)
+    ]
+
+
+class _Groups:
+    """Every node that runs with the ops it does; ``home`` says where an op is done."""
+
+    def __init__(self, heavy: frozenset[str]) -> None:
+        self.heavy = heavy
+        self.members: list[tuple[CompiledNode, list[str]]] = []
+        self.home: dict[str, int] = {}
+
+    def add(self, node: CompiledNode, ids: list[str]) -> None:
+        """Note a node and its ops; an op's home is its arithmetic node if it has one."""
+        for op_id in ids:
+            if _is_arithmetic(node) or (op_id not in self.home and op_id not in self.heavy):
+                self.home[op_id] = len(self.members)
+        self.members.append((node, list(ids)))
+
+    def join(self, op_id: str, index: int, *, is_main: bool) -> None:
+        """Add an op to a node that runs; the main one gives it its name."""
+        ids = self.members[index][1]
+        ids.insert(0 if is_main else len(ids), op_id)
+        self.home[op_id] = index
+
+
+def _is_arithmetic(node: CompiledNode) -> bool:
+    return any(word in node.target for word in _ARITHMETIC)
+
+
+def _kernel(name: str, node: CompiledNode, ids: tuple[str, ...], planned: Mapping[str, Precision]) -> Kernel:
+    return Kernel(
+        name=name,
+        kind=node.target,
+        precision=_precision(node, planned.get(ids[0], Precision.FP32)),
+        op_ids=ids,
+        is_arithmetic=_is_arithmetic(node),
+        # Index arithmetic and the like has no precision; it must not speak for its op.
+        is_conversion=(node.dtype not in _WORDS and not _is_arithmetic(node))
+        or any(word in node.target for word in _CONVERSIONS),
+    )
+
+
+def _precision(node: CompiledNode, planned: Precision) -> str:
+    if any(word in node.target for word in _INT8_KERNELS):
+        is_named = planned in {Precision.INT8_DYNAMIC, Precision.INT8_STATIC}
+        return str(planned if is_named else Precision.INT8_STATIC)
+    for word, precision in _PACKED_KERNELS.items():
+        if word in node.target:
+            return str(precision)
+    if node.dtype in _WORDS:
+        return str(_WORDS[node.dtype])
+    if node.dtype is torch.int8 and (planned is Precision.INT8_WEIGHT or "embedding" in node.target):
+        return str(Precision.INT8_WEIGHT)  # a row of a packed table
+    if node.dtype in {torch.int8, torch.uint8} and planned is not Precision.INT8_DYNAMIC:
+        return str(Precision.INT8_STATIC)  # it hands int8 values on
+    return "unknown"
+
+
+def _adopt_merged(groups: _Groups, graph_module: fx.GraphModule) -> None:
+    """Find a home for every op that computes and has none."""
+    for node in graph_module.graph.nodes:
+        op_id = node.meta.get(OP_ID)
+        if op_id is None or op_id in groups.home or is_layout_op(str(node.target)):
+            continue
+        is_weighted = op_id in groups.heavy
+        below = _home_below(node, groups)
+        if below is not None and not is_weighted and _BINARY not in groups.members[below][0].target:
+            below = None
+        index = below if below is not None else _home_above(node, groups)
+        if index is not None:
+            groups.join(op_id, index, is_main=is_weighted)
+
+
+def _home_below(node: fx.Node, groups: _Groups) -> int | None:
+    """Where the next op after ``node`` is done, if that is an arithmetic kernel."""
+    current = node
+    while len(current.users) == 1:
+        current = next(iter(current.users))
+        index = groups.home.get(current.meta.get(OP_ID, ""))
+        if index is not None:
+            return index if _is_arithmetic(groups.members[index][0]) else None
+    return None
+
+
+def _home_above(node: fx.Node, groups: _Groups) -> int | None:
+    """Where the node's first input was computed, looking through casts and layout."""
+    current: fx.Node | None = node
+    while current is not None:
+        inputs = [one for one in current.all_input_nodes if one.op == "call_function"]
+        current = inputs[0] if inputs else None
+        if current is not None and current.meta.get(OP_ID) in groups.home:
+            return groups.home[current.meta[OP_ID]]
+    return None
+
+
+def _op_above(node: fx.Node) -> list[str]:
+    """The op whose result ``node`` converts."""
+    current: fx.Node | None = node
+    while current is not None:
+        if OP_ID in current.meta:
+            return [current.meta[OP_ID]]
+        inputs = [one for one in current.all_input_nodes if one.op == "call_function"]
+        current = inputs[0] if inputs else None
+    return []

@@ -1,0 +1,138 @@
+"""torchao on CUDA: linear layers at the precisions that a GPU's kernels have, everything compiled by Inductor.
+
+Written against torchao 0.18 without a GPU at hand: quantizing layers and tracing them again is tested on the CPU with
+the int8 precisions; the 4-bit and fp8 kernels, and all that is timed or compiled on a GPU, have never run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.metadata
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.apply import RewrittenGraph
+from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem, insert_casts
+from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph
+from ace_studio.engine.quantize.folding import fold_batch_norms
+from ace_studio.engine.quantize.pt2e import INSTALL_LINE, is_torchao_installed
+from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.shared.cuda import cuda_problem, fp8_problem
+from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.engine.targets.torch.eager import refuse_precisions
+from ace_studio.engine.targets.torch.inductor import compile_graph
+from ace_studio.engine.targets.torch.program import FlatFunction, TorchLowered, load_flat_graph, pinned
+from ace_studio.engine.targets.torch.torchao_linears import LINEAR, quantize_linears, retraced
+from ace_studio.engine.torch_private.inductor import CompiledNode
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Phase
+from ace_studio.records.recipes.plan import Precision
+
+_LINEAR_ONLY = frozenset({Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, Precision.INT4_WEIGHT, Precision.FP8})
+
+
+class TorchaoCudaTarget(Target):
+    """torchao's quantized linear layers, compiled for an NVIDIA GPU."""
+
+    name = "torchao-cuda"
+    label = "torchao on CUDA"
+    is_timed_by_events = True
+
+    def available(self) -> Availability:
+        """Whether there is a GPU, and torchao."""
+        if problem := cuda_problem():
+            return Availability(ok=False, reason=problem, install=f"a CUDA build of torch, and {INSTALL_LINE}")
+        if not is_torchao_installed():
+            return Availability(ok=False, reason="not installed: torchao", install=INSTALL_LINE)
+        return Availability(ok=True, version=importlib.metadata.version("torchao"))
+
+    def device_problem(self, device: torch.device) -> str:
+        """It runs where CUDA does."""
+        return "" if device.type == "cuda" else f"{self.label} runs on NVIDIA GPUs, and this job measures on {device}"
+
+    def precision_problem(self, precision: Precision) -> str:
+        """Why not."""
+        if precision is Precision.FP8:
+            return fp8_problem()
+        if precision is Precision.INT8_STATIC:
+            return "torchao's GPU kernels find 8-bit ranges at every call: use int8-dynamic, or tensorrt"
+        return ""
+
+    def op_problem(self, op: str, precision: Precision) -> str:
+        """Why an op stays fp32."""
+        if problem := self.precision_problem(precision):
+            return problem
+        if precision in HALF_DTYPES:
+            return cast_problem(op)
+        if precision in _LINEAR_ONLY and op != LINEAR:
+            return f"torchao quantizes linear layers on a GPU, {op} stays in float"
+        return ""
+
+    def lower(self, job: LoweringJob) -> Lowered:
+        """Quantize the planned layers, put casts where the plan wants them, compile."""
+        found = self.available()
+        if not found.ok:
+            raise AceError.of(
+                ErrorCode.NOT_INSTALLED, f"{self.label} cannot be used", why=found.reason, remedy=found.install
+            )
+        refuse_precisions(self, job)
+        rewritten = quantized_graph(job)
+        run, nodes = compile_graph(rewritten.graph_module, threads=job.threads, reporter=job.reporter)
+        return TorchaoLowered(job, rewritten, run, nodes)
+
+    def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
+        """Open ``model.pt2``, which calls torchao's operators, and compile it for this GPU."""
+        with hushed():
+            importlib.import_module("torchao.quantization")
+        run, _ = compile_graph(load_flat_graph(path), threads=threads, reporter=Reporter())
+        return pinned(run, threads=threads)
+
+
+def quantized_graph(job: LoweringJob) -> RewrittenGraph:
+    """The captured graph as the plan wants it, as plain tensors and operators. Works on any device."""
+    job.reporter.phase(Phase.COMPRESS, "torchao's layers")
+    rewritten = RewrittenGraph(flat_graph(job.captured.program))
+    halves = {op_id for op_id, precision in job.plan.precision.items() if precision in HALF_DTYPES}
+    if halves:
+        rewritten.folded = fold_batch_norms(rewritten.graph_module, halves)
+        rewritten.refused |= insert_casts(rewritten.graph_module, job.plan.precision).refused
+    rewritten.refused |= quantize_linears(rewritten.graph_module, job.plan)
+    rewritten.graph_module = retraced(rewritten.graph_module, job.captured)
+    return rewritten
+
+
+class TorchaoLowered(TorchLowered):
+    """The compiled graph."""
+
+    def __init__(
+        self, job: LoweringJob, rewritten: RewrittenGraph, run: FlatFunction, nodes: Sequence[CompiledNode]
+    ) -> None:
+        super().__init__(job, rewritten, run)
+        self._nodes = nodes
+
+    def read_back(self) -> list[OpActual]:
+        """As Inductor says it; 8-bit weights that are widened inside a kernel are told by how they are stored."""
+        stored = stored_in_int8(self._rewritten)
+        return [
+            dataclasses.replace(
+                one, actual=str(Precision.INT8_WEIGHT), reason=f"stored in 8 bits, widened in the kernel; {one.reason}"
+            )
+            if one.op_id in stored and self._job.plan.precision.get(one.op_id) is Precision.INT8_WEIGHT
+            else one
+            for one in self.actuals(self._nodes, runtime="torchao and Inductor")
+        ]
+
+
+def stored_in_int8(rewritten: RewrittenGraph) -> frozenset[str]:
+    """Ids of the ops that read a stored 8-bit tensor."""
+    found = set()
+    for node in rewritten.graph_module.graph.nodes:
+        constants = [constant_of(rewritten.graph_module, one) for one in node.all_input_nodes]
+        if OP_ID in node.meta and any(one is not None and one.dtype is torch.int8 for one in constants):
+            found.add(node.meta[OP_ID])
+    return frozenset(found)

@@ -1,0 +1,177 @@
+"""Linear ops of the captured graph as modules, so that torchao's ``quantize_`` can be told of each one by its op id.
+
+Torchao works on ``nn.Linear`` and passes over a graph in silence. So every planned op becomes a module of its own, is
+quantized, and the graph is traced again: what is left are plain tensors and the kernels that torchao chose. Nothing
+here depends on the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from ace_studio.engine.flow import BoundPlan, CapturedModel
+from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph
+from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.engine.targets.torch.program import reexport
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import Precision
+
+LINEAR = "aten.linear.default"
+_PREFIX = "ace_linear_"
+_IN_BF16 = frozenset({Precision.INT4_WEIGHT, Precision.FP8})
+"""Kernels that take bfloat16 activations only."""
+INT4_GROUPS = (32, 64, 128, 256)
+
+
+class _InBf16(nn.Module):
+    """A linear layer in bfloat16 between casts."""
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.linear = linear.to(torch.bfloat16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Rows [..., k] -> [..., n], of their own type."""
+        result: Tensor = self.linear(x.to(torch.bfloat16))
+        return result.to(x.dtype)
+
+
+def torchao_config(precision: Precision, *, group_size: int) -> Any:
+    """Torchao's configuration for a precision; the group is that of 4-bit weights (0: the widest)."""
+    from torchao.quantization import (  # noqa: PLC0415 - slow, optional
+        Float8DynamicActivationFloat8WeightConfig,
+        Int4WeightOnlyConfig,
+        Int8DynamicActivationInt8WeightConfig,
+        Int8WeightOnlyConfig,
+        PerRow,
+    )
+
+    fitting = [one for one in INT4_GROUPS if one <= group_size or not group_size] or [INT4_GROUPS[0]]
+    makers: dict[Precision, Callable[[], Any]] = {
+        Precision.INT8_DYNAMIC: lambda: Int8DynamicActivationInt8WeightConfig(set_inductor_config=False),
+        Precision.INT8_WEIGHT: lambda: Int8WeightOnlyConfig(set_inductor_config=False),
+        Precision.INT4_WEIGHT: lambda: Int4WeightOnlyConfig(
+            group_size=max(fitting), int4_packing_format="tile_packed_to_4d", set_inductor_config=False
+        ),
+        Precision.FP8: lambda: Float8DynamicActivationFloat8WeightConfig(
+            granularity=PerRow(), set_inductor_config=False
+        ),
+    }
+    return makers[precision]()
+
+
+def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str, str]:
+    """Quantize every planned linear op of a graph, in place; gives op id -> why one of them was left.
+
+    Raises: AceError(UNSUPPORTED) if torchao refuses a layer.
+    """
+    refused: dict[str, str] = {}
+    for number, node in enumerate(list(graph_module.graph.nodes)):
+        op_id = node.meta.get(OP_ID, "")
+        precision = plan.precision.get(op_id, Precision.FP32)
+        if precision not in {Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, *_IN_BF16}:
+            continue
+        weight = constant_of(graph_module, node.args[1]) if str(node.target) == LINEAR else None
+        if weight is None:
+            refused[op_id] = "torchao quantizes linear layers with stored weights; this op is none"
+            continue
+        layer = _layer_of(graph_module, node, weight)
+        quantized = _quantized(layer, precision, plan.scheme_of(op_id).group_size, op_id)
+        if quantized is None:
+            refused[op_id] = f"torchao left its {weight.shape[0]} x {weight.shape[1]} weight as it was"
+            continue
+        name = f"{_PREFIX}{number}"
+        graph_module.add_module(name, quantized)
+        with graph_module.graph.inserting_before(node):
+            called = graph_module.graph.call_module(name, (node.args[0],))
+        called.meta |= {OP_ID: op_id, "val": node.meta.get("val")}
+        node.replace_all_uses_with(called)
+        graph_module.graph.erase_node(node)
+    _drop_unread(graph_module)
+    return refused
+
+
+def _drop_unread(graph_module: fx.GraphModule) -> None:
+    """Take away the weights that nothing reads any more; those of called modules are theirs."""
+    graph_module.graph.eliminate_dead_code()
+    read = {str(node.target) for node in graph_module.graph.nodes if node.op == "get_attr"}
+    called = tuple(f"{node.target}." for node in _calls(graph_module.graph))
+    stored = [*graph_module.named_parameters(remove_duplicate=False), *graph_module.named_buffers()]
+    for name in {name for name, _ in stored if name not in read and not name.startswith(called)}:
+        owner, _, leaf = name.rpartition(".")
+        delattr(graph_module.get_submodule(owner), leaf)
+    graph_module.recompile()
+
+
+def _calls(graph: fx.Graph) -> list[fx.Node]:
+    return [node for node in graph.nodes if node.op == "call_module"]
+
+
+def _layer_of(graph_module: fx.GraphModule, node: fx.Node, weight: Tensor) -> nn.Linear:
+    bias = constant_of(graph_module, node.args[2]) if len(node.args) > 2 else None
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
+    layer.weight = nn.Parameter(weight.detach().clone(), requires_grad=False)
+    if bias is not None:
+        layer.bias = nn.Parameter(bias.detach().clone(), requires_grad=False)
+    return layer.eval()
+
+
+def _quantized(layer: nn.Linear, precision: Precision, group_size: int, op_id: str) -> nn.Module | None:
+    """The layer with torchao's weight as plain tensors; None if torchao passed over it."""
+    host: nn.Module = _InBf16(layer) if precision in _IN_BF16 else nn.Sequential(layer)
+    try:
+        with hushed():
+            from torchao.quantization import quantize_  # noqa: PLC0415 - slow, optional
+            from torchao.utils import unwrap_tensor_subclass  # noqa: PLC0415 - slow, optional
+
+            quantize_(host, torchao_config(precision, group_size=group_size))
+            is_changed = any(type(one) is not nn.Parameter for one in host.parameters())
+            if not is_changed:
+                return None
+            unwrap_tensor_subclass(host)
+    except (RuntimeError, ValueError, TypeError, AssertionError, ImportError, NotImplementedError) as error:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            f"torchao cannot quantize {op_id} to {precision}",
+            why=(str(error).strip() or type(error).__name__).splitlines()[0],
+            remedy="Keep this op at another precision with a rule.",
+            where=op_id,
+        ) from error
+    return host
+
+
+def retraced(graph_module: fx.GraphModule, captured: CapturedModel) -> fx.GraphModule:
+    """The graph with the modules' own operators written out, every node of which knows its op."""
+    with torch.no_grad(), hushed():
+        program = reexport(graph_module, captured)
+    owners = _owners(graph_module.graph, program.graph)
+    flat = flat_graph(program)
+    for node in flat.graph.nodes:
+        op_id = owners.get(node.meta.pop(OP_ID, ""))
+        if op_id:
+            node.meta[OP_ID] = op_id
+    return flat
+
+
+def _owners(old: fx.Graph, new: fx.Graph) -> Mapping[str, str]:
+    """Name of a node of the new graph -> op id. Outside of the modules, calls of one operator keep their order."""
+    inside = {str(node.target): node.meta[OP_ID] for node in _calls(old)}
+    waiting: dict[Any, list[str | None]] = {}
+    for node in old.nodes:
+        if node.op == "call_function":
+            waiting.setdefault(node.target, []).append(node.meta.get(OP_ID))
+    found: dict[str, str] = {}
+    for node in new.nodes:
+        if node.op != "call_function":
+            continue
+        paths = [str(path).partition(".")[0] for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
+        module = next((path for path in paths if path in inside), None)
+        ids = waiting.get(node.target, [])
+        op_id = inside[module] if module else ids.pop(0) if ids else None
+        if op_id:
+            found[node.name] = op_id
+    return found

@@ -1,0 +1,203 @@
+"""Names of torch's compiler (dynamo) that are private or differ between releases."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType, ModuleType, TracebackType
+from typing import Any
+
+import torch
+from torch.fx.experimental import _config as _shape_config
+
+from ace_studio.engine.torch_private.compat import recurrent_layers_kept_whole, sizes_of_one_are_ordinary
+from ace_studio.engine.torch_private.symbols import short_sizes
+
+# --- loading and forgetting ---
+
+
+def load_tracers() -> None:
+    """Import what every way to trace needs: seconds the first time, and interrupted it leaves half a module behind."""
+    for name in ("torch.fx.experimental.symbolic_shapes", "torch._dynamo"):
+        importlib.import_module(name)
+
+
+def forget_traces() -> None:
+    """Drop what the tracer keeps of earlier models, so that one capture does not influence the next."""
+    torch._dynamo.reset()
+    _forget_stale_imports()
+
+
+def _forget_stale_imports() -> None:
+    """Take out names that the compiler left for modules which have been loaded anew since, as edited files are."""
+    for space in [one for one in list(sys.modules.values()) if type(one) is ModuleType]:
+        names = vars(space)
+        for name, value in list(names.items()):
+            is_left = str(name).startswith("__import_") and isinstance(value, ModuleType)
+            if is_left and sys.modules.get(value.__name__) is not value:
+                del names[name]
+
+
+# --- capturing through the compiler ---
+
+
+@contextmanager
+def whole_graph_capture() -> Iterator[None]:
+    """Settings under which ``torch.compile(fullgraph=True)`` keeps free sizes apart and breaks least."""
+    import torch._dynamo.config as settings  # noqa: PLC0415 - loading the compiler takes seconds
+
+    wanted: dict[str, Any] = {
+        "allow_rnn": True,
+        "capture_scalar_outputs": True,
+        "capture_dynamic_output_shape_ops": True,
+        "inline_inbuilt_nn_modules": True,
+    }
+    chosen = {name: value for name, value in wanted.items() if hasattr(settings, name)}
+    was_fast = torch.backends.mha.get_fastpath_enabled()
+    # One opaque op for a whole encoder layer is fast, but nothing in it could have a precision of its own.
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with (
+            settings.patch(chosen),
+            sizes_of_one_are_ordinary(),
+            recurrent_layers_kept_whole(),
+            short_sizes(),
+            _shape_config.patch(use_duck_shape=False),  # type: ignore[attr-defined]
+        ):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(was_fast)
+
+
+def traced_without_analysis(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as the compiler takes it without reading its Python code, by running it with symbolic tensors."""
+    mark: Any = getattr(torch.compiler, "nonstrict_trace", torch._dynamo.nonstrict_trace)
+    marked: Callable[..., Any] = mark(function)
+    return marked
+
+
+# --- failures ---
+
+
+def failure_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """The Python frames behind a failed trace, outermost first, from wherever this kind of error keeps them."""
+    frames = list(traceback.extract_tb(error.__traceback__))
+    frames += list(getattr(error, "real_stack", None) or [])
+    frames += [_frame(file, line) for file, line in re.findall(r'File "([^"]+)", line (\d+)', str(error))]
+    return frames + _guard_frames(error.__traceback__)
+
+
+def _guard_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
+    """Where sizes were fixed: a constraint violation keeps it only inside the tracer that raised."""
+    while trace is not None:
+        environment = getattr(trace.tb_frame.f_locals.get("fake_mode"), "shape_env", None)
+        if environment is not None:
+            fixed = [symbol for symbol, value in environment.replacements.items() if value.is_number]
+            places = [getattr(guard, "sloc", None) for guard in getattr(environment, "guards", ())]
+            places += [getattr(environment, "replacements_slocs", {}).get(symbol) for symbol in fixed]
+            found = [getattr(place, "framework_loc", None) for place in places]
+            return [frame for frame in found if isinstance(frame, traceback.FrameSummary)]
+        trace = trace.tb_next
+    return []
+
+
+def _frame(file: str, line: str) -> traceback.FrameSummary:
+    return traceback.FrameSummary(file, int(line), "")
+
+
+def failure_kind(error: BaseException) -> str:
+    """The word that torch has for what it cannot follow, such as ``Data-dependent branching``; empty if it has none."""
+    return str(getattr(error, "gb_type", "") or "")
+
+
+@dataclass(frozen=True)
+class HeardBreak:
+    """A place where the compiler stopped reading, went on behind it, or gave up a whole frame."""
+
+    error: BaseException
+    frames: tuple[traceback.FrameSummary, ...]
+    """The user's stack at that place, outermost first."""
+    skips_frame: bool
+    """Whether the whole function runs eagerly because of it."""
+
+
+@contextmanager
+def graph_breaks_heard(hear: Callable[[HeardBreak], object]) -> Iterator[None]:
+    """Let ``hear`` be told of everything at which the compiler stops while the block runs."""
+    from torch._dynamo import symbolic_convert  # noqa: PLC0415 - loading the compiler takes seconds
+
+    owner: Any = symbolic_convert.InstructionTranslatorBase
+    before = getattr(owner, "log_graph_break", None)
+    if before is None:  # another release of torch says it elsewhere; pieces are found all the same
+        yield
+        return
+
+    def listen(self: Any, code_options: Any, reason: Any = "", exc: Any = None, **more: Any) -> Any:
+        stack = getattr(exc, "real_stack", None) or torch._guards.TracingContext.extract_stack()
+        skips = bool(getattr(exc, "skip_frame", False)) or "Skipping the" in str(reason)[:200]
+        hear(HeardBreak(exc, tuple(stack or ()), skips))
+        return before(self, code_options, reason, exc, **more)
+
+    owner.log_graph_break = listen
+    try:
+        yield
+    finally:
+        owner.log_graph_break = before
+
+
+# --- looking on while a trace runs ---
+
+
+@dataclass(frozen=True)
+class StackLook:
+    """What a tracing thread is busy with at one moment."""
+
+    file: str = ""
+    line: int = 0
+    """Innermost line of the user's code; an empty file if none is on the stack."""
+    module: torch.nn.Module | None = None
+    """Innermost module whose forward is being run."""
+    module_path: str = ""
+    """The tracer's own name of the module, where the model is read and not run."""
+    is_in_size_arithmetic: bool = False
+    """Whether it works on symbolic sizes at the user's line, not on an op."""
+
+
+_SIZE_FILES = ("/sympy/", "/torch/utils/_sympy/", "/torch/fx/experimental/symbolic_shapes.py")
+_READER_FILE = "/torch/_dynamo/symbolic_convert.py"
+
+
+def look_at_stack(
+    frame: FrameType | None, *, is_user_file: Callable[[str], bool], outer: frozenset[int] = frozenset()
+) -> StackLook:
+    """Read another thread's stack, from the innermost frame to the first whose id is in ``outer``.
+
+    Costs about a microsecond per frame, and changes nothing.
+    """
+    file, line, module, path, is_size = "", 0, None, "", False
+    call_code = torch.nn.Module._call_impl.__code__
+    while frame is not None and id(frame) not in outer and not (file and (module or path)):
+        code, name = frame.f_code, frame.f_code.co_filename.replace("\\", "/")
+        if name.endswith(_READER_FILE):
+            reader = frame.f_locals.get("self")
+            path = path or _path_that_is_read(reader)
+            read = getattr(getattr(reader, "f_code", None), "co_filename", "")
+            if not file and read and is_user_file(read):
+                file, line = read, int(getattr(reader, "lineno", 0) or 0)
+        elif not file and is_user_file(code.co_filename):
+            file, line = code.co_filename, frame.f_lineno
+        elif code is call_code and module is None:
+            module = frame.f_locals.get("self")
+        is_size = is_size or (not file and any(part in name for part in _SIZE_FILES))
+        frame = frame.f_back
+    return StackLook(file, line, module, path, is_size)
+
+
+def _path_that_is_read(reader: object) -> str:
+    entries = list((getattr(reader, "nn_module_stack", None) or {}).values())
+    return str(entries[-1][0]) if entries else ""

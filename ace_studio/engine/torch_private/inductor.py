@@ -1,0 +1,269 @@
+"""Compiling a graph with Inductor, whose names are all private."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.torch_private.compat import register_quantized_ops
+
+
+@dataclass(frozen=True)
+class CompiledNode:
+    """One node of a graph as it is really run."""
+
+    target: str
+    """What it calls, such as ``onednn.qconv_pointwise.default``."""
+    origins: tuple[str, ...]
+    """Names of the nodes of the graph before compilation that it does the work of."""
+    dtype: torch.dtype | None
+    """Element type of its (first) result, None if it gives no tensor."""
+
+
+def compile_frozen(
+    graph_module: torch.fx.GraphModule, *, before_folding: Callable[[torch.fx.GraphModule], object]
+) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
+    """Compile a graph over flat tensors with Inductor, weights frozen in, once for all sizes of its symbols.
+
+    The graph goes to Inductor directly, without Dynamo: its nodes keep their names, nothing is guarded and nothing is
+    ever compiled again. Sizes that are fixed are asserted by the generated code at each call, and so are strides: those
+    of contiguous tensors, whatever the layout of the traced example was.
+
+    ``before_folding`` changes Inductor's own graph when weights are to be packed, before that is carried out.
+
+    Returns: The compiled function, and the nodes that code was generated for.
+    """
+    with torch.no_grad(), warnings.catch_warnings():
+        # Importing and running Inductor uses what torch itself has deprecated; nobody here can change it.
+        warnings.simplefilter("ignore")
+        return _compile_frozen(graph_module, before_folding)
+
+
+@contextmanager
+def _after_freezing_passes(change: Callable[[torch.fx.GraphModule], object]) -> Iterator[None]:
+    """Have Inductor call ``change`` behind its freezing passes, for which it has no setting (torch 2.11 to 2.13)."""
+    freezing = importlib.import_module("torch._inductor.freezing")
+    passes: Any = getattr(freezing, "freezing_passes", None)  # None if a release freezes otherwise: slower, not wrong
+
+    def and_change(frozen: torch.fx.GraphModule, *arguments: Any) -> None:
+        passes(frozen, *arguments)
+        change(frozen)
+
+    try:
+        if passes:
+            freezing.freezing_passes = and_change  # type: ignore[attr-defined]
+        yield
+    finally:
+        if passes:
+            freezing.freezing_passes = passes  # type: ignore[attr-defined]
+
+
+def _compile_frozen(
+    graph_module: torch.fx.GraphModule, before_folding: Callable[[torch.fx.GraphModule], object]
+) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
+    from torch._guards import TracingContext, tracing  # noqa: PLC0415 - this whole family takes seconds to import
+    from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415
+
+    for attempts_left in reversed(range(MOST_DAMAGED + 1)):
+        own = copy.deepcopy(graph_module)
+        examples, mode = _fake_examples(own)
+        try:
+            with tracing(TracingContext(mode)), _frozen_settings(before_folding) as seen:
+                function: Any = compile_fx(own, examples)
+        except Exception as error:
+            damaged = damaged_library(str(error))
+            if damaged is None or not attempts_left:
+                raise
+            damaged.unlink()
+        else:
+            return function, seen
+    raise AssertionError("the last attempt returns or raises")
+
+
+MOST_DAMAGED = 4
+"""Libraries of the compiler's cache that are replaced before its error is believed."""
+_DAMAGED = re.compile(
+    r"(?P<path>\S+\.(?:so|dylib)): "
+    r"(?:file too short|invalid ELF header|ELF load command|cannot read file data|.*truncated)"
+)
+
+
+def damaged_library(message: str) -> Path | None:
+    """The compiled file that a loader says is only half there, if it exists.
+
+    Whoever is killed while the C++ compiler writes leaves such a file in the cache, and torch would find it there for
+    ever: it only asks whether the file exists.
+    """
+    found = _DAMAGED.search(message)
+    path = Path(found["path"]) if found else None
+    return path if path is not None and path.is_file() else None
+
+
+def _fake_examples(graph_module: torch.fx.GraphModule) -> tuple[list[Any], Any]:
+    """The example values of the inputs, laid out as the function will get them, and the mode that they live in.
+
+    The graph's own are changed too: compiling ahead of time reads those, and its code does not ask for strides.
+    """
+    nodes = graph_module.graph.find_nodes(op="placeholder")
+    examples = [node.meta["val"] for node in nodes]
+    mode = next((example.fake_mode for example in examples if hasattr(example, "fake_mode")), None)
+    _keep_symbols_only(getattr(mode, "shape_env", None))
+    for node, example in zip(nodes, examples, strict=True):
+        node.meta["val"] = _in_order(example, mode)
+    return [node.meta["val"] for node in nodes], mode
+
+
+def _in_order(example: Any, mode: Any) -> Any:
+    """The example as if it were contiguous: a traced input may have been a transposed view, and strides get fixed."""
+    if mode is None or not isinstance(example, torch.Tensor):
+        return example
+    with mode:
+        return example.new_empty(example.shape)
+
+
+@contextmanager
+def _frozen_settings(before_folding: Callable[[torch.fx.GraphModule], object]) -> Iterator[list[CompiledNode]]:
+    """Weights frozen in, our change of the packing, and a list that fills with the nodes that code is made for."""
+    from torch._inductor import config  # noqa: PLC0415 - takes seconds
+
+    register_quantized_ops()
+    seen: list[CompiledNode] = []
+    # Inductor's graph cache is off: a hit would skip the passes that we listen to. Compiled C++ is cached all the same.
+    settings = {
+        "freezing": True,
+        "fx_graph_cache": False,
+        "post_grad_custom_post_pass": lambda graph: seen.extend(_compiled_nodes(graph)),
+    }
+    with config.patch(settings), _after_freezing_passes(before_folding):
+        yield seen
+
+
+def package_frozen(
+    graph_module: torch.fx.GraphModule,
+    path: Path,
+    *,
+    before_folding: Callable[[torch.fx.GraphModule], object],
+    notes: Mapping[str, str],
+) -> list[CompiledNode]:
+    """Compile a graph ahead of time, as `compile_frozen` does it, into a package (``.pt2``) that needs no compiler.
+
+    The package takes flat tensors and gives a tuple of them. Torch's thread count is written into its code.
+
+    Args:
+        graph_module: A graph over flat tensors.
+        path: The package; must end in ``.pt2``.
+        before_folding: As in `compile_frozen`.
+        notes: Words that go with it; `open_package` gives them back.
+
+    Returns: The nodes that code was generated for.
+    """
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch._inductor.compile_fx import compile_fx_aot  # noqa: PLC0415 - takes seconds
+        from torch._inductor.package.package import package_aoti  # noqa: PLC0415
+
+        own = copy.deepcopy(graph_module)
+        examples, _ = _fake_examples(own)
+        results = tuple(range(len(graph_module.graph.output_node().args[0])))  # type: ignore[arg-type]
+        options = {
+            "aot_inductor.package": True,
+            "aot_inductor.serialized_in_spec": pytree.treespec_dumps(pytree.tree_structure((tuple(examples), {}))),
+            "aot_inductor.serialized_out_spec": pytree.treespec_dumps(pytree.tree_structure(results)),
+            "aot_inductor.metadata": dict(notes),
+        }
+        with _frozen_settings(before_folding) as seen:
+            files: Any = compile_fx_aot(own, examples, config_patches=options)
+        package_aoti(str(path), files)
+    return seen
+
+
+def open_package(path: Path) -> tuple[Callable[..., Sequence[Any]], dict[str, str]]:
+    """Load a package of `package_frozen`: the function over flat tensors, and the notes that came with it.
+
+    It is machine code: open only what you trust. Raises: RuntimeError if it is not there or no package.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch._inductor import aoti_load_package  # noqa: PLC0415 - takes seconds
+
+        package: Any = aoti_load_package(str(path))
+    return package, dict(package.get_metadata())
+
+
+def _keep_symbols_only(environment: Any) -> None:
+    """Drop the sizes of products of symbols, which reading a program from a file leaves among those of symbols."""
+    for name in ("backed_var_to_val", "var_to_range"):
+        sizes = getattr(environment, name, {})
+        for expression in [one for one in sizes if not one.is_Symbol]:
+            del sizes[expression]
+
+
+def _compiled_nodes(graph: torch.fx.Graph) -> Iterator[CompiledNode]:
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        value = node.meta.get("val")
+        value = value[0] if isinstance(value, tuple | list) and value else value
+        origins = origins_of(node)
+        yield CompiledNode(_target_name(node.target), origins, getattr(value, "dtype", None))
+
+
+def origins_of(node: torch.fx.Node) -> tuple[str, ...]:
+    """Names of the nodes that ``node`` was made from; some of Inductor's patterns leave that to the node's inputs."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop(0)
+        if one.meta.get("from_node"):
+            return tuple(str(source.name) for source in one.meta["from_node"])
+        waiting += [before for before in one.all_input_nodes if before.op == "call_function"]
+    return ()
+
+
+def _target_name(target: object) -> str:
+    """The operator; for a fusion, which Inductor keeps as a closure over a matched pattern, the fused operator."""
+    if not isinstance(target, functools.partial):
+        return str(target)
+    captured = inspect.getclosurevars(target.func).nonlocals
+    fused = next((captured[name] for name in ("computation_op", "fusion_op") if name in captured), None)
+    return f"{fused} fused" if fused is not None else f"onednn.{target.func.__name__} fused"
+
+
+@dataclass(frozen=True)
+class CompilerTables:
+    """What the compiler does with operators."""
+
+    decompositions: Mapping[Any, Callable[..., Any]]
+    """Operators that are written as others first -> how."""
+    lowered: frozenset[Any]
+    """Operators that it writes code for, or calls a library for that it knows."""
+
+    def writes(self, target: Any) -> bool:
+        """Whether it writes code for the operator itself."""
+        return target in self.lowered
+
+
+@functools.cache
+def compiler_tables() -> CompilerTables:
+    """The compiler's tables; the first call imports them, which takes seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lowering: Any = importlib.import_module("torch._inductor.lowering")
+        decomposing: Any = importlib.import_module("torch._inductor.decomposition")
+        table: Any = decomposing.select_decomp_table()
+    # What is registered as a fallback has a lowering too: one that calls PyTorch. Random numbers are drawn by code of
+    # its own, which a pass puts in place of these two.
+    written = set(lowering.lowerings) - set(lowering.fallbacks)
+    drawn = {torch.ops.aten.rand.default, torch.ops.aten.randn.default}
+    return CompilerTables(dict(table), frozenset(written | drawn))

@@ -1,0 +1,58 @@
+"""torch's private way to write a captured graph down and read it again.
+
+``torch.export.save`` is not used, because it writes every weight, and pickles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+from torch.export import ExportedProgram
+
+from ace_studio.engine.torch_private.compat import program_guards
+
+
+def program_to_json(program: ExportedProgram) -> bytes:
+    """The graph of a program without any tensor in it. Raises whatever torch does for what it cannot write."""
+    from torch._export.serde import serialize as serde  # noqa: PLC0415 - takes long to load, and is not always needed
+
+    private: Any = serde
+    sort = getattr(private, "canonicalize", None)
+    # torch sorts a copy only to see that it can, and throws it away: four fifths of the time.
+    private.canonicalize = lambda written, *_: written
+    try:
+        written = private.ExportedProgramSerializer().serialize(
+            program, serialize_state_dict=False, serialize_constants=False, serialize_example_inputs=False
+        )
+    finally:
+        private.canonicalize = sort
+    content: bytes = private._to_json_bytes(written.exported_program)
+    return content
+
+
+def program_from_json(
+    content: bytes, *, state: Mapping[str, Tensor], constants: Mapping[str, Tensor], example: Any
+) -> ExportedProgram:
+    """The program of `program_to_json` over tensors that are given. Raises whatever torch does for what is damaged.
+
+    Its expressions are evaluated as Python: the caller must have checked them.
+    """
+    from torch._export.serde import serialize as serde  # noqa: PLC0415 - as above
+
+    private: Any = serde
+    stored = private._bytes_to_dataclass(private.ExportedProgram, content)
+    program = serde.ExportedProgramDeserializer().deserialize(stored, dict(state), dict(constants), example)
+    program.graph.output_node().meta.pop("val", None)  # a traced graph has none there
+    return program
+
+
+def reading_of(program: ExportedProgram) -> str:
+    """Digest of all that makes a program what it is, as text: the same for one that was written and read again."""
+    places = [
+        f"{node.meta.get('nn_module_stack') or ''}{node.meta.get('stack_trace') or ''}" for node in program.graph.nodes
+    ]
+    parts = (str(program.graph), str(program.graph_signature), str(program_guards(program)), str(places))
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,1 +1,0 @@
-"""How to capture: the ladder of rungs (`ladder`), and the controls for single functions (`controls`)."""

@@ -1,0 +1,174 @@
+"""Places where capture stops, as one list: why there is no whole graph, the breaks, and the pieces that stay eager."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from ace_studio.gui.ops.facts import row_of_ops
+from ace_studio.gui.words.formatting import plural
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.fixes import FixReport
+from ace_studio.records.results import GraphBreak, PieceReport
+from ace_studio.session.document import Document
+
+_PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)(?=$|[,:\s])")
+_SENTENCE_ENDS = ".!?:"
+_FIXABLE = frozenset({ErrorCode.NOT_CAPTURED, ErrorCode.WRONG_CAPTURE, ErrorCode.UNSUPPORTED, ErrorCode.TIMEOUT})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One place where capture stops."""
+
+    mark: str
+    """Number of the seam, name of the piece, or ``!`` for the reason why there is no whole graph."""
+    title: str
+    """What happened, in one sentence."""
+    why: str = ""
+    remedy: str = ""
+    file: str = ""
+    line: int = 0
+    module: str = ""
+    code: str = ""
+    count: int = 1
+    ops_left_eager: int = 0
+    details: str = ""
+    seam: int | None = None
+    """Index into the breaks of the capture."""
+    piece: int | None = None
+    """Index into its pieces."""
+    is_fixable: bool = True
+    """Whether a fix of the capture may help: not where the model itself does not run."""
+
+    @property
+    def place(self) -> str:
+        """File name and line; empty if nobody knows."""
+        return f"{PurePath(self.file.replace(chr(92), '/')).name}:{self.line}" if self.line else ""
+
+    @property
+    def is_about_inputs(self) -> bool:
+        """Whether the examples of the recipe have to be mended."""
+        return self.file.lstrip("[").startswith("inputs")
+
+    @property
+    def where(self) -> str:
+        """The whole path and the line."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def heading(self) -> str:
+        """What it is, in two words."""
+        if self.seam is not None:
+            return f"Break {self.mark}"
+        return f"Piece {self.mark} stays eager" if self.piece is not None else "Not captured"
+
+    @property
+    def cost(self) -> str:
+        """How often it is met and how many ops stay eager."""
+        met = f"met {plural(self.count, 'time')}" if self.count > 1 else ""
+        left = f"{plural(self.ops_left_eager, 'op')} left to eager" if self.ops_left_eager else ""
+        return ", ".join(part for part in (met, left) if part)
+
+    def as_text(self) -> str:
+        """Everything, for the clipboard."""
+        parts = (self.why, self.code.strip(), self.cost, self.remedy and f"→ {self.remedy}", self.where, self.details)
+        return "\n".join([f"{self.heading}: {self.title}", *(part for part in parts if part)])
+
+
+def entries(document: Document) -> tuple[Entry, ...]:
+    """All places of the document: the failure first, then the breaks by number, then pieces that stay eager."""
+    found = [_of_problem(one, mark="!") for one in (document.failure.problems if document.failure else ())]
+    if document.capture is not None:
+        found += [_of_break(one, at) for at, one in enumerate(document.capture.graph_breaks)]
+        found += [_of_piece(one, at) for at, one in enumerate(document.capture.pieces) if one.error is not None]
+    return tuple(found)
+
+
+def chosen_entry(document: Document, offered: Sequence[Entry]) -> Entry | None:
+    """The entry that the selection of the document is about."""
+    selection = document.selection
+    piece = _selected_piece(document) if any(one.piece is not None for one in offered) else -1
+    for one in offered:
+        if one.seam is not None and one.seam == selection.seam:
+            return one
+        if one.piece is not None and one.piece == piece:
+            return one
+        is_failure = one.seam is None and one.piece is None and selection.seam is None
+        if is_failure and selection.place is not None and is_same_place((one.file, one.line), selection.place):
+            return one
+    return None
+
+
+def _selected_piece(document: Document) -> int:
+    """The piece of which all ops, and no others, are selected; -1 if it is not so."""
+    graph, op_ids = document.graph, document.selection.op_ids
+    row = row_of_ops(graph).get(op_ids[0], -1) if graph is not None and graph.piece and op_ids else -1
+    if graph is None or row < 0:
+        return -1
+    piece = graph.piece[row]
+    is_all = len(op_ids) == graph.piece.count(piece) and op_ids == ops_of_piece(document, piece)
+    return piece if is_all else -1
+
+
+def ops_of_piece(document: Document, piece: int) -> tuple[str, ...]:
+    """Ids of the rows of a piece."""
+    graph = document.graph
+    if graph is None or not graph.piece:
+        return ()
+    return tuple(op_id for op_id, at in zip(graph.op_id, graph.piece, strict=True) if at == piece)
+
+
+def fixes_of(fixes: Sequence[FixReport], entry: Entry) -> tuple[FixReport, ...]:
+    """What was tried for a place."""
+    return tuple(fix for fix in fixes if is_same_place((fix.file, fix.line), (entry.file, entry.line)))
+
+
+def parse_place(where: str) -> tuple[str, int] | None:
+    """``model.py:3, layers.0`` -> file and line; None if it names no line."""
+    found = _PLACE.match(where)
+    return (found["file"], int(found["line"])) if found else None
+
+
+def is_same_place(one: tuple[str, int], other: tuple[str, int]) -> bool:
+    """Whether two places are the same line; one may name its file without the folder."""
+    if one[1] != other[1] or not one[1]:
+        return False
+    short, long = sorted((one[0].replace("\\", "/"), other[0].replace("\\", "/")), key=len)
+    return bool(short) and (long == short or long.endswith(f"/{short}"))
+
+
+def _of_break(one: GraphBreak, at: int) -> Entry:
+    return Entry(
+        mark=str(at + 1), title=one.reason, remedy=one.hint, file=one.file, line=one.line, module=one.module,
+        code=one.code, count=one.count, ops_left_eager=one.ops_left_eager, details=one.details, seam=at,
+    )  # fmt: skip
+
+
+def _of_piece(one: PieceReport, at: int) -> Entry:
+    problem = one.error
+    assert problem is not None
+    entry = _of_problem(problem, mark=one.name)
+    return Entry(
+        mark=one.name, title=entry.title, why=entry.why, remedy=entry.remedy, file=entry.file, line=entry.line,
+        module=one.module, ops_left_eager=one.ops, details=entry.details, piece=at,
+    )  # fmt: skip
+
+
+def _of_problem(problem: Problem, *, mark: str) -> Entry:
+    file, line = parse_place(problem.where) or (problem.where, 0)
+    return Entry(
+        mark=mark, title=problem.what, why=problem.why, remedy=problem.remedy, file=file, line=line,
+        details=problem.details, is_fixable=problem.code in _FIXABLE,
+    )  # fmt: skip
+
+
+def sentence(text: str) -> str:
+    """Words with a capital and a full stop; a name of code at the start stays as it is."""
+    text = text.strip()
+    first = text.split(" ", 1)[0]
+    if first.isalpha():
+        text = text[:1].upper() + text[1:]
+    return text if not text or text[-1] in _SENTENCE_ENDS else f"{text}."

@@ -1,0 +1,154 @@
+"""What the ops of the graph can be coloured by: one row per property, with a letter beside each colour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ace_studio.gui.graph_view import Colouring
+from ace_studio.gui.ops.facts import OpFacts
+from ace_studio.gui.ops.fates import Fate
+from ace_studio.gui.style.graph_colours import graph_colours
+from ace_studio.gui.style.theme import Colours
+from ace_studio.records.graph import GraphTable
+
+LETTERS = {
+    "fp32": "32", "fp16": "16", "bf16": "B", "int8-static": "8", "int8-dynamic": "8d", "int8-weight": "8w",
+    "int4-weight": "4w", "fp8": "F8", "int8": "8", "fused": "+", "folded": "0", "unknown": "?",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColourChoice:
+    """One property that the ops can be coloured by."""
+
+    id: str
+    text: str
+    colouring: Callable[[GraphTable, OpFacts, Colours], Colouring | None]
+    """None where nothing is known of it yet; the kinds of ops are shown then."""
+
+
+def _by_label(title: str, labels: dict[str, str], colours: Colours) -> Colouring | None:
+    if not labels:
+        return None
+    known = {name: colours.precision.get(name, "") for name in set(labels.values())}
+    chosen = {name: colour for name, colour in known.items() if colour}
+    return Colouring.from_labels(title, labels, colours=chosen or graph_colours(colours).families, letters=LETTERS)
+
+
+def _by_number(title: str, numbers: dict[str, float], unit: str, colours: Colours) -> Colouring | None:
+    if not any(numbers.values()):
+        return None
+    return Colouring.from_numbers(title, numbers, unit=unit, colours=graph_colours(colours).scale)
+
+
+def _planned(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del table
+    return _by_label("planned precision", dict(facts.planned), colours)
+
+
+def _actual(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del table
+    target = facts.run.target if facts.run else ""
+    labels = {op_id: report.actual for op_id, report in facts.reports.items() if report.actual}
+    return _by_label(f"actual precision, {target}", labels, colours)
+
+
+def _device(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    labels = {op_id: report.device for op_id, report in facts.reports.items() if report.device}
+    if not labels:
+        labels = {op_id: device for op_id, device in zip(table.op_id, table.device, strict=True) if device}
+    return _by_label("device", labels, colours)
+
+
+def _latency(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del table
+    numbers = {op_id: report.latency_ms for op_id, report in facts.reports.items() if report.latency_ms is not None}
+    return _by_number("latency", numbers, "ms", colours)
+
+
+def _flops(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del facts
+    numbers = {op_id: flops / 1e6 for op_id, flops in zip(table.op_id, table.flops, strict=True)}
+    return _by_number("FLOPs", numbers, "M", colours)
+
+
+def _weights(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del facts
+    numbers = {op_id: count / 1e3 for op_id, count in zip(table.op_id, table.weight_bytes, strict=True)}
+    return _by_number("weights", numbers, "kB", colours)
+
+
+_DB_STEPS = (10.0, 20.0, 30.0, 40.0, 60.0)
+"""Limits between the steps of a fidelity, the worst first."""
+FATE_LETTERS = {
+    Fate.AS_PLANNED: "=", Fate.OTHERWISE: "≠", Fate.FUSED: "+", Fate.FOLDED: "0", Fate.GONE: "×", Fate.UNKNOWN: "?",
+}  # fmt: skip
+
+
+def by_decibels(title: str, values: Mapping[str, float], colours: Colours) -> Colouring | None:
+    """Fidelity in steps that mean the same for every model; the least is the strongest colour."""
+    if not values:
+        return None
+    scale = graph_colours(colours).scale[::-1]
+    limits = [-math.inf, *_DB_STEPS, math.inf]
+    names = [
+        f"below {_DB_STEPS[0]:.0f} dB",
+        *(f"{low:.0f} - {high:.0f} dB" for low, high in pairwise(_DB_STEPS)),
+        f"above {_DB_STEPS[-1]:.0f} dB",
+    ]
+    place = {op_id: next(at for at, high in enumerate(limits[1:]) if value < high or math.isinf(high))
+             for op_id, value in values.items()}  # fmt: skip
+    letters = tuple("!" * max(0, 2 - at) or str(at - 1) for at in range(len(names)))
+    return Colouring(label=title, categories=tuple(names), colours=scale, letters=letters, value_of=place)
+
+
+def _sensitivity(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del table
+    return by_decibels("sensitivity", facts.sensitivity, colours)
+
+
+def _error(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del table
+    values = {op_id: report.error_db for op_id, report in facts.reports.items() if report.error_db is not None}
+    return by_decibels(f"error along the graph, {facts.run.target if facts.run else ''}", values, colours)
+
+
+def fate_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
+    """What became of every op in the selected run."""
+    if not facts.fates:
+        return None
+    looks = {
+        Fate.AS_PLANNED: colours.precision["int8-static"],
+        Fate.OTHERWISE: colours.precision["int4-weight"],
+        Fate.FUSED: colours.precision["bf16"],
+        Fate.FOLDED: colours.precision["fp16"],
+        Fate.GONE: colours.precision["folded"],
+        Fate.UNKNOWN: colours.precision["unknown"],
+    }
+    labels = {op_id: str(one.fate) for op_id, one in facts.fates.items()}
+    letters = {str(fate): letter for fate, letter in FATE_LETTERS.items()}
+    chosen = {str(fate): colour for fate, colour in looks.items()}
+    target = facts.run.target if facts.run else ""
+    return Colouring.from_labels(f"what became of it, {target}", labels, colours=chosen, letters=letters)
+
+
+def _fate(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    del table
+    return fate_colouring(facts, colours)
+
+
+COLOURINGS: tuple[ColourChoice, ...] = (
+    ColourChoice(id="kind", text="kind of op", colouring=lambda *_: None),
+    ColourChoice(id="planned", text="planned precision", colouring=_planned),
+    ColourChoice(id="actual", text="actual precision", colouring=_actual),
+    ColourChoice(id="fate", text="what became of it", colouring=_fate),
+    ColourChoice(id="sensitivity", text="sensitivity", colouring=_sensitivity),
+    ColourChoice(id="error", text="error along the graph", colouring=_error),
+    ColourChoice(id="device", text="device", colouring=_device),
+    ColourChoice(id="latency", text="latency", colouring=_latency),
+    ColourChoice(id="flops", text="FLOPs", colouring=_flops),
+    ColourChoice(id="weights", text="weight bytes", colouring=_weights),
+)

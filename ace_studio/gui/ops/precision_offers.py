@@ -1,0 +1,117 @@
+"""Which precisions the chosen targets can do, and in words why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtGui import QStandardItemModel
+from PySide6.QtWidgets import QComboBox
+
+from ace_studio.gui.ops.facts import row_of_ops
+from ace_studio.records.graph import OpKind
+from ace_studio.records.messages import TargetReport
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.document import Document
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """One precision as the chosen targets see it."""
+
+    is_possible: bool = True
+    """Whether at least one of them can do it."""
+    words: str = ""
+    """Which of them cannot, and why; a line each."""
+
+
+def chosen_reports(document: Document) -> list[TargetReport]:
+    """Reports of the targets that the recipe chooses and that are here; nothing before the engine has said it."""
+    environment, names = document.environment, document.recipe.targets.names
+    if environment is None:
+        return []
+    is_auto = AUTO in names
+    return [one for one in environment.targets if one.available and (one.name in names or (is_auto and one.is_in_auto))]
+
+
+def precision_offers(document: Document) -> dict[str, Offer]:
+    """Precision -> whether it is possible."""
+    reports = chosen_reports(document)
+    return {str(each): _offer(reports, str(each)) for each in Precision}
+
+
+def _offer(reports: Iterable[TargetReport], precision: str) -> Offer:
+    known = list(reports)
+    refused = [one for one in known if one.precisions.get(precision)]
+    words = "\n".join(f"{one.name}: {one.precisions[precision]}" for one in refused)
+    return Offer(is_possible=not known or len(refused) < len(known), words=words)
+
+
+def op_offers(document: Document, op_ids: Iterable[str]) -> dict[str, Offer]:
+    """Precision -> whether it is possible for these ops: for at least one of them, in at least one chosen target."""
+    offers = precision_offers(document)
+    operators = _operators(document, op_ids)
+    reports = chosen_reports(document)
+    if not operators or not reports:
+        return offers
+    refused = {one.target: one.operators for one in document.refusals}
+    return {
+        precision: _op_offer(
+            {one.name: _why_not(one, precision, operators, refused.get(one.name, {})) for one in reports}
+        )
+        for precision in offers
+    }
+
+
+def _operators(document: Document, op_ids: Iterable[str]) -> tuple[str, ...]:
+    graph = document.graph
+    if graph is None:
+        return ()
+    rows = row_of_ops(graph)
+    found = [rows[op_id] for op_id in op_ids if op_id in rows]
+    return tuple(dict.fromkeys(graph.op[row] for row in found if graph.kind[row] is OpKind.OP))
+
+
+def _why_not(
+    report: TargetReport, precision: str, operators: Sequence[str], refused: Mapping[str, Mapping[str, str]]
+) -> str:
+    """Why a target cannot do a precision for any of these operators; empty if it can for one."""
+    words = report.precisions.get(precision, "")
+    if words:
+        return words
+    reasons = [refused.get(operator, {}).get(precision, "") for operator in operators]
+    return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
+
+
+def _op_offer(why_not: Mapping[str, str]) -> Offer:
+    words = "\n".join(f"{target}: {why}" for target, why in why_not.items() if why)
+    return Offer(is_possible=not all(why_not.values()), words=words)
+
+
+def grey_out(combo: QComboBox, offers: Mapping[str, Offer]) -> None:
+    """Grey the rows of a combo box that are not possible; the tip of each says why.
+
+    What is chosen already stays as it is written, so that a recipe made elsewhere reads as it is.
+    """
+    model = combo.model()
+    if not isinstance(model, QStandardItemModel):
+        return
+    for at in range(combo.count()):
+        offer = offers.get(str(combo.itemData(at)), Offer())
+        item = model.item(at)
+        item.setEnabled(offer.is_possible)
+        item.setToolTip(offer.words)
+
+
+def warning_for(offers: Mapping[str, Offer], precision: str, document: Document) -> str:
+    """What to say below a choice that not every target can do; empty if all can.
+
+    Of ``auto`` nobody expects that every target can do everything: it takes those that can.
+    """
+    offer = offers.get(precision, Offer())
+    if not offer.words or (offer.is_possible and AUTO in document.recipe.targets.names):
+        return ""
+    head = "" if offer.is_possible else "None of the chosen targets can do this.\n"
+    return head + offer.words

@@ -1,0 +1,131 @@
+"""One fix that was tried: how it ended, what it changed, and what can be done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QFileDialog, QFrame, QLabel, QPushButton, QWidget
+
+from ace_studio.gui.ops.break_entries import sentence
+from ace_studio.gui.panels.breaks.diff_view import DiffView
+from ace_studio.gui.style.icons import stroke_pixmap
+from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.small import button, column, label, row
+from ace_studio.gui.words.formatting import plural, seconds_text
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus
+from ace_studio.session.session import Session
+
+STATUS_WORDS: dict[FixStatus, tuple[str, str, str]] = {
+    FixStatus.GREEN: ("Works", "good", "good"),
+    FixStatus.NO_EFFECT: ("No effect: the break is still there", "info", "dim"),
+    FixStatus.FAILED: ("Could not be traced or run", "bad", "bad"),
+    FixStatus.WRONG: ("Traced, but not equal to eager", "bad", "bad"),
+}
+"""Status -> words, icon, role."""
+
+
+def outcome_text(outcome: CaptureOutcome) -> str:
+    """A capture in a few words."""
+    if not outcome.rung:
+        return "nothing captured"
+    left = f", {plural(outcome.ops_left_eager, 'op')} eager" if outcome.ops_left_eager else ""
+    breaks = plural(outcome.breaks, "break") if outcome.breaks else "no breaks"
+    return f"{breaks}, {plural(outcome.ops, 'op')} captured{left} ({outcome.rung})"
+
+
+class FixCard(QFrame):
+    """A card about one fix."""
+
+    def __init__(self, fix: FixReport, session: Session, theme: Theme) -> None:
+        """Build it; a fix never changes, so nothing is ever updated."""
+        super().__init__()
+        self.fix = fix
+        self._session = session
+        words, icon, role = STATUS_WORDS[fix.status]
+        colours = theme.colours
+        picture = QLabel()
+        colour = {"good": colours.good, "bad": colours.bad}.get(role, colours.text_dim)
+        picture.setPixmap(stroke_pixmap(icon, colour, size=18, pixel_ratio=self.devicePixelRatioF()))
+        title = label(sentence(fix.title[:1].upper() + fix.title[1:]).rstrip("."))
+        title.setStyleSheet("font-weight: 600")
+        head = row(picture, title, label(words, role, wrap=False))
+        head.setStretch(1, 1)
+        self.setProperty("role", "card")
+        self.setAccessibleName(f"{fix.title}: {words}")
+        layout = column(margin=10, gap=4)
+        layout.addLayout(head)
+        for text in self._facts():
+            line = label(text, "dim")
+            line.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            layout.addWidget(line)
+        if fix.note:
+            layout.addWidget(label(sentence(fix.note), "warn"))
+        self.diff = DiffView(theme, fix.patch) if fix.patch else None
+        if self.diff is not None:
+            if fix.status is not FixStatus.GREEN:
+                self.diff.hide()
+            layout.addWidget(self.diff)
+        self.buttons = self._buttons()
+        if self.buttons:
+            layout.addLayout(Flow(*self.buttons))
+        self.setLayout(layout)
+
+    def _facts(self) -> list[str]:
+        fix = self.fix
+        facts = []
+        if fix.status is FixStatus.GREEN or fix.after.rung:
+            facts.append(f"Before: {outcome_text(fix.before)}. After: {outcome_text(fix.after)}.")
+        if fix.inputs_compared:
+            agrees = "Equal to eager" if fix.status is not FixStatus.WRONG else "Compared with eager"
+            facts.append(f"{agrees} on {plural(fix.inputs_compared, 'input')}; took {seconds_text(fix.seconds)}.")
+        if fix.problem is not None:
+            facts.append(" ".join(sentence(part) for part in (fix.problem.what, fix.problem.why) if part))
+        return facts
+
+    def _buttons(self) -> tuple[QWidget, ...]:
+        made: list[QPushButton] = []
+        if self.fix.control is not None and self.fix.status is FixStatus.GREEN:
+            made.append(self._add_button())
+        if self.diff is not None:
+            made.append(button("Show or hide the change", self._toggle_diff))
+            made.append(button("Copy patch", lambda: QApplication.clipboard().setText(self.fix.patch)))
+            made.append(button("Save patch…", self._save_patch, tip="Your file stays as it is"))
+        for each in made:
+            each.setAccessibleDescription(self.fix.title)
+        return tuple(made)
+
+    def _add_button(self) -> QPushButton:
+        is_there = self.fix.control in self._session.document.recipe.capture.controls
+        apply: Callable[[], object] = lambda: self._session.apply_fix(self.fix)  # noqa: E731 - handed on
+        made = button("In the recipe" if is_there else "Add to recipe", apply, role="" if is_there else "primary")
+        made.setEnabled(not is_there)
+        made.setToolTip("It is a control of the capture" if is_there else "Then trace again; undo takes it back")
+        return made
+
+    def _toggle_diff(self) -> None:
+        if self.diff is not None:
+            self.diff.setVisible(self.diff.isHidden())
+
+    def _save_patch(self) -> None:
+        # Its paths are relative to the folder of the recipe: from there it applies.
+        name = f"{Path(self.fix.file).stem}-{self.fix.kind}.patch"
+        suggestion = str(Path(self._session.document.folder) / name)
+        path, _ = QFileDialog.getSaveFileName(self, "Save the patch", suggestion, "Patches (*.patch *.diff)")
+        if not path:
+            return
+        try:
+            Path(path).write_text(self.fix.patch, encoding="utf-8")
+        except OSError as error:
+            self._session.report(
+                Problem(
+                    code=ErrorCode.NOT_FOUND,
+                    what="The patch could not be saved",
+                    why=str(error),
+                    remedy="Choose a folder that you may write to",
+                    where=path,
+                )
+            )

@@ -1,0 +1,298 @@
+"""The breaks: where capture stops, what it costs, and fixes that are tried for each."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, fixes_of, ops_of_piece, sentence
+from ace_studio.gui.panels.breaks.fix_card import FixCard
+from ace_studio.gui.style.theme import Colours, Theme, monospace
+from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import GAP, MARGIN, EmptyState, button, clear_layout, column, label, scrolling
+from ace_studio.gui.widgets.table_look import plain_table, set_widths
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.formatting import NOTHING, plural
+from ace_studio.gui.words.starting import why_not
+from ace_studio.records.fixes import FixReport, FixStatus
+from ace_studio.session.document import Document, Part, Verb
+from ace_studio.session.session import Session
+
+
+def break_columns(offered: tuple[Entry, ...], colours: Colours) -> list[Column]:
+    """The columns of the list."""
+
+    def mood(at: int) -> str:
+        return colours.warn if offered[at].seam is not None else colours.bad
+
+    return [
+        Column(title="#", values=[one.mark for one in offered], width=40, colour=mood,
+               tip="Number of the seam in the graph; ! is why there is no whole graph"),
+        Column(title="why it stops", values=[sentence(one.title).rstrip(".") for one in offered], width=300,
+               tips=lambda at: offered[at].title),
+        Column(title="line", values=[one.place or NOTHING for one in offered], width=120,
+               tips=lambda at: offered[at].where),
+        Column(title="met", values=[one.count for one in offered], text=lambda n: f"{n} ×", is_number=True, width=52,
+               tip="How often the first example comes by"),
+        Column(title="ops eager", values=[one.ops_left_eager for one in offered],
+               text=lambda n: str(n) if n else NOTHING, is_number=True, width=76,
+               tip="Ops that run in Python because of it"),
+        Column(title="code", values=[one.code.strip() for one in offered], width=230,
+               tips=lambda at: offered[at].code.strip()),
+    ]  # fmt: skip
+
+
+class BreaksPanel(Panel):
+    """A list at the left, one place in full at the right."""
+
+    title = "Breaks"
+    shows = frozenset({Part.GRAPH, Part.SELECTION, Part.FIXES, Part.ACTIVITY, Part.RECIPE, Part.TRUST})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Start empty."""
+        super().__init__(session, theme)
+        self._known: tuple[object, ...] = ()
+        self._entries: tuple[Entry, ...] = ()
+        self._entry: Entry | None = None
+        self._shown: tuple[object, ...] = ()
+        self._had_fixes = False
+        self.model = ColumnsModel(self)
+        self.table = plain_table(self.model, "Places where capture stops")
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
+        self.table.activated.connect(lambda index: self._show_in_graph(self.model.source_row(index.row())))
+        self.table.doubleClicked.connect(lambda index: self._show_in_graph(self.model.source_row(index.row())))
+        self._build_detail()
+        split = QSplitter()
+        split.setHandleWidth(1)
+        split.addWidget(self.table)
+        split.addWidget(self._detail)
+        split.setSizes([560, 520])
+        split.setChildrenCollapsible(False)
+        self._empty = EmptyState("graph")
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(split)
+        self.setLayout(column(self._pages))
+        self.setFocusProxy(self.table)
+        self.restyle(theme.colours)
+
+    def _build_detail(self) -> None:
+        self._heading = label("", "heading")
+        self._reason = _readable(label(""))
+        self._code = _readable(label(""))
+        self._code.setFont(monospace())
+        self._cost = _readable(label("", "dim"))
+        self._hint = _readable(label(""))
+        self.try_button = button("Try fix", self._try, role="primary")
+        self.source_button = button("In source", self._show_source)
+        self.graph_button = button("In graph", self._show_current_in_graph)
+        self.copy_button = button("Copy", self._copy, tip="Everything that is known of this place")
+        self.details_button = button("Details", self._toggle_details, tip="What torch said")
+        self.try_all_button = button("Try all", self._try_all, tip="Try fixes for every place")
+        self._details = QPlainTextEdit()
+        self._details.setReadOnly(True)
+        self._details.setFont(monospace())
+        self._details.setMinimumHeight(120)
+        self._details.setAccessibleName("Details")
+        self._details.hide()
+        self._doing = label("", "dim")
+        self._fixes = QVBoxLayout()
+        self._fixes.setSpacing(8)
+        content = QWidget()
+        content.setLayout(
+            column(
+                self._heading, self._reason, self._code, self._cost, self._hint,
+                Flow(
+                    self.try_button, self.try_all_button, self.source_button, self.graph_button, self.copy_button,
+                    self.details_button,
+                ),
+                self._details, self._doing, self._fixes, None, margin=MARGIN, gap=GAP - 2,
+            )
+        )  # fmt: skip
+        self._detail = scrolling(content)
+        self._detail.setAccessibleName("The selected place")
+
+    # --- the document ---
+
+    def update_from(self, document: Document) -> None:
+        """Show the list, the selected place and its fixes."""
+        known = (document.capture, document.failure)
+        if any(old is not new for old, new in zip(self._known, known, strict=False)) or not self._known:
+            is_first = not self.model.columns
+            self._known = known
+            self._entries = entries(document)
+            self.model.set_columns(break_columns(self._entries, self.colours))
+            if is_first:
+                set_widths(self.table, self.model)
+            keys = {_key(one) for one in self._entries}
+            if self._entry is None or _key(self._entry) not in keys:
+                self._entry = self._entries[0] if self._entries else None
+            else:
+                self._entry = next(one for one in self._entries if _key(one) == _key(self._entry))
+        self._pages.setCurrentIndex(1 if self._entries else 0)
+        if not self._entries:
+            self._say_nothing(document)
+            return
+        self._entry = chosen_entry(document, self._entries) or self._entry
+        self._show_selection()
+        self._show_entry(document)
+        self._show_starting(document)
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme."""
+        self._empty.tint(colours.text_dim)
+        self._known, self._shown = (), ()
+        if self.isVisible():
+            self.update_from(self.session.document)
+
+    def _say_nothing(self, document: Document) -> None:
+        if document.capture is None:
+            self._empty.say("Not traced yet", "Breaks are places where the capture has to stop and start again.")
+        elif document.graph is not None and document.capture.rung:
+            text = f"All {plural(document.capture.ops, 'op')} are in one graph, found by {document.capture.rung}."
+            self._empty.say("Captured whole: no breaks", text)
+        else:
+            self._empty.say("No breaks are known", "")
+
+    def _show_selection(self) -> None:
+        wanted = self.model.view_row(self._entries.index(self._entry)) if self._entry in self._entries else -1
+        chosen = self.table.selectionModel()
+        if [index.row() for index in chosen.selectedRows()] != [wanted]:
+            was_blocked = chosen.blockSignals(True)
+            self.table.clearSelection() if wanted < 0 else self.table.selectRow(wanted)
+            chosen.blockSignals(was_blocked)
+            self.table.viewport().update()
+
+    def _show_entry(self, document: Document) -> None:
+        entry = self._entry
+        if entry is None:
+            return
+        fixes = fixes_of(document.fixes, entry)
+        shown = (entry, fixes, document.recipe.capture.controls)
+        if shown == self._shown:
+            return
+        is_other = not self._shown or self._shown[0] != entry
+        self._shown = shown
+        place = "  ·  ".join(part for part in (entry.place, entry.module) if part)
+        self._heading.setText(f"{entry.heading}  ·  {place}" if place else entry.heading)
+        self._heading.setToolTip(entry.where)
+        self._reason.setText(" ".join(sentence(part) for part in (entry.title, entry.why) if part))
+        for widget, text in (
+            (self._code, entry.code.strip()),
+            (self._cost, sentence(entry.cost[:1].upper() + entry.cost[1:])),
+            (self._hint, entry.remedy and f"→ {sentence(entry.remedy)}"),
+        ):
+            widget.setText(text)
+            widget.setVisible(bool(text))
+        self.details_button.setVisible(bool(entry.details))
+        self._details.setPlainText(entry.details)
+        if is_other:
+            self._details.hide()
+        self.source_button.setEnabled(bool(entry.line))
+        self.source_button.setToolTip("Show the line" if entry.line else "Nobody knows the line")
+        in_graph = entry.seam is not None or entry.piece is not None
+        self.graph_button.setVisible(in_graph)
+        self.graph_button.setToolTip("Zoom to it (double-click in the list)")
+        self._fill_fixes(fixes, are_new=not is_other and not self._had_fixes)
+        self._had_fixes = bool(fixes)
+
+    def _fill_fixes(self, fixes: tuple[FixReport, ...], *, are_new: bool) -> None:
+        clear_layout(self._fixes)
+        cards = [FixCard(fix, self.session, self.theme) for fix in sorted(fixes, key=lambda one: _RANK[one.status])]
+        for card in cards:
+            self._fixes.addWidget(card)
+        if cards and are_new:
+            # What somebody just asked for should not have to be looked for. Laid out first, then scrolled to.
+            QTimer.singleShot(0, self, lambda: self._scroll_to(cards[0]))
+
+    def _scroll_to(self, card: FixCard) -> None:
+        if card is self._first_card():
+            self._detail.verticalScrollBar().setValue(max(0, card.y() - 2 * MARGIN))
+
+    def _first_card(self) -> object:
+        item = self._fixes.itemAt(0)
+        return item.widget() if item is not None else None
+
+    def _show_starting(self, document: Document) -> None:
+        """What can be tried now, or why it cannot."""
+        reason = why_not(document)
+        for each, tip in (
+            (
+                self.try_button,
+                "Try what fits, each in a copy of your files; only what equals eager is offered",
+            ),
+            (self.try_all_button, "The same for every place of the list"),
+        ):
+            each.setEnabled(not reason)
+            each.setToolTip(reason or tip)
+        self.try_button.setVisible(self._entry is not None and self._entry.is_fixable)
+        self.try_all_button.setVisible(sum(one.is_fixable for one in self._entries) > 1)
+        activity = document.activity
+        has_fixes = bool(self._entry and fixes_of(document.fixes, self._entry))
+        is_trying = activity.verb is Verb.FIX
+        words = f"{activity.phase.value} … {activity.detail}".rstrip() if is_trying else ""
+        self._doing.setText(words)
+        self._doing.setVisible(bool(words))
+        self.try_button.setText("Try again" if has_fixes and not is_trying else "Try fix")
+
+    # --- gestures ---
+
+    def _tell_selection(self) -> None:
+        rows = self.table.selectionModel().selectedRows()
+        if rows:
+            self._entry = self._entries[self.model.source_row(rows[0].row())]
+            self._select(self._entry)
+
+    def _select(self, entry: Entry) -> None:
+        if entry.seam is not None:
+            self.session.select_seam(entry.seam)
+        elif entry.piece is not None:
+            self.session.select(ops_of_piece(self.session.document, entry.piece))
+        else:
+            self.session.select_place(entry.file, entry.line)
+        self.update_from(self.session.document)
+
+    def _try(self) -> None:
+        if self._entry is not None:
+            self.session.try_fixes(self._entry.file if self._entry.line else "", self._entry.line)
+
+    def _try_all(self) -> None:
+        self.session.try_fixes()
+
+    def _show_in_graph(self, at: int) -> None:
+        self._entry = self._entries[at]
+        self._show_current_in_graph()
+
+    def _show_current_in_graph(self) -> None:
+        if self._entry is not None:
+            self._select(self._entry)
+            self.session.look_closer()
+
+    def _show_source(self) -> None:
+        if self._entry is not None:
+            if self._entry.seam is not None:
+                self.session.select_seam(self._entry.seam)
+            else:
+                self.session.select_place(self._entry.file, self._entry.line)
+            self.panel_wanted.emit("source")
+
+    def _copy(self) -> None:
+        if self._entry is not None:
+            QApplication.clipboard().setText(self._entry.as_text())
+
+    def _toggle_details(self) -> None:
+        self._details.setVisible(self._details.isHidden())
+
+
+def _key(entry: Entry) -> tuple[object, ...]:
+    return (entry.seam is None, entry.piece is None, entry.mark, entry.where)
+
+
+def _readable(text: QLabel) -> QLabel:
+    text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return text
+
+
+_RANK = {FixStatus.GREEN: 0, FixStatus.WRONG: 1, FixStatus.FAILED: 2, FixStatus.NO_EFFECT: 3}
+"""What works comes first."""

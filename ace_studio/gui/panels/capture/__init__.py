@@ -1,0 +1,7 @@
+"""The capture panel: capture methods and the controls of single functions."""
+
+from __future__ import annotations
+
+from ace_studio.gui.panels.capture.panel import CapturePanel
+
+__all__ = ["CapturePanel"]

@@ -1,0 +1,169 @@
+"""How the model is captured: the ladder of rungs as it goes on, its limits, and the controls for single functions."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QApplication, QCheckBox, QDoubleSpinBox, QSplitter, QWidget
+
+from ace_studio.gui.panels.capture.controls import ControlsEditor
+from ace_studio.gui.panels.capture.ladder import LadderTree
+from ace_studio.gui.panels.capture.rung_rows import ladder_summary, moved, rung_rows, wants_batch_only
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import GAP, MARGIN, button, column, inset, label, quiet, row, scrolling
+from ace_studio.gui.words.starting import why_not
+from ace_studio.records.recipes.recipe import ALL_RUNGS
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+
+class CapturePanel(Panel):
+    """The ladder at the left, limits and controls at the right."""
+
+    title = "Capture"
+    shows = frozenset({Part.GRAPH, Part.RECIPE, Part.ACTIVITY, Part.TRUST, Part.FILE})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Build ladder and form."""
+        super().__init__(session, theme)
+        self.ladder = LadderTree(theme)
+        self.ladder.switched.connect(self._switch)
+        self.ladder.move_wanted.connect(self._move)
+        self.ladder.currentItemChanged.connect(lambda *_: self._show_movable())
+        self._summary = label("", "dim")
+        self.anew_button = button("Trace anew", lambda: session.trace(anew=True), tip="Do not take the kept capture")
+        self.compare_button = button("Compare all rungs", lambda: session.trace(compare_rungs=True))
+        self.up_button = button("Earlier", lambda: self._move(self.ladder.current, -1), tip="Try it earlier (Alt+Up)")
+        self.down_button = button("Later", lambda: self._move(self.ladder.current, 1), tip="Try it later (Alt+Down)")
+        self.copy_button = button("Copy", self._copy, tip="The ladder with its problems as text")
+        self.reset_button = button("Usual order", self._reset, tip="All rungs, in the order that suits most models")
+        self.batch_button = button("Trace with batch only", self._trace_batch_only)
+        self.batch_button.setToolTip("A rung took too long: hold every size but the batch, which is much faster")
+        tools = Flow(
+            self.batch_button,
+            self.compare_button,
+            self.anew_button,
+            self.up_button,
+            self.down_button,
+            self.reset_button,
+            self.copy_button,
+        )
+        tools.setContentsMargins(GAP, 6, GAP, 6)
+        summary = row(self._summary)
+        summary.setContentsMargins(MARGIN, 6, MARGIN, 0)
+        left = QWidget()
+        layout = column(gap=0)
+        layout.addLayout(summary)
+        layout.addLayout(tools)
+        layout.addWidget(self.ladder, 1)
+        left.setLayout(layout)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.setHandleWidth(1)
+        split.addWidget(left)
+        split.addWidget(scrolling(self._form()))
+        split.setSizes([640, 440])
+        split.setChildrenCollapsible(False)
+        self.setLayout(column(split))
+        self.setFocusProxy(self.ladder)
+
+    def _form(self) -> QWidget:
+        self.limit = QDoubleSpinBox()
+        self.limit.setRange(1.0, 86_400.0)
+        self.limit.setDecimals(0)
+        self.limit.setSuffix(" s")
+        self.limit.setAccessibleName("Time limit of each rung")
+        self.limit.setToolTip("A rung that takes longer is ended, and the next one is tried")
+        inset(self.limit)
+        self.limit.valueChanged.connect(lambda seconds: self._set(time_limit_s=float(seconds)))
+        self.batch_only = QCheckBox("Batch only")
+        self.batch_only.setToolTip(
+            "Only the batch stays free; every other size is held. Much faster where several sizes vary"
+        )
+        self.batch_only.toggled.connect(lambda on: self._set(batch_only=on))
+        self.keep = QCheckBox("Keep captures")
+        self.keep.setToolTip("A model that did not change, with the same inputs and options, is not traced again")
+        self.keep.toggled.connect(lambda on: self._set(cache=on))
+        self.always_compare = QCheckBox("Always compare all rungs")
+        self.always_compare.setToolTip("Costs time; the graph is that of the first rung that works")
+        self.always_compare.toggled.connect(lambda on: self._set(compare_rungs=on))
+        self.controls = ControlsEditor(self.session, self.theme)
+        name = label("Time limit of each rung", wrap=False)
+        name.setBuddy(self.limit)
+        content = QWidget()
+        content.setLayout(
+            column(
+                label("Options", "heading"), row(name, self.limit, None), self.batch_only, self.keep,
+                self.always_compare, label("Controls", "heading"), self.controls, None, margin=MARGIN, gap=6,
+            )
+        )  # fmt: skip
+        return content
+
+    def update_from(self, document: Document) -> None:
+        """Show ladder, options and controls."""
+        self.ladder.show_rows(rung_rows(document))
+        self._summary.setText(ladder_summary(document) or "Rungs are tried from above; the first that works is taken.")
+        capture = document.recipe.capture
+        with quiet(self.limit, self.batch_only, self.keep, self.always_compare):
+            self.limit.setValue(capture.time_limit_s)
+            self.batch_only.setChecked(capture.batch_only)
+            self.keep.setChecked(capture.cache)
+            self.always_compare.setChecked(capture.compare_rungs)
+        self.controls.update_from(document)
+        reason = why_not(document)
+        for each, tip in (
+            (self.compare_button, "Try every rung this time, to see what becomes of each"),
+            (self.anew_button, "Trace although a capture was kept"),
+        ):
+            each.setEnabled(not reason)
+            each.setToolTip(reason or tip)
+        self.batch_button.setVisible(wants_batch_only(document) and not reason)
+        self.anew_button.setVisible(bool(document.capture and document.capture.cached))
+        self._show_movable()
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme."""
+        del colours
+        self.ladder.restyle()
+        self.controls.update_from(self.session.document)
+
+    # --- gestures ---
+
+    def _set(self, **values: float | bool) -> None:
+        self.session.set_capture(replace(self.session.document.recipe.capture, **values))
+
+    def _trace_batch_only(self) -> None:
+        self._set(batch_only=True)
+        self.session.trace()
+
+    def _switch(self, name: str, is_on: bool) -> None:
+        rungs = self.session.document.recipe.capture.rungs
+        self.session.set_rungs((*rungs, name) if is_on else tuple(one for one in rungs if one != name))
+        # After the tree is done with its item: what was refused is shown again as it is.
+        QTimer.singleShot(0, self, self._show_again)
+
+    def _show_again(self) -> None:
+        self.ladder.show_rows(())
+        self.ladder.show_rows(rung_rows(self.session.document))
+
+    def _move(self, name: str, step: int) -> None:
+        self.session.set_rungs(moved(self.session.document.recipe.capture.rungs, name, step))
+
+    def _reset(self) -> None:
+        self.session.set_rungs(ALL_RUNGS)
+
+    def _show_movable(self) -> None:
+        rungs, name = self.session.document.recipe.capture.rungs, self.ladder.current
+        is_on = name in rungs
+        self.up_button.setEnabled(is_on and rungs[0] != name)
+        self.down_button.setEnabled(is_on and rungs[-1] != name)
+        self.reset_button.setEnabled(rungs != ALL_RUNGS)
+
+    def _copy(self) -> None:
+        lines = []
+        for each in rung_rows(self.session.document):
+            lines.append(f"{each.name}: {each.words} ({each.seconds}, {each.ops} ops)")
+            if each.problem is not None:
+                lines.append(each.problem.as_text())
+        QApplication.clipboard().setText("\n".join(lines))

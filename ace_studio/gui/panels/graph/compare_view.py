@@ -1,0 +1,255 @@
+"""The graph as the selected run really runs it, beside what was captured.
+
+The second view has the smaller graph: what is fused into another op is drawn with it, what is folded or gone is not
+there. The first says of such an op where it went. Both have the same blocks open, one selection, and one camera: they
+look at the same ops, wherever each of them has these.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from PySide6.QtWidgets import QWidget
+
+from ace_studio.gui.graph_layout.sizes import short_op
+from ace_studio.gui.graph_view import Colouring, GraphView
+from ace_studio.gui.graph_view.picture import Picture
+from ace_studio.gui.graph_view.shared_camera import CommonPlaces
+from ace_studio.gui.ops.colourings import FATE_LETTERS, LETTERS
+from ace_studio.gui.ops.facts import OpFacts, op_facts
+from ace_studio.gui.ops.fates import Fate
+from ace_studio.gui.ops.running_graph import RunningGraph, running_graph
+from ace_studio.gui.style.graph_colours import graph_colours
+from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, row
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.results import CaptureReport
+from ace_studio.session.document import Document, EdgeChoice
+from ace_studio.session.session import Session
+
+ABSENT = frozenset({Fate.FUSED, Fate.FOLDED, Fate.GONE})
+"""Nothing of these runs by itself."""
+_NAMED = 3
+"""So many ops that are done along are named on a box."""
+
+
+class CompareView(QWidget):
+    """The second view with a line above it that counts the fates."""
+
+    def __init__(self, session: Session, first: GraphView, colours: Colours) -> None:
+        """Follow ``first`` from now on, and lead it."""
+        super().__init__()
+        self._session = session
+        self._first = first
+        self._colours = colours
+        self._shown: GraphTable | None = None
+        self._beside: Picture | None = None
+        self._facts: OpFacts | None = None
+        self._edges: EdgeChoice | None = None
+        self._is_following = False
+        self._places: CommonPlaces | None = None
+        self.running: RunningGraph | None = None
+        """What the second view shows; None before anything is shown."""
+        self.summary = ElidedLabel()
+        self.view = GraphView(colours=graph_colours(colours))
+        self.view.setAccessibleName("Graph as it really runs")
+        self.view.shows_map = False
+        self.view.selection_changed.connect(self._selected)
+        line = row(self.summary)
+        line.setContentsMargins(GAP, 5, GAP, 5)
+        self.setLayout(column(line, self.view, gap=0))
+        self._tie(first, self.view)
+        self._tie(self.view, first)
+
+    def update_from(self, document: Document) -> None:
+        """Show what the selected run made of the graph of the document."""
+        graph, facts = document.graph, op_facts(document)
+        if graph is None:
+            return
+        is_new = graph is not self._shown or self._first.picture is not self._beside
+        if is_new or facts is not self._facts:
+            has_same_fates = self._facts is not None and facts.fates == self._facts.fates
+            self._facts, self._beside = facts, self._first.picture
+            if is_new or not has_same_fates:
+                self._show_graph(graph, document.capture)
+            self._colour(facts)
+        self._show_selection(document)
+
+    def leave(self) -> None:
+        """It is closed: the first view says nothing of fates any more."""
+        self._first.set_notes({})
+        self._facts = None
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme."""
+        self._colours, self._facts = colours, None
+        self.view.set_theme(graph_colours(colours))
+
+    def _show_graph(self, graph: GraphTable, capture: CaptureReport | None) -> None:
+        self._shown = graph
+        self.running = running_graph(graph, self._facts.fates if self._facts else {})
+        self._places = self._edges = None
+        with _Held(self):
+            self.view.show_graph(self.running.table, capture)
+        self._follow_blocks(self._first, self.view)
+        self._follow_camera(self._first, self.view)
+
+    def _colour(self, facts: OpFacts) -> None:
+        if self.running is None:
+            return
+        members = self.running.members
+        self.view.set_notes({op_id: _joined(op_id, members.get(op_id, ()), facts) for op_id in facts.fates})
+        self._first.set_notes(
+            {op_id: (_short(op_id, facts), one.words) for op_id, one in facts.fates.items() if one.fate in ABSENT}
+        )
+        self.view.set_colouring(running_colouring(facts, self._colours))
+
+    # --- selection ---
+
+    def _selected(self, op_ids: tuple[str, ...]) -> None:
+        """Ops that run here were selected: with them all that they do."""
+        if self.running is not None:
+            self._session.select(self.running.all_members(op_ids))
+
+    def _show_selection(self, document: Document) -> None:
+        running, op_ids = self.running, document.selection.op_ids
+        if running is None or self._facts is None:
+            return
+        homes = running.homes(op_ids)
+        if set(self.view.selected_ops) != set(homes):
+            self.view.set_selection(homes)
+        alone = self._facts.fates.get(op_ids[0]) if len(op_ids) == 1 else None
+        said = f"{op_ids[0]}: {alone.words}" if alone is not None and alone.fate in ABSENT else ""
+        self.summary.setText(said or summary_of(self._facts))
+        if document.selection.edges is not self._edges and self.view.picture is not None:
+            self._edges = document.selection.edges
+            pairs = self._edges.edges if self._edges else ()
+            homed = [running.homes(pair) for pair in pairs]
+            self.view.picture.look_at_edges([(pair[0], pair[1]) for pair in homed if len(pair) == 2])
+            self.view.canvas.update()
+
+    # --- two views, one camera ---
+
+    def _tie(self, leader: GraphView, follower: GraphView) -> None:
+        leader.canvas.camera_moved.connect(self._once(lambda: self._follow_camera(leader, follower)))
+        leader.canvas.scene_changed.connect(self._once(lambda: self._follow_blocks(leader, follower)))
+
+    def _once(self, follow: Callable[[], None]) -> Callable[[], None]:
+        """A follower that moves must not lead in turn."""
+
+        def act() -> None:
+            if not self._is_following and self.isVisible():
+                with _Held(self):
+                    follow()
+
+        return act
+
+    def _common_places(self) -> CommonPlaces | None:
+        first, second = self._first.picture, self.view.picture
+        if first is None or second is None or self.running is None or first.table is not self._shown:
+            return None
+        if self._places is None or not self._places.fits(first, second):
+            self._places = CommonPlaces(first, second)
+        return self._places
+
+    def _follow_camera(self, leader: GraphView, follower: GraphView) -> None:
+        """Look where the leader looks: at the same ops, as large."""
+        places = self._common_places()
+        camera, mine = leader.canvas.camera, follower.canvas
+        x, y = camera.to_scene(leader.canvas.width() / 2, leader.canvas.height() / 2)
+        place = places.other_place(x, y, from_first=leader is self._first) if places is not None else None
+        if place is not None:
+            mine.camera.scale = camera.scale
+            mine.camera.center_on(*place, width=mine.width(), height=mine.height())
+            if leader.canvas.shows_everything() and follower.picture is not None:
+                scene = follower.picture.scene
+                whole = (0.0, 0.0, scene.total_width, scene.total_height)
+                mine.camera.nudge_into_view(whole, mine.width(), mine.height())
+            mine.moved_from_outside()
+
+    def _follow_blocks(self, leader: GraphView, follower: GraphView) -> None:
+        """Open what is open in the leader. Blocks that only one side has stay as they are."""
+        if leader.picture is None or follower.picture is None or self._common_places() is None:
+            return
+        wanted, have = _open_paths(leader.picture), _open_paths(follower.picture)
+        opened = [block for path, (block, is_open) in have.items() if not is_open and wanted.get(path, (0, False))[1]]
+        closed = [block for path, (block, is_open) in have.items() if is_open and not wanted.get(path, (0, True))[1]]
+        with _Held(self):
+            follower.canvas.set_open(opened, to=True)
+            follower.canvas.set_open(closed, to=False)
+        self._follow_camera(leader, follower)
+
+
+class _Held:
+    """While it lasts, neither view follows the other."""
+
+    def __init__(self, view: CompareView) -> None:
+        self._view = view
+        self._before = False
+
+    def __enter__(self) -> None:
+        self._before, self._view._is_following = self._view._is_following, True
+
+    def __exit__(self, *_: object) -> None:
+        self._view._is_following = self._before
+
+
+def _short(op_id: str, facts: OpFacts) -> str:
+    """A fate in as few letters as a box has room for."""
+    one = facts.fates[op_id]
+    if one.into:
+        return f"→ {one.into}"
+    report = facts.reports.get(op_id)
+    return report.actual if report is not None else str(one.fate)
+
+
+def _joined(op_id: str, members: Sequence[str], facts: OpFacts) -> tuple[str, str]:
+    """What an op that runs does besides itself: as short as a box has room for, and in full."""
+    along = [member for member in members if member != op_id]
+    own = _short(op_id, facts)
+    if not along:
+        return own, facts.fates[op_id].words
+    names = [short_op(facts.reports[member].op) if member in facts.reports else member for member in along]
+    more = f" +{len(names) - _NAMED}" if len(names) > _NAMED else ""
+    listed = "; ".join(f"{member} {facts.fates[member].fate}" for member in along if member in facts.fates)
+    return f"+ {', '.join(names[:_NAMED])}{more}", f"{facts.fates[op_id].words}; with it {listed}"
+
+
+def _open_paths(picture: Picture) -> dict[str, tuple[int, bool]]:
+    """Module path -> block, and whether it is open."""
+    arrangement, root = picture.arrangement, picture.tree.root
+    return {path: (root + at, arrangement.is_open(root + at)) for at, path in enumerate(picture.tree.paths) if at}
+
+
+def running_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
+    """The precision that an op really runs at; what does not run by itself is a category of its own."""
+    if not facts.fates:
+        return None
+    actual = {op_id: report.actual for op_id, report in facts.reports.items()}
+    is_named = (*ABSENT, Fate.UNKNOWN)
+    labels = {op_id: str(one.fate) if one.fate in is_named else actual[op_id] for op_id, one in facts.fates.items()}
+    letters = LETTERS | {str(fate): letter for fate, letter in FATE_LETTERS.items()}
+    chosen = dict(colours.precision) | {str(Fate.GONE): colours.precision["folded"]}
+    target = facts.run.target if facts.run else ""
+    return Colouring.from_labels(f"as {target} runs it", labels, colours=chosen, letters=letters)
+
+
+def summary_of(facts: OpFacts) -> str:
+    """How many ops ended how, in words."""
+    if facts.run is None:
+        return "Select a run: it is shown here as it really runs"
+    if not facts.fates:
+        return f"{facts.run.target} does not say what it made of the ops"
+    counts = Counter(one.fate for one in facts.fates.values())
+    words = {
+        Fate.AS_PLANNED: "run as planned",
+        Fate.OTHERWISE: "run at another precision",
+        Fate.FUSED: "fused into others",
+        Fate.FOLDED: "folded away",
+        Fate.GONE: "gone",
+        Fate.UNKNOWN: "unknown",
+    }
+    running = counts[Fate.AS_PLANNED] + counts[Fate.OTHERWISE]
+    parts = [f"{counts[fate]} {text}" for fate, text in words.items() if counts[fate]]
+    return f"{facts.run.target}: {len(facts.fates)} ops became {running}  ·  " + ", ".join(parts)

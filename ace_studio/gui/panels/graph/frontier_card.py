@@ -1,0 +1,143 @@
+"""The card on the frontier: why the capture ends here, what helps, and the buttons for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPushButton, QToolButton
+
+from ace_studio.gui.ops.break_entries import Entry, sentence
+from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
+from ace_studio.gui.style.theme import Theme, monospace
+from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.small import button, column, label, row, set_role
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+WIDTH = 380
+
+
+class FrontierCard(QFrame):
+    """What / why / remedy / where of one place, with Open line, Try fix and Copy."""
+
+    panel_wanted = Signal(str)
+    """Id of the panel that goes on from here."""
+    closed = Signal()
+
+    def __init__(self, session: Session, theme: Theme, *, closable: bool = True) -> None:
+        """Start hidden."""
+        super().__init__()
+        self._session, self._theme = session, theme
+        self.entry: Entry | None = None
+        self.setProperty("role", "frontier")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setFixedWidth(WIDTH)
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+        self._picture = QLabel()
+        self._heading = label("")
+        self._heading.setStyleSheet("font-weight: 600")
+        self._close = QToolButton()
+        self._close.setAutoRaise(True)
+        self._close.setToolTip("Put away; the list of breaks keeps it")
+        self._close.setAccessibleName("Put away")
+        self._close.clicked.connect(lambda _=False: self.closed.emit())
+        if not closable:
+            self._close.hide()
+        self._what, self._why, self._code = label(""), label("", "dim"), label("", wrap=False)
+        self._code.setFont(monospace())
+        self._remedy, self._where = label(""), label("", "dim")
+        for part in (self._what, self._why, self._code, self._remedy, self._where):
+            part.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.open_button = self._button("Open line", self._open_line)
+        self.try_button = self._button("Try fix", self._try)
+        self.copy_button = self._button("Copy", self._copy)
+        self.inputs_button = self._button("Go to Inputs", lambda: self.panel_wanted.emit("shapes"))
+        self.list_button = self._button("All breaks", lambda: self.panel_wanted.emit("breaks"))
+        head = row(self._picture, self._heading, self._close, gap=6)
+        head.setStretch(1, 1)
+        buttons = Flow(self.inputs_button, self.try_button, self.open_button, self.copy_button, self.list_button)
+        self.setLayout(
+            column(head, self._what, self._why, self._code, self._remedy, self._where, buttons, margin=10, gap=4)
+        )
+        theme.changed.connect(self._restyle)
+        self.hide()
+
+    def _button(self, text: str, action: Callable[[], object]) -> QPushButton:
+        made = button(text, action)
+        made.setCursor(Qt.CursorShape.ArrowCursor)
+        return made
+
+    def show_entry(self, entry: Entry, document: Document, *, why_not: str, others: int = 0) -> None:
+        """Show one place.
+
+        Args:
+            entry: The place.
+            document: What there is now.
+            why_not: Why no fix can be tried now; empty if one can.
+            others: How many more places the list has.
+        """
+        self.entry = entry
+        self._heading.setText(f"{entry.heading}{_older(entry, document)}")
+        for widget, text in (
+            (self._what, sentence(entry.title)),
+            (self._why, sentence(entry.why)),
+            (self._code, entry.code.strip()),
+            (self._remedy, entry.remedy and f"→ {sentence(entry.remedy)}"),
+            (self._where, "  ·  ".join(part for part in (entry.place, entry.module, entry.cost) if part)),
+        ):
+            widget.setText(text)
+            widget.setVisible(bool(text))
+        self._where.setToolTip(entry.where)
+        self.inputs_button.setVisible(entry.is_about_inputs)
+        self.open_button.setVisible(bool(entry.line))
+        self.try_button.setVisible(entry.is_fixable)
+        self.try_button.setEnabled(not why_not)
+        self.try_button.setToolTip(why_not or "Try what fits, each in a copy of your files")
+        self.list_button.setVisible(others > 0)
+        self.setAccessibleName(f"{entry.heading}. {entry.title}")
+        self.setAccessibleDescription(entry.as_text())
+        self._restyle()
+        self.show()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+        """Esc puts the card away."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.closed.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def _restyle(self, *_: object) -> None:
+        colours = self._theme.colours
+        is_break = self.entry is not None and self.entry.seam is not None
+        icon, colour = ("warn", colours.warn) if is_break else ("bad", colours.bad)
+        set_role(self, "frontier" if is_break else "failure")
+        self._picture.setPixmap(stroke_pixmap(icon, colour, size=18, pixel_ratio=self.devicePixelRatioF()))
+        self._close.setIcon(stroke_icon("close", colours.text_dim, colours.text_dim))
+
+    def _open_line(self) -> None:
+        if self.entry is not None:
+            if self.entry.seam is not None:
+                self._session.select_seam(self.entry.seam)
+            else:
+                self._session.select_place(self.entry.file, self.entry.line)
+            self.panel_wanted.emit("source")
+
+    def _try(self) -> None:
+        if self.entry is not None:
+            self._session.try_fixes(self.entry.file if self.entry.line else "", self.entry.line)
+            self.panel_wanted.emit("breaks")
+
+    def _copy(self) -> None:
+        if self.entry is not None:
+            QApplication.clipboard().setText(self.entry.as_text())
+
+
+def _older(entry: Entry, document: Document) -> str:
+    """Say that the graph beneath is from an earlier trace."""
+    failure = document.failure
+    is_failure = failure is not None and entry.seam is None and entry.piece is None
+    if not is_failure or failure is None or document.graph is None or failure.job == document.graph_job:
+        return ""
+    return " this time; the graph is from before"

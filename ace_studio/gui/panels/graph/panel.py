@@ -1,0 +1,387 @@
+"""The graph panel: the graph view, what its colours mean, and the selected ops with their precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QSplitter, QStackedWidget, QToolButton, QWidget
+
+from ace_studio.gui.graph_view import GraphView
+from ace_studio.gui.graph_view.anchored import Anchored
+from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, ops_of_piece
+from ace_studio.gui.ops.colourings import COLOURINGS
+from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
+from ace_studio.gui.ops.precision_menu import add_precision_menus
+from ace_studio.gui.ops.precision_offers import grey_out, op_offers
+from ace_studio.gui.panels.graph.compare_view import CompareView
+from ace_studio.gui.panels.graph.edge_bar import EdgeBar
+from ace_studio.gui.panels.graph.frontier_card import FrontierCard
+from ace_studio.gui.style.graph_colours import graph_colours
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, EmptyState, button, column, fill_combo, label, row
+from ace_studio.gui.words.formatting import plural
+from ace_studio.gui.words.starting import why_not
+from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.results import CaptureReport
+from ace_studio.session.document import Document, EngineState, Part
+from ace_studio.session.session import Session
+
+WEIGHTS_ALONE = frozenset({"safetensors", "state-dict"})
+"""Kinds of files that hold weights and nothing else."""
+_MIXED = "mixed"
+_FROM_PLAN = ""
+
+
+class GraphPanel(Panel):
+    """The captured graph."""
+
+    title = "Graph"
+    shows = frozenset(
+        {Part.GRAPH, Part.RUNS, Part.RECIPE, Part.SELECTION, Part.TRUST, Part.ACTIVITY, Part.FILE, Part.PROBLEMS}
+    )
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Start with the empty state."""
+        super().__init__(session, theme)
+        self._shown: GraphTable | None = None
+        self._coloured: tuple[object, ...] = ()
+        self._capture: CaptureReport | None = None
+        self._said = ""
+        self._closer = 0
+        self._put_away: object = None
+        self._carded: tuple[object, ...] = ()
+        self.view = GraphView(colours=graph_colours(theme.colours))
+        self.view.selection_changed.connect(session.select)
+        self.view.op_activated.connect(self._show_source)
+        self.view.menu_opening.connect(lambda menu, op_ids: add_precision_menus(menu, session, op_ids))
+        bar = self._build_tools()
+        graph = QWidget()
+        self._split = QSplitter()
+        self._split.setHandleWidth(1)
+        self._split.setChildrenCollapsible(False)
+        self._captured = QWidget()
+        captured_line = row(label("As it was captured", "dim", wrap=False))
+        captured_line.setContentsMargins(GAP, 5, GAP, 5)
+        self._captured.setLayout(captured_line)
+        self._captured.hide()
+        first = QWidget()
+        first.setLayout(column(self._captured, self.view, gap=0))
+        self._split.addWidget(first)
+        self.compare: CompareView | None = None
+        self.edge_bar = EdgeBar(session, self.view)
+        graph.setLayout(column(bar, self.edge_bar, self._split, gap=0))
+        self._empty = EmptyState("graph")
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(graph)
+        self._build_cards()
+        self.setLayout(column(self._pages))
+        self.setFocusProxy(self.view)
+        self.restyle(theme.colours)
+
+    def _build_tools(self) -> QWidget:
+        """The line above the graph: colours, the selected ops and their precision, the second view."""
+        self.colour_by = QComboBox()
+        self.colour_by.setAccessibleName("Colour by")
+        for choice in COLOURINGS:
+            self.colour_by.addItem(choice.text, choice.id)
+        self.colour_by.currentIndexChanged.connect(lambda _: self._recolour(self.session.document))
+        self._selected = ElidedLabel()
+        self._selected.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._precision_label = label("Precision", "dim", wrap=False)
+        self.precision = QComboBox()
+        self.precision.setAccessibleName("Precision of the selected ops")
+        self.precision.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.precision.activated.connect(lambda _: self._choose_precision())
+        bar = QWidget()
+        self.compare_button = QToolButton()
+        self.compare_button.setText("Compare")
+        self.compare_button.setCheckable(True)
+        self.compare_button.setProperty("role", "plain")
+        self.compare_button.setToolTip("Beside it, the graph as the selected run really runs it (Ctrl+D)")
+        self.compare_button.setAccessibleName("Compare with what really runs")
+        self.compare_button.toggled.connect(self._show_compare)
+        named = label("Colour by", "dim", wrap=False)
+        tools = row(named, self.colour_by, self._selected, self._precision_label, self.precision, self.compare_button)
+        tools.setContentsMargins(GAP, 5, GAP, 5)
+        tools.setStretch(2, 1)
+        bar.setLayout(tools)
+        return bar
+
+    def _build_cards(self) -> None:
+        """One card that lies over the graph, and one that stands where there is none."""
+        self.card = FrontierCard(self.session, self.theme)
+        self.card.closed.connect(self._close_card)
+        self.card.panel_wanted.connect(self.panel_wanted)
+        self._anchor = Anchored(self.view.canvas, self.card)
+        self.lone_card = FrontierCard(self.session, self.theme, closable=False)
+        self.lone_card.panel_wanted.connect(self.panel_wanted)
+        self._trace_again = button("Trace again (F5)", self.session.trace)
+        alone = QWidget()
+        middle = column(None, self.lone_card, row(None, self._trace_again, None), None)
+        alone.setLayout(row(None, middle, None, margin=GAP))
+        self._pages.addWidget(alone)
+
+    def update_from(self, document: Document) -> None:
+        """Show graph, colours and selection."""
+        if document.graph is None:
+            self._shown = None
+            self._show_no_graph(document)
+            return
+        self._pages.setCurrentIndex(1)
+        is_new = document.graph is not self._shown or self._seams_differ(document)
+        if is_new:
+            self._shown, self._capture = document.graph, document.capture
+            self._coloured = ()
+            self.view.show_graph(document.graph, document.capture)
+        self._recolour(document)
+        self.edge_bar.update_from(document, is_new_graph=is_new)
+        if self.compare is not None and self.compare_button.isChecked():
+            self.compare.update_from(document)
+        if self.view.selected_ops != document.selection.op_ids:
+            self.view.set_selection(document.selection.op_ids)
+            if len(document.selection.op_ids) == 1 and not self.view.hasFocus():
+                self.view.reveal(document.selection.op_ids[0])
+        if document.selection.closer != self._closer:
+            self._closer = document.selection.closer
+            self._look_closer(document)
+        self._show_selected(document)
+        self._show_card(document)
+
+    def _seams_differ(self, document: Document) -> bool:
+        """Whether the report names other breaks or pieces than those that are drawn."""
+        old, new = self._capture, document.capture
+        if old is new or old is None or new is None:
+            return False
+        return (old.graph_breaks, old.pieces) != (new.graph_breaks, new.pieces)
+
+    def _look_closer(self, document: Document) -> None:
+        op_ids = document.selection.op_ids
+        if op_ids:
+            self.view.reveal(op_ids[0])
+            self.view.frame_selection()
+
+    def _show_source(self, op_id: str) -> None:
+        """An op was entered or double-clicked: go on in the source."""
+        self.session.select([op_id])
+        self.panel_wanted.emit("source")
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme."""
+        self._coloured = ()
+        self._empty.tint(colours.text_dim)
+        self.view.set_theme(graph_colours(colours))
+        if self.compare is not None:
+            self.compare.restyle(colours)
+            self.compare.update_from(self.session.document)
+        self._recolour(self.session.document)
+
+    def _show_compare(self, is_on: bool) -> None:
+        """Open or close the second view; it is made when it is first asked for."""
+        if self.compare is None:
+            self.compare = CompareView(self.session, self.view, self.colours)
+            self._split.addWidget(self.compare)
+        self.compare.setVisible(is_on)
+        self._captured.setVisible(is_on)
+        # Half as wide, map and legend would cover the graph.
+        self.view.shows_map = not is_on
+        self.view.legend.title.setChecked(not is_on)
+        if is_on:
+            half = self._split.width() // 2
+            self._split.setSizes([half, half])
+            self.compare.update_from(self.session.document)
+        else:
+            self.compare.leave()
+        # Once both have their sizes.
+        QTimer.singleShot(0, self.view, self.view.fit)
+
+    def save(self, path: Path) -> None:
+        """Save what is open as .svg, .pdf or .png. Raises: AceError if that cannot be done."""
+        self.view.export(path)
+
+    def toggle_compare(self) -> None:
+        """Open or close the graph as the selected run really runs it."""
+        self.compare_button.toggle()
+
+    def show_colouring(self, choice_id: str) -> None:
+        """Colour by a row of `COLOURINGS`."""
+        self.colour_by.setCurrentIndex(self.colour_by.findData(choice_id))
+
+    def _recolour(self, document: Document) -> None:
+        if document.graph is None or self._shown is not document.graph:
+            return
+        choice = COLOURINGS[max(0, self.colour_by.currentIndex())]
+        facts = op_facts(document)
+        wanted = (choice.id, facts, document.graph)
+        if len(self._coloured) != len(wanted) or any(
+            old is not new for old, new in zip(self._coloured, wanted, strict=True)
+        ):
+            self._coloured = wanted
+            self.view.set_colouring(choice.colouring(document.graph, facts, self.colours))
+
+    # --- selected ops ---
+
+    def _show_selected(self, document: Document) -> None:
+        op_ids = document.selection.op_ids
+        has_ops = _has_ops(op_ids, document.graph)
+        self.precision.setVisible(has_ops)
+        self._precision_label.setVisible(has_ops)
+        if not op_ids or document.graph is None:
+            self._selected.setText(_size_words(document))
+            return
+        facts = op_facts(document)
+        seam = next(
+            (one for one in entries(document) if one.seam is not None and one.seam == document.selection.seam), None
+        )
+        words = f"{seam.heading}  ·  {seam.title}" if seam else _describe(op_ids, document.graph, facts)
+        self._selected.setText(words)
+        if not has_ops:
+            return
+        rules = {rule.match.partition(":")[2]: str(rule.precision) for rule in document.recipe.plan.rules}
+        own = {rules.get(op_id, _FROM_PLAN) for op_id in op_ids}
+        chosen = own.pop() if len(own) == 1 else _MIXED
+        options = [("as the plan says", _FROM_PLAN), *((str(each), str(each)) for each in Precision)]
+        fill_combo(self.precision, options, chosen)
+        grey_out(self.precision, op_offers(document, op_ids))
+
+    def _choose_precision(self) -> None:
+        value = self.precision.currentData()
+        if value != _MIXED:
+            chosen = Precision(value) if value else None
+            self.session.set_precision_of_ops(self.session.document.selection.op_ids, chosen)
+
+    # --- the card on the frontier ---
+
+    def _show_card(self, document: Document) -> None:
+        """Beside the selected break or eager piece; without one, at the end of what was captured before a failure."""
+        offered = entries(document)
+        chosen = chosen_entry(document, offered)
+        entry = chosen or (offered[0] if offered and document.failure is not None else None)
+        found = (id(document.failure), id(document.graph), document.selection.op_ids)
+        shown = (entry, why_not(document), len(offered), *found)
+        if shown == self._carded and entry is not None and self.card.isVisible():
+            return
+        self._carded = shown
+        if entry is None or (self._put_away is not None and self._put_away == entry):
+            self.card.hide()
+            self._anchor.place()
+            return
+        self._put_away = None
+        self.card.show_entry(entry, document, why_not=why_not(document), others=len(offered) - 1)
+        self._anchor.hold(self._row_of(entry, document))
+
+    def _row_of(self, entry: Entry, document: Document) -> int:
+        """The row at which the capture ends; -1 if the graph does not show it."""
+        graph, failure = document.graph, document.failure
+        if graph is None:
+            return -1
+        op_ids = document.selection.op_ids if entry.seam is not None else ()
+        if entry.piece is not None:
+            op_ids = ops_of_piece(document, entry.piece)
+        if op_ids:
+            return row_of_ops(graph).get(op_ids[0], -1)
+        is_frontier = failure is not None and failure.job == document.graph_job
+        return len(graph) - 1 if is_frontier and entry.seam is None else -1
+
+    def _close_card(self) -> None:
+        self._put_away, self._carded = self.card.entry, ()
+        self._show_card(self.session.document)
+
+    # --- nothing to show yet ---
+
+    def _show_no_graph(self, document: Document) -> None:
+        """The reason as a card if a trace failed, else what to do next."""
+        self.card.hide()
+        if document.failure is not None and not document.needs_trust and not document.activity.is_working:
+            offered = entries(document)
+            self.lone_card.show_entry(offered[0], document, why_not=why_not(document), others=len(offered) - 1)
+            self._trace_again.setEnabled(not why_not(document))
+            self._pages.setCurrentIndex(2)
+            return
+        self._say_what_is_missing(document)
+        self._pages.setCurrentIndex(0)
+
+    def _say_what_is_missing(self, document: Document) -> None:
+        words, text, buttons = self._missing(document)
+        if self._said != words + text:
+            self._said = words + text
+            self._empty.say(words, text, *buttons)
+
+    def _missing(self, document: Document) -> tuple[str, str, Sequence[QPushButton]]:
+        if document.needs_trust:
+            text = "Opening it runs its code. Nothing of it has been run so far; Model says what would be."
+            return "This file is a program", text, ()
+        if document.activity.is_working:
+            words = "Stopping" if document.activity.state is EngineState.CANCELLING else "Working"
+            return f"{words} …", "The graph appears here as soon as it is captured.", ()
+        if document.file is None and document.problems:
+            return "This file could not be opened", document.problems[-1].what, ()
+        trace = button("Trace (F5)", self.session.trace, role="primary")
+        run = button("Run everything (F6)", self.session.run)
+        if document.rungs:
+            text = "Problems says why; Run lists what was tried."
+            return "No graph yet", text, (trace,)
+        if not document.recipe.model.entry and document.file is not None and document.file.entries:
+            return "Which function makes the model?", "Choose the entry under Model, then trace.", (trace,)
+        if not document.recipe.model.entry and document.file is not None and document.file.kind in WEIGHTS_ALONE:
+            text = "Weights do not say what computes with them. Under Model, name the function as file.py:name."
+            return "Which function makes the model?", text, (trace,)
+        if _has_no_examples(document):
+            add = button("Add inputs", lambda: self.panel_wanted.emit("shapes"), role="primary")
+            text = "Say under Inputs what the model takes, one row per example; then trace it or run everything."
+            if document.recipe.model.entry in _functions(document):
+                text += f" If {document.recipe.model.entry}() returns examples too, just trace it."
+            return "No examples yet", text, (add, button("Trace (F5)", self.session.trace), run)
+        return "Not traced yet", "Trace captures the graph; Run also compresses, measures and compares.", (trace, run)
+
+
+def _has_no_examples(document: Document) -> bool:
+    """Whether nothing says what to call the model with, and its file is of a kind that does not say it either."""
+    inputs, file = document.recipe.inputs, document.file
+    is_said = bool(inputs.rows or inputs.tracing or inputs.caught)
+    return not is_said and file is not None and file.kind in {"python", *WEIGHTS_ALONE}
+
+
+def _functions(document: Document) -> frozenset[str]:
+    entries = document.file.entries if document.file else ()
+    return frozenset(one.name for one in entries if one.kind == "function")
+
+
+def _size_words(document: Document) -> str:
+    """How much was captured; for a graph in pieces also what was not."""
+    count = document.graph.op_count if document.graph else 0
+    capture = document.capture
+    if capture is None or not capture.pieces:
+        return plural(count, "op")
+    left = f"{plural(capture.ops_left_eager, 'op')} left to eager" if capture.ops_left_eager else ""
+    size = f"{plural(count, 'op')} in {plural(len(capture.pieces), 'piece')}"
+    return "  ·  ".join(part for part in (size, plural(len(capture.graph_breaks), "break"), left) if part)
+
+
+def _has_ops(op_ids: Sequence[str], graph: GraphTable | None) -> bool:
+    """Whether a precision can be meant by the selection: breaks have none."""
+    if graph is None:
+        return False
+    rows = row_of_ops(graph)
+    return any(graph.kind[rows[op_id]] is not OpKind.BREAK for op_id in op_ids if op_id in rows)
+
+
+def _describe(op_ids: Sequence[str], graph: GraphTable, facts: OpFacts) -> str:
+    if len(op_ids) > 1:
+        return plural(len(op_ids), "op") + " selected"
+    op_id = op_ids[0]
+    at = row_of_ops(graph).get(op_id)
+    if at is None:
+        return op_id
+    parts = [f"{op_id}  ·  {graph.op[at]}", graph.module[at]]
+    report = facts.reports.get(op_id)
+    planned = facts.planned.get(op_id, "")
+    if report is not None:
+        parts.append(f"planned {planned or report.planned}, actual {report.actual}")
+    elif planned:
+        parts.append(f"planned {planned}")
+    return "  ·  ".join(part for part in parts if part)

@@ -1,0 +1,7 @@
+"""The plan panel: precisions, goal, targets and measuring."""
+
+from __future__ import annotations
+
+from ace_studio.gui.panels.plan.panel import PlanPanel
+
+__all__ = ["PlanPanel"]

@@ -1,0 +1,239 @@
+"""What can be chosen in the smaller tables of the recipe, one row per key. The forms are made from these rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ace_studio.gui.panels.plan.field_row import FieldKind, FieldRow
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.tensors import DimVerdict
+from ace_studio.session.document import Document
+
+
+def _uses(plan: Plan, wanted: frozenset[Precision]) -> bool:
+    return plan.from_goal or bool(wanted & {plan.default, *(rule.precision for rule in plan.rules)})
+
+
+_NOTHING = ("", "none")
+_INT8 = frozenset({Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT})
+_GROUPED = frozenset({Precision.INT4_WEIGHT, Precision.INT8_WEIGHT})
+_STATIC = frozenset({Precision.INT8_STATIC})
+
+
+def _only_for(wanted: frozenset[Precision], words: str) -> Callable[[Document], str]:
+    return lambda document: "" if _uses(document.recipe.plan, wanted) else f"Only for {words}, and the plan has none"
+
+
+def _only_percentile(document: Document) -> str:
+    observer = str(getattr(document.recipe.calibration, "observer", ""))
+    return _only_for(_STATIC, "int8-static")(document) or (
+        "" if observer == "percentile" else "Only for the observer percentile"
+    )
+
+
+def _no_pruning(document: Document) -> str:
+    method = getattr(getattr(document.recipe, "prune", None), "method", "")
+    return "" if str(method) not in _NOTHING else "Choose a method first"
+
+
+def _only_pattern(document: Document) -> str:
+    method = getattr(getattr(document.recipe, "prune", None), "method", "")
+    return _no_pruning(document) or ("" if method == "n:m" else "Only for n:m")
+
+
+def _no_amount(document: Document) -> str:
+    method = getattr(getattr(document.recipe, "prune", None), "method", "")
+    return _no_pruning(document) or ("n:m: the pattern says how much goes" if method == "n:m" else "")
+
+
+def _no_tuning(document: Document) -> str:
+    method = getattr(getattr(document.recipe, "finetune", None), "method", "")
+    return "" if str(method) not in _NOTHING else "Choose a method first"
+
+
+def _only_structured(document: Document) -> str:
+    method = getattr(getattr(document.recipe, "prune", None), "method", "")
+    return _no_pruning(document) or ("" if method == "structured" else "Only for structured")
+
+
+def _no_metric(document: Document) -> str:
+    return _has_function(document) or ("" if document.recipe.evaluate.metric else "Choose a metric first")
+
+
+def _has_function(document: Document) -> str:
+    return "Your own function measures accuracy: see Model" if document.recipe.evaluate.function else ""
+
+
+def _input_names(document: Document) -> tuple[str, ...]:
+    """What the model takes, as far as the last trace or the shape table says."""
+    if document.capture is not None and document.capture.inputs:
+        return tuple(one.name for one in document.capture.inputs)
+    rows = document.recipe.inputs.rows
+    return tuple(rows[0]) if rows else ()
+
+
+def _inputs(document: Document) -> Sequence[tuple[str, str]]:
+    return [(name, name) for name in _input_names(document)]
+
+
+def _no_such_input(name: str, document: Document) -> str:
+    known = _input_names(document)
+    if not known or any(one == name or one.startswith(f"{name}.") for one in known):
+        return ""
+    listed = ", ".join(known[:6]) + (", …" if len(known) > 6 else "")
+    return f"The model has no input '{name}'. It takes {listed}."
+
+
+def _unknown_input(key: str) -> Callable[[Document], str]:
+    def problem(document: Document) -> str:
+        name = str(getattr(document.recipe.measure.decode, key))
+        return _no_such_input(name, document) if name else ""
+
+    return problem
+
+
+def _no_token(document: Document) -> str:
+    return "" if document.recipe.measure.decode.token else "Name the token input first"
+
+
+def _unfed(document: Document) -> str:
+    feed = document.recipe.measure.decode.feed
+    if not feed:
+        return "Nothing is fed back: each step would forget those before it. Write for example cache = 1."
+    return next((found for name in feed if (found := _no_such_input(name, document))), "")
+
+
+def _no_logits(document: Document) -> str:
+    return "" if document.recipe.measure.decode.logits else "Name an output: 0 is the first one."
+
+
+def _fixed_batch(document: Document) -> str:
+    capture = document.capture
+    if not document.recipe.measure.batches or capture is None or not capture.inputs or document.is_capture_stale:
+        return ""
+    first = capture.inputs[0]
+    batch = next((dim for dim in first.dims if dim.index == 0), None)
+    if batch is not None and batch.verdict is DimVerdict.DYNAMIC:
+        return ""
+    return f"{first.name} · 0 is not free in this graph. Add an example of another size under Inputs, and trace again."
+
+
+_KIND = FieldKind
+SCHEME_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="plan", key="weights", text="Weights", kind=_KIND.CHOICE, why_grey=_only_for(_INT8, "8-bit ops"),
+             options=(("per-channel", "a scale per output channel"), ("per-tensor", "one scale for all: coarser")),
+             tip="Per tensor ruins some models that per channel keeps. OpenVINO's int8-dynamic is always per channel"),
+    FieldRow(table="plan", key="activations", text="Activations", kind=_KIND.CHOICE,
+             why_grey=_only_for(_STATIC, "int8-static"), tip="int8-dynamic is always affine",
+             options=(("affine", "a zero point: fits one-sided ranges"), ("symmetric", "no zero point"))),
+    FieldRow(table="plan", key="group_size", text="Group size", kind=_KIND.CHOICE,
+             why_grey=_only_for(_GROUPED, "weight-only ops"),
+             tip="ONNX Runtime takes 256 at most, OpenVINO's int8-weight whole channels",
+             options=(("0", "all weights of a channel share a scale"),
+                      *((str(2**n), f"{2**n} weights share a scale") for n in range(4, 9)))),
+    FieldRow(table="plan", key="rest", text="The rest", kind=_KIND.CHOICE, why_grey=_only_for(_INT8, "8-bit ops"),
+             options=(("fp32", "as eager"), ("bf16", "faster where the processor has it"), ("fp16", "likewise")),
+             tip="What ops run at that the target cannot run as planned, such as a softmax"),
+)  # fmt: skip
+CALIBRATION_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="calibration", key="observer", text="Ranges by", kind=_KIND.CHOICE,
+             why_grey=_only_for(_STATIC, "int8-static"),
+             options=(("min-max", "the extremes that were seen"), ("percentile", "without rare extremes"),
+                      ("mse", "least squared error"), ("entropy", "least change of the distribution"))),
+    FieldRow(table="calibration", key="percentile", text="Percentile", kind=_KIND.NUMBER, low=50.0, high=100.0,
+             decimals=3, suffix=" %", why_grey=_only_percentile),
+    FieldRow(table="calibration", key="subset", text="Samples", kind=_KIND.CHOICE,
+             options=(("first", "the first ones"), ("spread", "spread over all"), ("random", "at random, by a seed"))),
+)  # fmt: skip
+IMPROVE_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="improve", key="methods", text="Methods", kind=_KIND.TICKS,
+             options=(("equalize", "even out the ranges of neighbouring layers"),
+                      ("smoothquant", "move outliers from activations into weights"),
+                      ("bias-correction", "take the mean error out of each output"),
+                      ("gptq", "round weights one by one, the rest makes up for it"),
+                      ("awq", "scale the weights that matter before rounding")),
+             tip="Each is kept only if it helps; the results say how much it did"),
+    FieldRow(table="improve", key="by_search", text="Search tries them", kind=_KIND.FLAG,
+             tip="A search for a goal tries methods by itself, if none is ticked, before it keeps ops high"),
+)  # fmt: skip
+SENSITIVITY_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="sensitivity", key="scan", text="Scan in a run", kind=_KIND.CHOICE,
+             options=(("auto", "if the goal needs it"), ("on", "always"), ("off", "never"))),
+    FieldRow(table="sensitivity", key="probes", text="Probes", kind=_KIND.COUNT, low=1, high=64,
+             tip="Random directions of the outputs; more are surer and slower"),
+    FieldRow(table="sensitivity", key="samples", text="Samples", kind=_KIND.COUNT, low=1, high=1024),
+)  # fmt: skip
+PRUNE_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="prune", key="method", text="Remove", kind=_KIND.CHOICE,
+             options=(("none", "nothing goes"), ("unstructured", "single weights, the smallest first"),
+                      ("n:m", "so many of every few weights"), ("structured", "whole channels: smaller layers"))),
+    FieldRow(table="prune", key="amount", text="Amount", kind=_KIND.NUMBER, low=0.0, high=0.99, decimals=2,
+             why_grey=_no_amount, tip="As a fraction of the weights, or of the channels"),
+    FieldRow(table="prune", key="pattern", text="Pattern", kind=_KIND.CHOICE, why_grey=_only_pattern,
+             options=(("2:4", "two of every four stay"), ("1:4", "one of every four stays"), ("4:8", "four of eight"))),
+    FieldRow(table="prune", key="importance", text="Least first by", kind=_KIND.CHOICE, why_grey=_no_pruning,
+             options=(("magnitude", "size"), ("taylor", "size times gradient"))),
+    FieldRow(table="prune", key="round_to", text="Multiples of", kind=_KIND.COUNT, low=1, high=256,
+             why_grey=_only_structured, tip="Channels that are left are a multiple of this"),
+    FieldRow(table="prune", key="ignore", text="Never touch", kind=_KIND.WORDS, unset="module:classifier, …",
+             why_grey=_no_pruning, tip="Matches as in the rules of the plan"),
+)  # fmt: skip
+FINETUNE_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="finetune", key="method", text="Train", kind=_KIND.CHOICE,
+             options=(("none", "not at all"), ("distill", "towards the outputs of the original"),
+                      ("qat", "with rounding in the loop"), ("train", "towards the labels of your data"))),
+    FieldRow(table="finetune", key="data", text="Data", kind=_KIND.NAME, why_grey=_no_tuning,
+             unset="the calibration inputs"),
+    FieldRow(table="finetune", key="loss", text="Loss", kind=_KIND.NAME, why_grey=_no_tuning, unset="by method"),
+    FieldRow(table="finetune", key="epochs", text="Epochs", kind=_KIND.COUNT, low=1, high=10_000, why_grey=_no_tuning),
+    FieldRow(table="finetune", key="learning_rate", text="Learning rate", kind=_KIND.NUMBER, low=0.0, high=10.0,
+             decimals=7, why_grey=_no_tuning),
+    FieldRow(table="finetune", key="held_out", text="Held out", kind=_KIND.NUMBER, low=0.01, high=0.9, decimals=2,
+             why_grey=_no_tuning, tip="Fraction of the batches that is not trained on but judged by"),
+    FieldRow(table="finetune", key="max_seconds", text="Time limit", kind=_KIND.NUMBER, low=1.0, high=1e6, decimals=0,
+             suffix=" s", why_grey=_no_tuning),
+    FieldRow(table="finetune", key="seed", text="Seed", kind=_KIND.COUNT, low=0, high=2**31 - 1, why_grey=_no_tuning),
+)  # fmt: skip
+EVALUATE_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="evaluate", key="metric", text="Metric", kind=_KIND.CHOICE, why_grey=_has_function,
+             options=(("", "none: fidelity to the original"), ("top-1", "accuracy of the best class"),
+                      ("top-5", "right among the best five"),
+                      ("f1", "macro F1"), ("auc", "area under the ROC curve"), ("spearman", "rank correlation"),
+                      ("mse", "mean squared error"), ("perplexity", "of language models"))),
+    FieldRow(table="evaluate", key="data", text="Labelled data", kind=_KIND.NAME, why_grey=_no_metric,
+             unset="none", takes_file=True),
+    FieldRow(table="evaluate", key="output", text="Output", kind=_KIND.TEXT, why_grey=_no_metric,
+             unset="the first tensor", tip="Which output is judged, as a path such as 0 or logits"),
+)  # fmt: skip
+MEASURE_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="measure", key="profile", text="Profile of every op", kind=_KIND.FLAG,
+             about="Its time, and what this machine can do at most. A run takes a little longer.",
+             tip="Where the time goes, op by op, in the original and in every target"),
+    FieldRow(table="measure", key="batches", text="Batch sizes", kind=_KIND.COUNTS, unset="none, or 1, 8, 32",
+             problem=_fixed_batch, about="Each is timed too, and told as samples a second.",
+             tip="Throughput at these sizes; the batch has to be free"),
+)  # fmt: skip
+DECODE_FIELDS: tuple[FieldRow, ...] = (
+    FieldRow(table="measure.decode", key="token", text="Token input", kind=_KIND.NAME, unset="no step model",
+             known=_inputs, problem=_unknown_input("token"), tip="The input that takes the last token, [batch, 1]",
+             about="For a model that is one step of a decoder: the input that takes the last token."),
+    FieldRow(table="measure.decode", key="feed", text="Feed back", kind=_KIND.PAIRS, unset="cache = 1",
+             why_grey=_no_token, problem=_unfed, about="Inputs, and the output that each gets for the next step.",
+             tip="A name stands for every tensor below it: cache for cache.0.0, cache.0.1, ..."),
+    FieldRow(table="measure.decode", key="logits", text="Scores", kind=_KIND.TEXT, unset="0", why_grey=_no_token,
+             problem=_no_logits, about="The output with the scores of the next token.",
+             tip="As a path such as 0 or logits"),
+    FieldRow(table="measure.decode", key="position", text="Position", kind=_KIND.NAME, unset="none", known=_inputs,
+             why_grey=_no_token, problem=_unknown_input("position"), tip="The input that counts up at every step"),
+    FieldRow(table="measure.decode", key="mask", text="Mask", kind=_KIND.NAME, unset="none", known=_inputs,
+             why_grey=_no_token, problem=_unknown_input("mask"),
+             tip="The input that gets one more 1 at its end at every step"),
+    FieldRow(table="measure.decode", key="tokens", text="Tokens", kind=_KIND.COUNT, low=2, high=100_000,
+             why_grey=_no_token, tip="How many are decoded; 32 to 128 are usual"),
+)  # fmt: skip
+
+FIELD_ROWS = (
+    *SCHEME_FIELDS, *CALIBRATION_FIELDS, *IMPROVE_FIELDS, *SENSITIVITY_FIELDS, *PRUNE_FIELDS, *FINETUNE_FIELDS,
+    *EVALUATE_FIELDS, *MEASURE_FIELDS, *DECODE_FIELDS,
+)  # fmt: skip
+"""All of them."""

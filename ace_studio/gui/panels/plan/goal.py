@@ -1,0 +1,73 @@
+"""What the result must satisfy, and what to optimise among the candidates that do."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QGridLayout, QLabel, QWidget
+
+from ace_studio.gui.widgets.small import fill_combo, inset, quiet
+from ace_studio.gui.words.goal_bounds import BOUNDS, BoundRow
+from ace_studio.records.recipes.recipe import Objective
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+
+class GoalForm(QWidget):
+    """A box and a number per bound."""
+
+    def __init__(self, session: Session) -> None:
+        """Build a line per row of `BOUNDS`."""
+        super().__init__()
+        self._session = session
+        self.checks: dict[str, QCheckBox] = {}
+        self.numbers: dict[str, QDoubleSpinBox] = {}
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setColumnStretch(0, 1)
+        for at, bound in enumerate(BOUNDS):
+            check, number = QCheckBox(bound.text), QDoubleSpinBox()
+            check.setToolTip(bound.tip)
+            check.toggled.connect(lambda on, row=bound: self._toggle(row, on))
+            number.setRange(bound.low, bound.high)
+            number.setDecimals(bound.decimals)
+            number.setSuffix(bound.suffix)
+            number.setSingleStep(10 ** -min(1, bound.decimals))
+            number.setAccessibleName(bound.text)
+            number.setKeyboardTracking(False)
+            number.valueChanged.connect(lambda value, row=bound: self._set(row, value))
+            number.setMinimumWidth(112)
+            inset(number)
+            grid.addWidget(check, at, 0)
+            grid.addWidget(number, at, 1)
+            self.checks[bound.field], self.numbers[bound.field] = check, number
+        self.objective = QComboBox()
+        self.objective.setAccessibleName("Optimise")
+        self.objective.activated.connect(lambda _: self._choose_objective())
+        grid.addWidget(QLabel("Among those, optimise"), len(BOUNDS), 0)
+        grid.addWidget(self.objective, len(BOUNDS), 1)
+
+    def update_from(self, document: Document) -> None:
+        """Show the bounds."""
+        goal = document.recipe.goal
+        for bound in BOUNDS:
+            value = getattr(goal, bound.field)
+            check, number = self.checks[bound.field], self.numbers[bound.field]
+            with quiet(check, number):
+                check.setChecked(value is not None)
+                number.setEnabled(value is not None)
+                if not number.hasFocus() or value is None or abs(number.value() - value * bound.scale) > 1e-9:
+                    number.setValue(bound.start if value is None else value * bound.scale)
+        fill_combo(self.objective, [(str(each), str(each)) for each in Objective], str(goal.optimize))
+
+    def _toggle(self, bound: BoundRow, is_on: bool) -> None:
+        value = self.numbers[bound.field].value() / bound.scale if is_on else None
+        self._session.set_goal(replace(self._session.document.recipe.goal, **{bound.field: value}))
+
+    def _set(self, bound: BoundRow, value: float) -> None:
+        if self.checks[bound.field].isChecked():
+            goal = self._session.document.recipe.goal
+            self._session.set_goal(replace(goal, **{bound.field: value / bound.scale}))
+
+    def _choose_objective(self) -> None:
+        chosen = Objective(self.objective.currentData())
+        self._session.set_goal(replace(self._session.document.recipe.goal, optimize=chosen))

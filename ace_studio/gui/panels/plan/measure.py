@@ -1,0 +1,108 @@
+"""How to measure: the same for every target and for the baseline."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QSpinBox, QWidget
+
+from ace_studio.gui.panels.plan.field_rows import DECODE_FIELDS, MEASURE_FIELDS
+from ace_studio.gui.panels.plan.record_form import RecordForm, summary_of
+from ace_studio.gui.panels.plan.section import Section
+from ace_studio.gui.widgets.small import inset, label, quiet
+from ace_studio.records.messages import EnvironmentReport
+from ace_studio.records.recipes.recipe import MeasureChoice
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+_DEVICES = (("auto", "CUDA if there is one, else CPU"), ("cpu", "CPU"), ("cuda", "CUDA"))
+
+
+class MeasureForm(QWidget):
+    """Three lines, then the rows of the recipe's table."""
+
+    def __init__(self, session: Session) -> None:
+        """Build them."""
+        super().__init__()
+        self._session = session
+        self.device = QComboBox()
+        self.device.setAccessibleName("Device")
+        self._device_rows = QStandardItemModel(self)
+        for value, text in _DEVICES:
+            item = QStandardItem(text)
+            item.setData(value, int(Qt.ItemDataRole.UserRole))
+            self._device_rows.appendRow(item)
+        self.device.setModel(self._device_rows)
+        self.device.activated.connect(lambda at: self._set(device=self.device.itemData(at)))
+        self._device_note = label("", "dim")
+        self.threads = QSpinBox()
+        self.threads.setRange(0, 512)
+        self.threads.setSpecialValueText("all")
+        self.threads.setAccessibleName("Threads; 0 is all")
+        self.threads.setKeyboardTracking(False)
+        self.threads.valueChanged.connect(lambda value: self._set(threads=value or "all"))
+        self.rounds = QSpinBox()
+        self.rounds.setRange(3, 100_000)
+        self.rounds.setAccessibleName("Rounds")
+        self.rounds.setToolTip("How often each target is called, in turn with the baseline")
+        self.rounds.setKeyboardTracking(False)
+        self.rounds.valueChanged.connect(lambda value: self._set(rounds=value))
+        inset(self.threads)
+        inset(self.rounds)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setColumnStretch(1, 1)
+        lines = (("Device", self.device), ("Threads", self.threads), ("Rounds", self.rounds))
+        for at, (text, control) in enumerate(lines):
+            name = QLabel(text)
+            name.setBuddy(control)
+            grid.addWidget(name, 2 * at, 0)
+            grid.addWidget(control, 2 * at, 1)
+        grid.addWidget(self._device_note, 1, 1)
+        self.more = RecordForm(session, MEASURE_FIELDS)
+        self.decode = RecordForm(session, DECODE_FIELDS)
+        self.decode_part = Section(session, "Decoding", lambda: self.decode, is_open=False)
+        self.decode_part.opened.connect(lambda: self.decode.update_from(session.document))
+        grid.addWidget(self.more, 2 * len(lines), 0, 1, 2)
+        grid.addWidget(self.decode_part, 2 * len(lines) + 1, 0, 1, 2)
+
+    def update_from(self, document: Document) -> None:
+        """Show the choices, and which devices there are."""
+        measure = document.recipe.measure
+        with quiet(self.device, self.threads, self.rounds):
+            self.device.setCurrentIndex(max(0, self.device.findData(measure.device)))
+            self.threads.setValue(0 if measure.threads == "all" else int(measure.threads))
+            self.rounds.setValue(measure.rounds)
+        reason = _no_cuda(document.environment)
+        item = self._device_rows.item(2)
+        item.setEnabled(not reason)
+        item.setToolTip(reason)
+        self._device_note.setText(f"CUDA: {reason}" if reason else "")
+        self._device_note.setVisible(bool(reason))
+        self.more.update_from(document)
+        self.decode.update_from(document)
+        self.decode_part.say(summary_of(DECODE_FIELDS, document) or "no step model")
+
+    def _set(self, **values: object) -> None:
+        measure: MeasureChoice = replace(self._session.document.recipe.measure, **values)
+        self._session.set_measure(measure)
+
+
+def measure_words(document: Document) -> str:
+    """What is chosen, in a few words."""
+    measure = document.recipe.measure
+    more = summary_of((*MEASURE_FIELDS, *DECODE_FIELDS), document)
+    return ", ".join(
+        part for part in (f"{measure.device}, threads {measure.threads}, {measure.rounds} rounds", more) if part
+    )
+
+
+def _no_cuda(environment: EnvironmentReport | None) -> str:
+    """Why there is no CUDA; empty if there is, or if nobody knows yet."""
+    if environment is None:
+        return ""
+    found = [device for device in environment.devices if device.name.startswith("cuda")]
+    if any(device.available for device in found):
+        return ""
+    return found[0].reason if found else "torch sees no CUDA device here"

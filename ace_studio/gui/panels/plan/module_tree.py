@@ -1,0 +1,274 @@
+"""The modules and their ops with a tick each: what is compressed and what is kept, and at which precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
+
+from ace_studio.gui.ops.facts import op_facts, plan_index
+from ace_studio.gui.ops.precision_menu import fill_precisions
+from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
+from ace_studio.gui.panels.plan.choosers import AnyIndex, NoEditor, PrecisionCells
+from ace_studio.gui.panels.plan.op_note import OpNote
+from ace_studio.gui.widgets.small import column, label, quiet, row
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.document import Document
+from ace_studio.session.plan_rules import module_match
+from ace_studio.session.session import Session
+
+_PATH = int(Qt.ItemDataRole.UserRole)
+_OP = int(Qt.ItemDataRole.UserRole) + 1
+"""Id of the op that a row is; nothing for a module."""
+_NAME, _PRECISION = 0, 1
+_ROWS_SHOWN = 11
+_HIGH = str(Precision.FP32)
+
+
+class ModuleTree(QWidget):
+    """A tick means: compressed. A module some of whose ops are has a dash."""
+
+    def __init__(self, session: Session) -> None:
+        """Start empty."""
+        super().__init__()
+        self._session = session
+        self._graph: GraphTable | None = None
+        self._shown: object = None
+        self._offers: Mapping[str, Offer] = {}
+        self._items: dict[str, QTreeWidgetItem] = {}
+        self._op_items: dict[str, QTreeWidgetItem] = {}
+        """Of ops whose module was opened once."""
+        self._rows_of: dict[str, list[int]] = {}
+        """Module -> rows of the ops that are directly in it."""
+        self.tree = QTreeWidget()
+        self.tree.setAccessibleName("Modules: what is ticked is compressed")
+        self.tree.setHeaderLabels(["compress", "precision"])
+        self.tree.setUniformRowHeights(True)
+        self.tree.setIndentation(14)
+        self.tree.setAllColumnsShowFocus(True)
+        triggers = QAbstractItemView.EditTrigger
+        self.tree.setEditTriggers(triggers.DoubleClicked | triggers.EditKeyPressed)
+        self.tree.setExpandsOnDoubleClick(False)
+        cells = PrecisionCells(
+            self.tree,
+            name="Precision of the module",
+            offers=lambda index: self._offers_of(self._item_at(index)),
+            choose=self._choose,
+            can_clear="as the plan says",
+        )
+        self.tree.setItemDelegateForColumn(_NAME, NoEditor(self.tree))
+        self.tree.setItemDelegateForColumn(_PRECISION, cells)
+        header = self.tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(_NAME, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(_PRECISION, QHeaderView.ResizeMode.Interactive)
+        header.resizeSection(_PRECISION, self.fontMetrics().horizontalAdvance("int8-dynamic") + 26)
+        self.tree.itemChanged.connect(self._ticked)
+        self.tree.itemExpanded.connect(self._opened)
+        self.tree.currentItemChanged.connect(lambda item, _: self._went_to(item))
+        self.tree.itemCollapsed.connect(lambda _: self._fit_height())
+        self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.tree.customContextMenuRequested.connect(self._open_menu)
+        self.ticks = QComboBox()
+        self.ticks.setAccessibleName("Precision of modules that are ticked")
+        for each in Precision:
+            if each is not Precision.FP32:
+                self.ticks.addItem(str(each), str(each))
+        self.ticks.setCurrentIndex(self.ticks.findData(str(Precision.INT8_STATIC)))
+        self._note = label("", "dim")
+        self._line = QWidget()
+        self._line.setLayout(row(label("Tick means", "dim", wrap=False), self.ticks, None, gap=6))
+        self.about_ops = OpNote()
+        self.setLayout(column(self._note, self.tree, self.about_ops, self._line, gap=6))
+
+    def update_from(self, document: Document, offers: Mapping[str, Offer]) -> None:
+        """Show ticks and precisions."""
+        self._offers = offers
+        grey_out(self.ticks, offers)
+        graph = document.graph
+        if graph is not self._graph:
+            self._graph, self._shown = graph, None
+            with quiet(self.tree):
+                self._fill(graph)
+        has_modules = graph is not None and graph.op_count > 0
+        self.tree.setVisible(has_modules)
+        is_open = has_modules and not document.recipe.plan.from_goal
+        self._line.setVisible(is_open)
+        facts = op_facts(document)
+        if graph is not None and facts is not self._shown:
+            self._shown = facts
+            with quiet(self.tree):
+                self._show(graph, facts.planned, can_tick=is_open)
+        self._note.setText(_note(document))
+        self._note.setVisible(bool(self._note.text()))
+        self.show_selection(document)
+
+    def show_selection(self, document: Document) -> None:
+        """Go to the selected op, if its module was opened, and say what it can be."""
+        op_ids = document.selection.op_ids
+        item = self._op_items.get(op_ids[0]) if len(op_ids) == 1 else None
+        if item is not None and item is not self.tree.currentItem():
+            with quiet(self.tree):
+                self.tree.setCurrentItem(item)
+        self.about_ops.update_from(document)
+
+    def _fill(self, graph: GraphTable | None) -> None:
+        self.tree.clear()
+        self._items, self._op_items, self._rows_of = {}, {}, {}
+        if graph is None:
+            return
+        for at in graph.op_rows():
+            self._rows_of.setdefault(graph.module[at], []).append(at)
+        types = dict(zip(graph.module_paths, graph.module_types, strict=True))
+        used = {above for at in graph.op_rows() for above in _chain(graph.module[at])}
+        root = self._items[""] = self._item("", graph.name or "model", "")
+        self.tree.addTopLevelItem(root)
+        for path in graph.module_paths:
+            if path in used:
+                parent, _, name = path.rpartition(".")
+                item = self._items[path] = self._item(path, name, types[path])
+                self._items.get(parent, root).addChild(item)
+        for path, item in self._items.items():
+            if path in self._rows_of:
+                item.setChildIndicatorPolicy(QTreeWidgetItem.ChildIndicatorPolicy.ShowIndicator)
+        root.setExpanded(True)
+        self._add_ops(root)
+        only = root.child(0) if root.childCount() == 1 else None
+        if only is not None:
+            only.setExpanded(True)
+            self._add_ops(only)
+        self._fit_height()
+
+    def _opened(self, item: QTreeWidgetItem) -> None:
+        """The ops of a module are listed when it is opened."""
+        if self._add_ops(item):
+            self._shown = None
+            self.update_from(self._session.document, self._offers)
+        self._fit_height()
+
+    def _add_ops(self, item: QTreeWidgetItem) -> bool:
+        """List the ops that are directly in a module; False if they are there, or there are none."""
+        rows = self._rows_of.pop(item.data(_NAME, _PATH), [])
+        graph = self._graph
+        if graph is None or item.data(_NAME, _OP) or not rows:
+            return False
+        with quiet(self.tree):
+            for at in rows:
+                op_id = graph.op_id[at]
+                made = self._op_items[op_id] = self._item(graph.module[at], op_id, "")
+                made.setData(_NAME, _OP, op_id)
+                made.setToolTip(_NAME, graph.op[at])
+                item.addChild(made)
+        return True
+
+    def _fit_height(self) -> None:
+        """As high as what is unfolded, within limits."""
+        shown = 0
+        item = self.tree.topLevelItem(0)
+        while item is not None and shown < _ROWS_SHOWN:
+            shown += 1
+            item = self.tree.itemBelow(item)
+        row_height = max(self.fontMetrics().height() + 4, self.tree.sizeHintForRow(0))
+        self.tree.setFixedHeight(max(3, shown) * row_height + self.tree.header().sizeHint().height() + 6)
+
+    def _item(self, path: str, name: str, kind: str) -> QTreeWidgetItem:
+        item = QTreeWidgetItem([f"{name}  {kind}".rstrip(), ""])
+        item.setData(_NAME, _PATH, path)
+        item.setToolTip(_NAME, path)
+        item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable | Qt.ItemFlag.ItemIsEditable)
+        return item
+
+    def _show(self, graph: GraphTable, planned: Mapping[str, str], *, can_tick: bool) -> None:
+        found: dict[str, set[str]] = {}
+        for at in graph.op_rows():
+            precision = planned.get(graph.op_id[at], "")
+            for path in _chain(graph.module[at]):
+                found.setdefault(path, set()).add(precision)
+        for path, item in self._items.items():
+            kinds = found.get(path, set())
+            _mark(item, kinds, can_tick=can_tick)
+        for op_id, item in self._op_items.items():
+            _mark(item, {planned.get(op_id, "")}, can_tick=can_tick)
+
+    # --- gestures ---
+
+    def _ticked(self, item: QTreeWidgetItem, place: int) -> None:
+        if place == _NAME:
+            # What the box shows now is what the document says, not what Qt made of the click.
+            self._shown = None
+            precision = Precision(self.ticks.currentData())
+            is_on = item.checkState(_NAME) is not Qt.CheckState.Unchecked
+            before = self._session.document.recipe.plan
+            op_id = item.data(_NAME, _OP)
+            if op_id:
+                self._session.set_precision_of_ops((op_id,), precision if is_on else Precision.FP32)
+            else:
+                self._session.tick_module(item.data(_NAME, _PATH), on=is_on, precision=precision)
+            if self._session.document.recipe.plan is before:
+                self.update_from(self._session.document, self._offers)
+
+    def _choose(self, place: QModelIndex, precision: Precision | None) -> None:
+        self._choice_of(self._item_at(place))(precision)
+
+    def _choice_of(self, item: QTreeWidgetItem) -> Callable[[Precision | None], None]:
+        """What sets the precision of a row."""
+        op_id, path = item.data(_NAME, _OP), item.data(_NAME, _PATH)
+        if op_id:
+            return lambda precision: self._session.set_precision_of_ops((op_id,), precision)
+        return lambda precision: self._session.set_precision_of_module(path, precision)
+
+    def _item_at(self, place: AnyIndex) -> QTreeWidgetItem:
+        return self.tree.itemFromIndex(place)
+
+    def _offers_of(self, item: QTreeWidgetItem) -> Mapping[str, Offer]:
+        """What is possible for an op, or for some op of a module."""
+        graph, op_id = self._graph, item.data(_NAME, _OP)
+        if op_id or graph is None:
+            return op_offers(self._session.document, (op_id,) if op_id else ())
+        rows = plan_index(graph).rows_of(module_match(item.data(_NAME, _PATH)))
+        return op_offers(self._session.document, [graph.op_id[row] for row in rows])
+
+    def _went_to(self, item: QTreeWidgetItem | None) -> None:
+        op_id = item.data(_NAME, _OP) if item is not None else ""
+        if op_id:
+            self._session.select((op_id,))
+
+    def _open_menu(self, place: QPoint) -> None:
+        item = self.tree.itemAt(place) or self.tree.currentItem()
+        if item is None or not item.flags() & Qt.ItemFlag.ItemIsUserCheckable:
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        fill_precisions(menu, self._offers_of(item), self._choice_of(item))
+        menu.popup(self.tree.viewport().mapToGlobal(place))
+
+
+def _mark(item: QTreeWidgetItem, kinds: Collection[str], *, can_tick: bool) -> None:
+    """Tick, precision and whether they can be chosen."""
+    is_some = _HIGH in kinds and len(kinds) > 1
+    state = Qt.CheckState.PartiallyChecked if is_some else Qt.CheckState.Checked
+    item.setCheckState(_NAME, Qt.CheckState.Unchecked if set(kinds) <= {_HIGH, ""} else state)
+    item.setText(_PRECISION, next(iter(kinds), "") if len(kinds) == 1 else "mixed")
+    item.setToolTip(_PRECISION, ", ".join(sorted(kinds)))
+    usual = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+    tick = Qt.ItemFlag.ItemIsUserCheckable | Qt.ItemFlag.ItemIsEditable
+    item.setFlags(usual | tick if can_tick else usual)
+
+
+def _chain(path: str) -> list[str]:
+    """The module and all around it, the root last."""
+    found = [path]
+    while path:
+        path = path.rpartition(".")[0]
+        found.append(path)
+    return found
+
+
+def _note(document: Document) -> str:
+    if document.graph is None:
+        return "Trace the model to choose by module."
+    if document.recipe.plan.from_goal:
+        return "The goal chooses. Choose a precision above to tick modules by hand."
+    return ""

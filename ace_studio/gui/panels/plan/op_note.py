@@ -1,0 +1,82 @@
+"""What the selected op can be, and for every other precision which target does not do it for this op, and why."""
+
+from __future__ import annotations
+
+from html import escape
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QToolButton, QWidget
+
+from ace_studio.gui.ops.facts import op_facts
+from ace_studio.gui.ops.precision_offers import Offer, op_offers
+from ace_studio.gui.widgets.small import column, label, set_role
+from ace_studio.gui.words.formatting import plural
+from ace_studio.session.document import Document
+
+
+class OpNote(QWidget):
+    """Two or three lines below the modules; hidden unless something is refused for what is selected."""
+
+    def __init__(self) -> None:
+        """Start hidden."""
+        super().__init__()
+        self.words = label("", "dim")
+        self.why = QToolButton()
+        self.why.setCheckable(True)
+        self.why.setAutoRaise(True)
+        self.why.setProperty("role", "fold")
+        self.why.toggled.connect(lambda _: self._fold())
+        self.reasons = label("", "dim")
+        self.reasons.setTextFormat(Qt.TextFormat.RichText)
+        self.setLayout(column(self.words, self.why, self.reasons, gap=3))
+        self.hide()
+
+    def update_from(self, document: Document) -> None:
+        """Say it of the selected ops."""
+        op_ids = document.selection.op_ids
+        offers = op_offers(document, op_ids) if op_ids else {}
+        refused = {name: offer for name, offer in offers.items() if offer.words}
+        self.setVisible(bool(refused))
+        if refused:
+            named = op_ids[0] if len(op_ids) == 1 else plural(len(op_ids), "selected op")
+            possible = ", ".join(name for name, offer in offers.items() if offer.is_possible)
+            in_vain = _planned_in_vain(document, offers)
+            self.words.setText(f"{named}: {in_vain}{possible or 'no precision'} can be chosen.")
+            set_role(self.words, "warn" if in_vain else "dim")
+            self.reasons.setText(reasons_of(refused))
+            self._fold()
+
+    def _fold(self) -> None:
+        is_open = self.why.isChecked()
+        self.why.setText(f"{'▾' if is_open else '▸'}  What its targets do not do, and why")
+        self.reasons.setVisible(is_open)
+
+
+def _planned_in_vain(document: Document, offers: dict[str, Offer]) -> str:
+    """What to say of a precision that is planned for some of the selected ops and that no chosen target does."""
+    planned = op_facts(document).planned
+    wanted = {planned[op_id] for op_id in document.selection.op_ids if op_id in planned}
+    refused = [name for name in sorted(wanted) if name in offers and not offers[name].is_possible]
+    return (
+        f"planned at {', '.join(refused)}, which none of its targets does, so it stays in floats. " if refused else ""
+    )
+
+
+def reasons_of(refused: dict[str, Offer]) -> str:
+    """A paragraph per precision, a line per reason with the targets that give it; as rich text.
+
+    Precisions that no target does come first.
+    """
+    parts = []
+    for name, offer in sorted(refused.items(), key=lambda pair: pair[1].is_possible):
+        targets: dict[str, list[str]] = {}
+        for line in offer.words.splitlines():
+            target, _, why = line.partition(": ")
+            targets.setdefault(why, []).append(target)
+        head = f"<b>{escape(name)}</b>{': other targets can' if offer.is_possible else ''}"
+        lines = "".join(
+            f"<p style='margin:0 0 2px 12px'>{escape(', '.join(names))}: {escape(why)}</p>"
+            for why, names in targets.items()
+        )
+        parts.append(f"<p style='margin:4px 0 1px 0'>{head}</p>{lines}")
+    return "".join(parts)

@@ -1,0 +1,103 @@
+"""The plan panel: precisions, goal, targets, and all that a run may do besides. What is not possible is grey."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from PySide6.QtWidgets import QWidget
+
+from ace_studio.gui.ops.facts import op_facts
+from ace_studio.gui.panels.plan import field_rows
+from ace_studio.gui.panels.plan.goal import GoalForm
+from ace_studio.gui.panels.plan.measure import MeasureForm, measure_words
+from ace_studio.gui.panels.plan.precision import PrecisionForm
+from ace_studio.gui.panels.plan.record_form import RecordForm, summary_of
+from ace_studio.gui.panels.plan.section import Section
+from ace_studio.gui.panels.plan.targets import TargetsForm
+from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import MARGIN, column, rule, scrolling
+from ace_studio.gui.words.goal_bounds import goal_words
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+_FORMS = {
+    "Calibration": field_rows.CALIBRATION_FIELDS,
+    "Better rounding": field_rows.IMPROVE_FIELDS,
+    "Sensitivity": field_rows.SENSITIVITY_FIELDS,
+    "Accuracy": field_rows.EVALUATE_FIELDS,
+    "Pruning": field_rows.PRUNE_FIELDS,
+    "Fine-tuning": field_rows.FINETUNE_FIELDS,
+}
+"""Folded at first, and made when they are opened: what most runs leave as it is."""
+
+
+class PlanPanel(Panel):
+    """What is wanted."""
+
+    title = "Plan"
+    shows = frozenset({Part.RECIPE, Part.ENVIRONMENT, Part.GRAPH, Part.RUNS, Part.FILE, Part.SELECTION})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Build a section per form."""
+        super().__init__(session, theme)
+        self.precision = PrecisionForm(session)
+        self.goal = GoalForm(session)
+        self.targets = TargetsForm(session)
+        self.measure = MeasureForm(session)
+        self._shown: tuple[object, ...] = ()
+        self.forms: dict[str, RecordForm] = {}
+        """Those of `_FORMS` that were opened."""
+        self.sections = {name: Section(session, name, make, is_open=is_open) for name, make, is_open in self._parts()}
+        content = QWidget()
+        layout = column(margin=MARGIN, gap=8)
+        for at, section in enumerate(self.sections.values()):
+            if at:
+                layout.addWidget(rule())
+            layout.addWidget(section)
+            section.opened.connect(lambda: self._show(session.document))
+        layout.addStretch(1)
+        content.setLayout(layout)
+        self.setLayout(column(scrolling(content)))
+        self.setFocusProxy(self.precision.default)
+
+    def _parts(self) -> Iterator[tuple[str, Callable[[], QWidget], bool]]:
+        yield "Precision", lambda: self.precision, True
+        yield "Goal", lambda: self.goal, True
+        yield "Targets", lambda: self.targets, True
+        for name in _FORMS:
+            yield name, partial(self._form, name), False
+        yield "Measuring", lambda: self.measure, True
+
+    def _form(self, name: str) -> QWidget:
+        self.forms[name] = RecordForm(self.session, _FORMS[name])
+        return self.forms[name]
+
+    def update_from(self, document: Document) -> None:
+        """Show the choices. If only other ops are selected, little is to be done."""
+        wanted = (
+            document.recipe, document.environment, document.graph, document.capture, document.refusals, document.file,
+            document.folder, op_facts(document),
+        )  # fmt: skip
+        is_same = len(self._shown) == len(wanted) and all(a is b for a, b in zip(self._shown, wanted, strict=True))
+        self._shown = wanted
+        if is_same:
+            self.precision.modules.show_selection(document)
+        else:
+            self._show(document)
+
+    def _show(self, document: Document) -> None:
+        shown = (self.precision, self.goal, self.targets, self.measure)
+        for update in (*(one.update_from for one in shown), *(one.update_from for one in self.forms.values())):
+            update(document)
+        plan = document.recipe.plan
+        words = {
+            "Precision": "found from the goal" if plan.from_goal else str(plan.default),
+            "Goal": goal_words(document.recipe.goal),
+            "Targets": ", ".join(document.recipe.targets.names),
+            "Measuring": measure_words(document),
+        }
+        words |= {name: summary_of(fields, document) for name, fields in _FORMS.items()}
+        for name, section in self.sections.items():
+            section.say(words[name])

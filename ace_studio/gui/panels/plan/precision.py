@@ -1,0 +1,74 @@
+"""The default precision, the modules that are ticked, the rules that say otherwise, and the scheme of the numbers."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QComboBox, QWidget
+
+from ace_studio.gui.ops.precision_offers import grey_out, precision_offers, warning_for
+from ace_studio.gui.panels.plan.field_rows import SCHEME_FIELDS
+from ace_studio.gui.panels.plan.module_tree import ModuleTree
+from ace_studio.gui.panels.plan.record_form import RecordForm
+from ace_studio.gui.panels.plan.rule_list import RuleList
+from ace_studio.gui.widgets.small import column, fill_combo, label, set_role
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+FROM_GOAL = "from-goal"
+NO_GOAL = "No goal is set below: a run would compress nothing. Choose a precision here, or tick a bound of the goal."
+_ABOUT: dict[str, str] = {
+    FROM_GOAL: "The goal below chooses the precision of every op when it runs.",
+    "fp32": "The reference: nothing is compressed.",
+    "fp16": "Half precision; overflows at 65504.",
+    "bf16": "The range of fp32 with 7 bits of mantissa.",
+    "int8-static": "8-bit weights and activations; ranges from calibration inputs.",
+    "int8-dynamic": "8-bit weights and activations; ranges found at every call.",
+    "int8-weight": "8-bit weights, float arithmetic.",
+    "int4-weight": "4-bit weights in groups, float arithmetic.",
+    "fp8": "8-bit floats, on devices that have them.",
+}
+
+
+class PrecisionForm(QWidget):
+    """A choice for all ops, ticks on modules, and a table of rules; later rules win."""
+
+    def __init__(self, session: Session) -> None:
+        """Build it."""
+        super().__init__()
+        self._session = session
+        self.default = QComboBox()
+        self.default.setAccessibleName("Precision of every op that no rule names")
+        self.default.activated.connect(lambda _: self._choose_default())
+        self._about = label("", "dim")
+        self._refused = label("", "warn")
+        self.modules = ModuleTree(session)
+        self.rules = RuleList(session)
+        self.scheme = RecordForm(session, SCHEME_FIELDS)
+        self.scheme.setVisible(bool(self.scheme.fields))
+        parts = (self.default, self._about, self._refused, self.modules, self.rules, self.scheme)
+        self.setLayout(column(*parts, gap=6))
+
+    def update_from(self, document: Document) -> None:
+        """Show default, modules and rules."""
+        plan = document.recipe.plan
+        offers = precision_offers(document)
+        options = [("found from the goal", FROM_GOAL), *((str(each), str(each)) for each in Precision)]
+        chosen = FROM_GOAL if plan.from_goal else str(plan.default)
+        fill_combo(self.default, options, chosen)
+        grey_out(self.default, offers)
+        has_nothing_to_do = plan.from_goal and not document.recipe.goal.has_bound
+        self._about.setText(NO_GOAL if has_nothing_to_do else _ABOUT.get(chosen, ""))
+        set_role(self._about, "warn" if has_nothing_to_do else "dim")
+        refused = warning_for(offers, chosen, document)
+        self._refused.setText(refused)
+        self._refused.setVisible(bool(refused))
+        self.modules.update_from(document, offers)
+        self.rules.update_from(document, offers)
+        self.scheme.update_from(document)
+
+    def _choose_default(self) -> None:
+        value = self.default.currentData()
+        if value == FROM_GOAL:
+            self._session.set_plan_from_goal(True)
+        else:
+            self._session.set_default_precision(Precision(value))

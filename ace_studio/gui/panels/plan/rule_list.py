@@ -1,0 +1,266 @@
+"""The rules of the plan as a table: their words, their precision, and what each matches in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QHeaderView,
+    QLineEdit,
+    QMenu,
+    QTableWidget,
+    QTableWidgetItem,
+    QWidget,
+)
+
+from ace_studio.gui.ops.facts import plan_index
+from ace_studio.gui.ops.precision_offers import Offer, grey_out
+from ace_studio.gui.panels.plan.choosers import PrecisionCells
+from ace_studio.gui.widgets.small import button, column, label, quiet, row
+from ace_studio.gui.words.formatting import plural
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.recipes.plan import ActivationGrid, PlanRule, Precision, WeightSteps, rule_problem
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+_MATCH, _PRECISION, _COUNT = range(3)
+_TITLES = (
+    ("rule", "module:, op:, type: or id:, and a pattern"),
+    ("precision", ""),
+    ("ops", "Ops that the rule decides; behind the stroke those that it matches"),
+)
+_ROWS_SHOWN = 7
+_AS_PLANNED: tuple[str, object] = ("as the plan says", None)
+_GRIDS: dict[str, tuple[str, tuple[tuple[str, object], ...]]] = {
+    "weights": ("Weights of this rule", (_AS_PLANNED, *((str(each), each) for each in WeightSteps))),
+    "activations": ("Activations of this rule", (_AS_PLANNED, *((str(each), each) for each in ActivationGrid))),
+    "group_size": (
+        "Group size of this rule",
+        (_AS_PLANNED, ("whole channels", 0), *((str(2**power), 2**power) for power in range(4, 9))),
+    ),
+}
+"""Key of a rule -> its submenu."""
+
+
+class _RuleTable(QTableWidget):
+    """A table of which some keys do more than move about."""
+
+    def __init__(self, keys: Mapping[tuple[Qt.Key, Qt.KeyboardModifier], Callable[[], object]]) -> None:
+        super().__init__(0, len(_TITLES))
+        self._keys = keys
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+        plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        act = self._keys.get((Qt.Key(event.key()), plain))
+        if act is None:
+            super().keyPressEvent(event)
+        else:
+            act()
+            event.accept()
+
+
+class RuleList(QWidget):
+    """Rules can be added, written anew, moved and removed; later ones win."""
+
+    def __init__(self, session: Session) -> None:
+        """Build table, buttons and the line for a new rule."""
+        super().__init__()
+        self._session = session
+        self._shown: tuple[object, object] = (None, None)
+        self._offers: Mapping[str, Offer] = {}
+        self.table = self._make_table()
+        self.up = button("↑", lambda: self._move(-1), tip="Earlier: rules below win over it (Alt+Up)")
+        self.down = button("↓", lambda: self._move(1), tip="Later: it wins over the rules above (Alt+Down)")
+        self.remove = button("Remove", self._remove, tip="Remove the rule (Del)")
+        names = {self.up: "Move the rule up", self.down: "Move the rule down", self.remove: "Remove the rule"}
+        for tool, name in names.items():
+            tool.setAccessibleName(name)
+        self.match = QLineEdit()
+        self.match.setPlaceholderText("New rule: module:layer1.*")
+        self.match.setAccessibleName("Ops that the new rule is for")
+        self.match.setToolTip("module:layer1.*   op:aten.conv2d.default   type:Linear   id:conv2d_3")
+        self.match.returnPressed.connect(self._add)
+        self.match.textChanged.connect(lambda _: self._preview())
+        self.precision = QComboBox()
+        self.precision.setAccessibleName("Precision of the new rule")
+        for each in Precision:
+            self.precision.addItem(str(each), str(each))
+        self.add_button = button("Add", self._add, tip="Add the rule at the end, where it wins")
+        self.add_button.setAccessibleName("Add the rule")
+        self.preview = label("", "dim")
+        self._tools = QWidget()
+        self._tools.setLayout(row(self.up, self.down, self.remove, None, gap=6))
+        new = row(self.precision, self.add_button, None, gap=6)
+        self.setLayout(column(self.table, self._tools, self.match, self.preview, new, gap=6))
+
+    def _make_table(self) -> QTableWidget:
+        table = _RuleTable(
+            {
+                (Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier): lambda: self._move(-1),
+                (Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier): lambda: self._move(1),
+                (Qt.Key.Key_Delete, Qt.KeyboardModifier.NoModifier): self._remove,
+            }
+        )
+        table.setAccessibleName("Rules; later ones win")
+        for at, (title, tip) in enumerate(_TITLES):
+            item = QTableWidgetItem(title)
+            item.setToolTip(tip)
+            table.setHorizontalHeaderItem(at, item)
+        table.setShowGrid(False)
+        table.verticalHeader().hide()
+        table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 10)
+        triggers = QAbstractItemView.EditTrigger
+        table.setEditTriggers(triggers.DoubleClicked | triggers.EditKeyPressed)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        table.setTabKeyNavigation(False)
+        cells = PrecisionCells(table, name="Precision of the rule", offers=lambda _: self._offers, choose=self._choose)
+        table.setItemDelegateForColumn(_PRECISION, cells)
+        header = table.horizontalHeader()
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSectionResizeMode(_MATCH, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(_PRECISION, QHeaderView.ResizeMode.Interactive)
+        header.resizeSection(_PRECISION, self.fontMetrics().horizontalAdvance("int8-dynamic") + 22)
+        header.setSectionResizeMode(_COUNT, QHeaderView.ResizeMode.ResizeToContents)
+        table.itemChanged.connect(self._written)
+        table.itemSelectionChanged.connect(self._show_tools)
+        table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        table.customContextMenuRequested.connect(self._open_menu)
+        return table
+
+    def update_from(self, document: Document, offers: Mapping[str, Offer]) -> None:
+        """Show the rules."""
+        self._offers = offers
+        rules, graph = document.recipe.plan.rules, document.graph
+        if self._shown[0] is not rules or self._shown[1] is not graph:
+            self._shown = (rules, graph)
+            with quiet(self.table):
+                self._fill(document)
+            self._preview()
+        grey_out(self.precision, offers)
+        self._show_tools()
+
+    def _fill(self, document: Document) -> None:
+        plan, graph = document.recipe.plan, document.graph
+        counts = plan_index(graph).counts(plan) if graph is not None else ()
+        at = self.table.currentRow()
+        self.table.setRowCount(len(plan.rules))
+        for place, each in enumerate(plan.rules):
+            matched, decided = counts[place] if counts else (0, 0)
+            self._cell(place, _MATCH, each.match, tip=each.match, can_edit=True)
+            self._cell(place, _PRECISION, str(each.precision), tip=_grid_words(each), can_edit=True)
+            words = "" if not counts else str(decided) if decided == matched else f"{decided} / {matched}"
+            self._cell(place, _COUNT, words, tip=_count_words(matched, decided) if counts else "")
+        if 0 <= at < len(plan.rules):
+            self.table.setCurrentCell(at, _MATCH)
+        shown = min(_ROWS_SHOWN, len(plan.rules))
+        height = self.table.verticalHeader().defaultSectionSize()
+        self.table.setFixedHeight(shown * height + self.table.horizontalHeader().sizeHint().height() + 4)
+        self.table.setVisible(bool(plan.rules))
+        self._tools.setVisible(bool(plan.rules))
+
+    def _cell(self, at: int, place: int, text: str, *, tip: str = "", can_edit: bool = False) -> None:
+        item = QTableWidgetItem(text)
+        item.setToolTip(tip)
+        if not can_edit:
+            item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
+        self.table.setItem(at, place, item)
+
+    def _show_tools(self) -> None:
+        at, count = self.table.currentRow(), self.table.rowCount()
+        self.up.setEnabled(0 < at < count)
+        self.down.setEnabled(0 <= at < count - 1)
+        self.remove.setEnabled(0 <= at < count)
+
+    # --- gestures ---
+
+    def _written(self, item: QTableWidgetItem) -> None:
+        """The words of a rule were edited in place; those that make no sense are taken back."""
+        rules = self._rules()
+        if item.column() == _MATCH and item.row() < len(rules):
+            self._session.change_rule(item.row(), match=item.text().strip())
+            if self._rules() is rules:
+                with quiet(self.table):
+                    item.setText(rules[item.row()].match)
+
+    def _choose(self, place: QModelIndex, precision: Precision | None) -> None:
+        self._session.change_rule(place.row(), precision=precision)
+
+    def _open_menu(self, place: QPoint) -> None:
+        menu = self.menu()
+        if not menu.isEmpty():
+            menu.popup(self.table.viewport().mapToGlobal(place))
+
+    def menu(self) -> QMenu:
+        """The grids of the current rule: a submenu per quantity, what holds now with a tick. It deletes itself."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        at, rules = self.table.currentRow(), self._rules()
+        if 0 <= at < len(rules):
+            for key, (title, values) in _GRIDS.items():
+                submenu = menu.addMenu(title)
+                for words, value in values:
+                    action = submenu.addAction(words)
+                    action.setCheckable(True)
+                    action.setChecked(getattr(rules[at], key) == value)
+                    action.triggered.connect(
+                        lambda _=False, key=key, to=value: self._session.set_rule_grid(at, **{key: to})
+                    )
+        return menu
+
+    def _move(self, step: int) -> None:
+        at, count = self.table.currentRow(), self.table.rowCount()
+        if 0 <= at + step < count and at >= 0:
+            with quiet(self.table):
+                self.table.setCurrentCell(at + step, _MATCH)
+            self._session.move_rule(at, at + step)
+
+    def _remove(self) -> None:
+        self._session.remove_rule_at(self.table.currentRow())
+
+    def _add(self) -> None:
+        match = self.match.text().strip()
+        if match:
+            before = self._rules()
+            self._session.set_rule(match, Precision(self.precision.currentData()))
+            if self._rules() is not before:
+                self.match.clear()
+
+    def _preview(self) -> None:
+        """What the words in the line would match."""
+        words = self.match.text().strip()
+        self.preview.setText(_preview_words(words, self._session.document.graph) if words else "")
+        self.preview.setVisible(bool(words))
+
+    def _rules(self) -> tuple[PlanRule, ...]:
+        return self._session.document.recipe.plan.rules
+
+
+def _grid_words(rule: PlanRule) -> str:
+    """What a rule says of grids besides the precision; the plan says the rest."""
+    group = "" if rule.group_size is None else f"groups of {rule.group_size or 'a whole channel'}"
+    return ", ".join(str(part) for part in (rule.weights, rule.activations, group) if part)
+
+
+def _count_words(matched: int, decided: int) -> str:
+    if not matched:
+        return "No op of this graph matches: perhaps a misspelt name"
+    return f"Matches {matched} ops and decides {decided}" + (
+        "; later rules win the others" if decided < matched else ""
+    )
+
+
+def _preview_words(match: str, graph: GraphTable | None) -> str:
+    problem = rule_problem(match)
+    if problem:
+        return problem
+    if graph is None:
+        return "Trace the model to see what it matches"
+    rows = plan_index(graph).rows_of(match)
+    named = ", ".join(graph.op_id[at] for at in rows[:3])
+    more = " …" if len(rows) > 3 else ""
+    return f"{plural(len(rows), 'op')}: {named}{more}" if rows else "No op of this graph matches"

@@ -1,0 +1,74 @@
+"""A heading that folds what is below it, and says in a few words what is chosen there while it is folded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
+
+from ace_studio.gui.widgets.small import ElidedLabel, column, row
+from ace_studio.records.errors import AceError
+from ace_studio.session.session import Session
+
+
+class Section(QWidget):
+    """A part of a form. Whether it is open is remembered between starts."""
+
+    opened = Signal()
+    """It was opened; its content is there now."""
+
+    def __init__(self, session: Session, name: str, make: Callable[[], QWidget], *, is_open: bool = True) -> None:
+        """Put what will be the content below a heading.
+
+        Args:
+            session: Where to remember it.
+            name: The heading, also the key under which it is remembered.
+            make: Makes what folds, when it is first opened.
+            is_open: At first.
+        """
+        super().__init__()
+        self._session, self._name, self._make = session, name, make
+        self.content: QWidget | None = None
+        kept = session.settings.recall(f"section-{name}")
+        self.head = QToolButton()
+        self.head.setCheckable(True)
+        self.head.setAutoRaise(True)
+        self.head.setProperty("role", "fold")
+        self.head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+        self.head.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self._words = ""
+        self._summary = ElidedLabel()
+        self._summary.setProperty("role", "dim")
+        line = row(self.head, self._summary, gap=6)
+        line.setStretch(1, 1)
+        self._column = column(line, gap=6)
+        self.setLayout(self._column)
+        self.head.setChecked(kept if isinstance(kept, bool) else is_open)
+        self.head.toggled.connect(self._toggled)
+        self._show()
+
+    def say(self, summary: str) -> None:
+        """What is chosen inside, shown while it is folded."""
+        self._words = summary
+        self._summary.setText("" if self.head.isChecked() else summary)
+
+    def _toggled(self, is_open: bool) -> None:
+        self._show()
+        if is_open:
+            self.opened.emit()
+        try:
+            self._session.settings.remember(f"section-{self._name}", is_open)
+        except AceError:
+            return  # a fold is not worth a message
+
+    def _show(self) -> None:
+        is_open = self.head.isChecked()
+        self.head.setText(f"{'▾' if is_open else '▸'}  {self._name}")
+        self.head.setAccessibleName(f"{self._name}, {'open' if is_open else 'folded'}")
+        if is_open and self.content is None:
+            self.content = self._make()
+            self._column.addWidget(self.content)
+        if self.content is not None:
+            self.content.setVisible(is_open)
+        self._summary.setText("" if is_open else self._words)

@@ -1,0 +1,90 @@
+"""Which targets to build for. Those that are missing here say why, and how to get them."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QCheckBox, QWidget
+
+from ace_studio.gui.widgets.small import column, label, quiet, set_role
+from ace_studio.records.messages import TargetReport
+from ace_studio.records.recipes.recipe import TARGET_NAMES
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+AUTO = "auto"
+BY_NAME = "Left out: another target runs the same code and is built sooner. Untick the first line to choose it."
+"""Of a target that is here and that ``auto`` leaves out."""
+
+
+class TargetsForm(QWidget):
+    """A box for ``auto``, and one per target."""
+
+    def __init__(self, session: Session) -> None:
+        """Build a line per target."""
+        super().__init__()
+        self._session = session
+        self.auto = QCheckBox("All that are here and fit the plan")
+        self.auto.toggled.connect(self._choose_auto)
+        self.boxes: dict[str, QCheckBox] = {}
+        self._reasons = {name: label("", "dim") for name in TARGET_NAMES}
+        layout = column(self.auto, gap=4)
+        for name in TARGET_NAMES:
+            box = QCheckBox(name)
+            box.toggled.connect(lambda _: self._choose())
+            self.boxes[name] = box
+            self._reasons[name].setIndent(24)
+            layout.addWidget(box)
+            layout.addWidget(self._reasons[name])
+        self.setLayout(layout)
+
+    def update_from(self, document: Document) -> None:
+        """Show the choice, and what is possible."""
+        names = document.recipe.targets.names
+        is_auto = AUTO in names
+        environment = document.environment
+        reports = {report.name: report for report in environment.targets} if environment else {}
+        precision = "" if document.recipe.plan.from_goal else str(document.recipe.plan.default)
+        with quiet(self.auto, *self.boxes.values()):
+            self.auto.setChecked(is_auto)
+            for name, box in self.boxes.items():
+                report = reports.get(name)
+                is_available = report is None or report.available
+                box.setText(_title(name, report))
+                box.setChecked(name in names or (is_auto and _is_taken(report, precision)))
+                box.setEnabled(not is_auto and (is_available or name in names))
+                self._say(name, report, precision, is_left_out=is_auto and name not in names)
+
+    def _say(self, name: str, report: TargetReport | None, precision: str, *, is_left_out: bool) -> None:
+        reason = self._reasons[name]
+        words, role = "", "dim"
+        if report is not None and not report.available:
+            words = "\n".join(part for part in (report.reason, report.install) if part)
+        elif report is not None and report.precisions.get(precision):
+            words, role = f"{precision}: {report.precisions[precision]}", "warn"
+        elif report is not None and is_left_out and not report.is_in_auto:
+            words = BY_NAME
+        reason.setText(words)
+        reason.setVisible(bool(words))
+        set_role(reason, role)
+        self.boxes[name].setToolTip(words)
+
+    def _choose_auto(self, is_on: bool) -> None:
+        if is_on:
+            self._session.set_targets((AUTO,))
+        else:
+            self._session.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
+
+    def _choose(self) -> None:
+        if not self.auto.isChecked():
+            self._session.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
+
+
+def _is_taken(report: TargetReport | None, precision: str) -> bool:
+    """Whether ``auto`` means this target; before the engine has said what is here, it may."""
+    return report is None or (report.available and report.is_in_auto and not report.precisions.get(precision))
+
+
+def _title(name: str, report: TargetReport | None) -> str:
+    if report is None:
+        return name
+    words = report.label or name
+    return f"{words}  {report.version}" if report.version and report.available else words

@@ -1,0 +1,7 @@
+"""The shape-set table panel."""
+
+from __future__ import annotations
+
+from ace_studio.gui.panels.shapes.panel import ShapesPanel
+
+__all__ = ["ShapesPanel"]

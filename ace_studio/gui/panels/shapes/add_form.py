@@ -1,0 +1,59 @@
+"""The line that adds an input: its name, its shape and its element type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
+
+from ace_studio.gui.panels.shapes.rows import DTYPES, InputSpec, parse_shape
+from ace_studio.gui.widgets.small import button, row, set_role
+
+_EXAMPLE = "1x3x224x224"
+
+
+class AddInputForm(QWidget):
+    """Three fields and a button."""
+
+    wanted = Signal(object)
+    """The `InputSpec` of the new input."""
+
+    def __init__(self) -> None:
+        """Start empty; an empty field counts as its placeholder."""
+        super().__init__()
+        self._hint = "x"
+        self.name, self.shape, self.dtype = QLineEdit(), QLineEdit(), QComboBox()
+        for field, name, hint, width in (
+            (self.name, "Name of the new input", "x", 80),
+            (self.shape, "Shape of the new input", _EXAMPLE, 120),
+        ):
+            field.setAccessibleName(name)
+            field.setToolTip(name)
+            field.setPlaceholderText(hint)
+            field.setMaximumWidth(width)
+            field.returnPressed.connect(self.add)
+        self.dtype.setAccessibleName("Element type of the new input")
+        self.dtype.addItems(list(DTYPES))
+        self.button = button("Add input", self.add)
+        self.setLayout(row(self.name, self.shape, self.dtype, self.button, gap=4))
+
+    def offer(self, names: Sequence[str]) -> None:
+        """Names that the model takes and that have no column yet: the first is meant where none is typed."""
+        self._hint = names[0] if names else "x"
+        self.name.setPlaceholderText(self._hint)
+        listed = f": the model still needs {', '.join(names)}" if names else ""
+        self.name.setToolTip(f"Name of the new input{listed}")
+
+    def add(self) -> None:
+        """Ask for the input, if its shape makes sense."""
+        shape = parse_shape(self.shape.text() or _EXAMPLE)
+        set_role(self.shape, "" if shape is not None else "bad")
+        if shape is None:
+            self.shape.setFocus()
+            self.shape.selectAll()
+            return
+        name = self.name.text().strip() or self._hint
+        self.name.clear()
+        self.shape.clear()
+        self.wanted.emit(InputSpec(name=name, shape=shape, dtype=self.dtype.currentText()))

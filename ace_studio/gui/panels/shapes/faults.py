@@ -1,0 +1,52 @@
+"""Rows that the captured graph does not take: which size, and which guard it breaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ace_studio.gui.panels.shapes.rows import Row
+from ace_studio.records.results import RungOutcome, RungStatus
+from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
+
+_EXAMPLE = re.compile(r"\bexample (\d+)\b")
+
+
+def size_faults(row: Row, findings: Sequence[InputFinding]) -> dict[str, str]:
+    """Dimension (``x.0``) -> the guard of the graph that its size in this row breaks."""
+    sizes = {f"{name}.{index}": size for name, spec in row.items() for index, size in enumerate(spec.shape)}
+    faults = {}
+    for finding in findings:
+        for dim in finding.dims:
+            name = f"{finding.name}.{dim.index}"
+            if name in sizes:
+                fault = _fault(sizes[name], dim, sizes)
+                if fault:
+                    faults[name] = fault
+    return faults
+
+
+def _fault(size: int, dim: DimFinding, sizes: Mapping[str, int]) -> str:
+    if dim.verdict is not DimVerdict.DYNAMIC:
+        return "" if size == dim.size else f"the graph holds size {dim.size} here: trace again with this row"
+    if dim.equal_to and dim.equal_to in sizes and sizes[dim.equal_to] != size:
+        return f"the graph needs the same size as {dim.equal_to}, which is {sizes[dim.equal_to]} here"
+    low, high = dim.min, dim.max
+    if low is not None and size < low:
+        return f"the graph holds for {dim.symbol or 'sizes'} ≥ {low} only"
+    if high is not None and size > high:
+        return f"the graph holds for {dim.symbol or 'sizes'} ≤ {high} only"
+    return ""
+
+
+def refused_rows(rungs: Sequence[RungOutcome]) -> dict[int, str]:
+    """Index of an example -> why the graph of a rung refused it. Nothing if some rung took them all."""
+    if any(rung.status is RungStatus.OK for rung in rungs):
+        return {}
+    found: dict[int, str] = {}
+    for rung in rungs:
+        named = _EXAMPLE.search(rung.error.what) if rung.error is not None else None
+        if named is not None and rung.error is not None:
+            words = ". ".join(part for part in (rung.error.what, rung.error.why) if part)
+            found.setdefault(int(named[1]) - 1, f"{rung.name}: {words}")
+    return found

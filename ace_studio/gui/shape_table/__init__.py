@@ -1,1 +1,0 @@
-"""The shape-set table: its cells as data (`rows`), the verdicts in words (`verdicts`), and the widget (`cells`)."""

@@ -1,0 +1,1 @@
+"""The application shell: the window, its actions, bars, palette and panels table."""

@@ -1,0 +1,269 @@
+"""Everything that can be done, as rows. Menus, toolbar, shortcuts and the command palette are built from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar
+
+from ace_studio.gui.shell.panel_table import PANELS, Place
+from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.style.theme import THEMES, Colours
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.document import Document, EngineState
+
+if TYPE_CHECKING:
+    from ace_studio.gui.shell.main_window import MainWindow
+
+Verb = Callable[["MainWindow"], object]
+MENUS = ("&File", "&Edit", "&Engine", "&View", "&Help")
+
+
+def _always(document: Document) -> bool:
+    del document
+    return True
+
+
+def _has_model(document: Document) -> bool:
+    return bool(document.recipe.model.source)
+
+
+def _has_graph(document: Document) -> bool:
+    return document.graph is not None
+
+
+def _can_start(document: Document) -> bool:
+    is_no_model = document.file is None and bool(document.problems)
+    return _has_model(document) and not (document.activity.is_working or document.needs_trust or is_no_model)
+
+
+def _has_breaks(document: Document) -> bool:
+    is_broken = document.capture is not None and bool(document.capture.graph_breaks)
+    return _can_start(document) and (is_broken or document.failure is not None)
+
+
+def _can_cancel(document: Document) -> bool:
+    activity = document.activity
+    return activity.is_working and activity.state is not EngineState.CANCELLING
+
+
+def _has_selection(document: Document) -> bool:
+    return bool(document.selection.op_ids)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActionRow:
+    """One thing that can be done."""
+
+    id: str
+    text: str
+    menu: str
+    verb: Verb
+    submenu: str = ""
+    shortcut: str = ""
+    icon: str = ""
+    enabled: Callable[[Document], bool] = _always
+    label: Callable[[Document], str] | None = None
+    """A text that follows the document."""
+    in_toolbar: bool = False
+    starts_group: bool = False
+    """A line above it in the menu, and before it in the toolbar."""
+    tip: str = ""
+
+
+def _set_precision(precision: Precision | None) -> Verb:
+    return lambda window: window.set_precision_of_selection(precision)
+
+
+def _show_panel(panel_id: str) -> Verb:
+    return lambda window: window.show_panel(panel_id, focus=True)
+
+
+def _set_theme(name: str) -> Verb:
+    return lambda window: window.session.set_setting("theme", name)
+
+
+def _file_rows() -> Iterator[ActionRow]:
+    menu = "&File"
+    yield ActionRow(id="open", text="&Open…", menu=menu, shortcut="Ctrl+O", icon="open", in_toolbar=True,
+                    verb=lambda window: window.open_dialog(), tip="Open a model file or a recipe")  # fmt: skip
+    yield ActionRow(id="open-folder", text="Open a &folder…", menu=menu, verb=lambda window: window.open_folder(),
+                    tip="A Hugging Face model: configuration and weights")  # fmt: skip
+    yield ActionRow(id="open-named", text="Open by &name…", menu=menu, verb=lambda window: window.open_by_name(),
+                    tip="A model of timm or torchvision")  # fmt: skip
+    yield ActionRow(id="example", text="Open the &example", menu=menu, verb=lambda window: window.open_example(),
+                    tip="A small network that reads handwritten digits")  # fmt: skip
+    yield ActionRow(id="save", text="&Save recipe", menu=menu, shortcut="Ctrl+S", icon="save", in_toolbar=True,
+                    starts_group=True, enabled=_has_model, verb=lambda window: window.save(),
+                    tip="Save the choices as a recipe file")  # fmt: skip
+    yield ActionRow(id="save-as", text="Save recipe &as…", menu=menu, shortcut="Ctrl+Shift+S", enabled=_has_model,
+                    verb=lambda window: window.save_as())  # fmt: skip
+    yield ActionRow(id="save-graph", text="Save the &graph as a picture…", menu=menu, icon="export",
+                    enabled=_has_graph, verb=lambda window: window.save_graph(),
+                    tip="What is open of the graph, as SVG, PDF or PNG")  # fmt: skip
+    yield ActionRow(id="settings", text="Se&ttings…", menu=menu, shortcut="Ctrl+,", icon="settings", starts_group=True,
+                    verb=lambda window: window.open_settings())  # fmt: skip
+    yield ActionRow(id="quit", text="&Quit", menu=menu, shortcut="Ctrl+Q", starts_group=True,
+                    verb=lambda window: window.close())  # fmt: skip
+
+
+def _edit_rows() -> Iterator[ActionRow]:
+    menu = "&Edit"
+    yield ActionRow(id="undo", text="&Undo", menu=menu, shortcut="Ctrl+Z", icon="undo", in_toolbar=True,
+                    starts_group=True, enabled=lambda document: document.can_undo,
+                    label=lambda document: f"&Undo {document.undo_label}".rstrip(),
+                    verb=lambda window: window.session.undo())  # fmt: skip
+    yield ActionRow(id="redo", text="&Redo", menu=menu, shortcut="Ctrl+Shift+Z", icon="redo", in_toolbar=True,
+                    enabled=lambda document: document.can_redo,
+                    label=lambda document: f"&Redo {document.redo_label}".rstrip(),
+                    verb=lambda window: window.session.redo())  # fmt: skip
+    for precision in Precision:
+        yield ActionRow(id=f"precision-{precision}", text=str(precision), menu=menu, enabled=_has_selection,
+                        submenu="&Precision of the selected ops",
+                        verb=_set_precision(precision))  # fmt: skip
+    yield ActionRow(id="precision-none", text="As the plan says", menu=menu, enabled=_has_selection,
+                    submenu="&Precision of the selected ops",
+                    verb=_set_precision(None))  # fmt: skip
+    yield ActionRow(id="select-none", text="Select &nothing", menu=menu, enabled=_has_selection,
+                    verb=lambda window: window.session.select(()))  # fmt: skip
+
+
+def _engine_rows() -> Iterator[ActionRow]:
+    menu = "&Engine"
+    yield ActionRow(id="trace", text="&Trace", menu=menu, shortcut="F5", icon="trace", in_toolbar=True,
+                    starts_group=True, enabled=_can_start, verb=lambda window: window.session.trace(),
+                    tip="Load the model and capture its graph")  # fmt: skip
+    yield ActionRow(id="run", text="&Run", menu=menu, shortcut="F6", icon="run", in_toolbar=True, enabled=_can_start,
+                    verb=lambda window: window.session.run(),
+                    tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
+    yield ActionRow(id="scan", text="&Scan sensitivity", menu=menu, enabled=_can_start,
+                    verb=lambda window: window.scan_sensitivity(),
+                    tip="Find which ops disturb the outputs most when they are compressed")  # fmt: skip
+    yield ActionRow(id="catch", text="Catch &inputs…", menu=menu, enabled=_has_model,
+                    verb=lambda window: window.open_catch(),
+                    tip="Run a script of yours and take what it calls the model with as examples")  # fmt: skip
+    yield ActionRow(id="cancel", text="&Cancel", menu=menu, shortcut="Esc", icon="cancel", in_toolbar=True,
+                    enabled=_can_cancel, verb=lambda window: window.session.cancel(),
+                    tip="Stop what the engine is doing")  # fmt: skip
+    yield ActionRow(id="trace-anew", text="Trace a&new", menu=menu, shortcut="Shift+F5", enabled=_can_start,
+                    starts_group=True, verb=lambda window: window.session.trace(anew=True),
+                    tip="Trace although a capture of this very model was kept")  # fmt: skip
+    yield ActionRow(id="compare-rungs", text="Compare all &ways to capture", menu=menu, enabled=_can_start,
+                    verb=lambda window: window.compare_rungs(),
+                    tip="Try every rung of the ladder, to see what becomes of each")  # fmt: skip
+    yield ActionRow(id="try-fixes", text="Try fi&xes for every break", menu=menu, enabled=_has_breaks,
+                    verb=lambda window: window.try_fixes(),
+                    tip="Each in a copy of your files; nothing is taken over by itself")  # fmt: skip
+    yield ActionRow(id="trust", text="Trust this &file", menu=menu, icon="shield", starts_group=True,
+                    enabled=lambda document: document.needs_trust,
+                    verb=lambda window: window.session.trust_file())  # fmt: skip
+    yield ActionRow(id="restart-engine", text="Re&start the engine", menu=menu,
+                    verb=lambda window: window.session.restart_engine())  # fmt: skip
+    yield ActionRow(id="environment", text="&Ask the engine what it has", menu=menu,
+                    verb=lambda window: window.session.request_environment())  # fmt: skip
+
+
+def _view_rows() -> Iterator[ActionRow]:
+    menu = "&View"
+    yield ActionRow(id="palette", text="&Command palette…", menu=menu, shortcut="Ctrl+K", icon="palette",
+                    verb=lambda window: window.open_palette())  # fmt: skip
+    yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, enabled=_has_model,
+                    verb=_show_panel("graph"))  # fmt: skip
+    yield ActionRow(id="compare-graph", text="Graph beside what really &runs", menu=menu, shortcut="Ctrl+D",
+                    enabled=_has_graph, verb=lambda window: window.toggle_compare(),
+                    tip="Open or close the graph as the selected run really runs it")  # fmt: skip
+    for row in PANELS:
+        yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, shortcut=row.shortcut, enabled=_has_model,
+                        tip=row.tip, verb=_show_panel(row.id))  # fmt: skip
+    yield ActionRow(id="toggle-side", text="Choices beside the graph", menu=menu, shortcut="Ctrl+B", starts_group=True,
+                    enabled=_has_model, verb=lambda window: window.toggle_area(Place.SIDE))  # fmt: skip
+    yield ActionRow(id="toggle-bottom", text="Findings under the graph", menu=menu, shortcut="Ctrl+J",
+                    enabled=_has_model, verb=lambda window: window.toggle_area(Place.BOTTOM))  # fmt: skip
+    for theme in ("system", *THEMES):
+        yield ActionRow(id=f"theme-{theme}", text=theme.replace("-", " ").capitalize(), menu=menu, submenu="&Theme",
+                        verb=_set_theme(theme))  # fmt: skip
+
+
+def _help_rows() -> Iterator[ActionRow]:
+    menu = "&Help"
+    yield ActionRow(id="help", text="&Help", menu=menu, shortcut="F1", icon="help",
+                    verb=lambda window: window.open_help())  # fmt: skip
+    yield ActionRow(id="about", text="&About ACE Studio", menu=menu, verb=lambda window: window.open_about())
+
+
+ACTIONS: tuple[ActionRow, ...] = (*_file_rows(), *_edit_rows(), *_engine_rows(), *_view_rows(), *_help_rows())
+
+
+class Actions:
+    """The Qt actions made from the rows, kept right as the document changes."""
+
+    def __init__(self, window: MainWindow) -> None:
+        """Make all of them; they work by shortcut at once."""
+        self._rows = {row.id: row for row in ACTIONS}
+        self.by_id: dict[str, QAction] = {}
+        for row in ACTIONS:
+            action = QAction(row.text, window)
+            action.setObjectName(row.id)
+            if row.shortcut:
+                action.setShortcut(QKeySequence(row.shortcut))
+            keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            words = row.tip or row.text.replace("&", "").rstrip("…")
+            action.setToolTip(f"{words} ({keys})" if keys else words)
+            action.setStatusTip("")
+            action.triggered.connect(lambda _=False, verb=row.verb: verb(window))
+            window.addAction(action)
+            self.by_id[row.id] = action
+
+    def fill_menus(self, bar: QMenuBar, recent: QMenu) -> None:
+        """Put every action into its menu."""
+        menus = {title: bar.addMenu(title) for title in MENUS}
+        submenus: dict[str, QMenu] = {}
+        for row in ACTIONS:
+            menu = menus[row.menu]
+            if row.submenu:
+                if row.submenu not in submenus:
+                    submenus[row.submenu] = menu.addMenu(row.submenu)
+                menu = submenus[row.submenu]
+            if row.starts_group and not menu.isEmpty():
+                menu.addSeparator()
+            menu.addAction(self.by_id[row.id])
+            if row.id == "example":
+                menu.addMenu(recent)
+
+    def fill_toolbar(self, toolbar: QToolBar) -> None:
+        """Put the actions of the toolbar there."""
+        for row in ACTIONS:
+            if row.in_toolbar:
+                if row.starts_group:
+                    toolbar.addSeparator()
+                toolbar.addAction(self.by_id[row.id])
+
+    def update_from(self, document: Document) -> None:
+        """Enable what makes sense now."""
+        for row in ACTIONS:
+            action = self.by_id[row.id]
+            action.setEnabled(row.enabled(document))
+            if row.label is not None:
+                action.setText(row.label(document))
+                action.setIconText(row.text.replace("&", ""))
+
+    def restyle(self, colours: Colours) -> None:
+        """Draw the icons in the colours of the theme."""
+        for row in ACTIONS:
+            if row.icon:
+                colour = colours.good if row.id == "run" else colours.bad if row.id == "cancel" else colours.text
+                self.by_id[row.id].setIcon(stroke_icon(row.icon, colour, colours.faded))
+
+    def commands(self) -> list[tuple[str, QAction]]:
+        """What the command palette offers now: the words and the action."""
+        offered = []
+        for row in ACTIONS:
+            action = self.by_id[row.id]
+            if action.isEnabled():
+                words = action.text().replace("&", "").rstrip("…")
+                place = row.submenu or row.menu
+                offered.append((f"{place.replace('&', '')}: {words}", action))
+        return offered

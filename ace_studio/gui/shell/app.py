@@ -1,0 +1,154 @@
+"""The application: one window, one session, one engine thread."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+
+from PySide6.QtCore import QCoreApplication, QThread, QTimer
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QApplication
+
+from ace_studio.gui.shell.engine_thread import EngineThread
+from ace_studio.gui.shell.main_window import MainWindow
+from ace_studio.gui.shell.panel_table import PANELS
+from ace_studio.gui.style.theme import Theme
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import AnyEvent
+from ace_studio.records.places import resource_folder
+from ace_studio.session.document import Document, EngineState, Part
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.settings import Settings
+from ace_studio.session.session import Session
+
+ENVIRONMENT_TRIES = 3
+USAGE = "usage: ace-studio [open] [PATH]"
+
+
+class Preload(QThread):
+    """Imports what the first opened model will need, so that opening it does not make anybody wait."""
+
+    MODULES = ("shell.workbench", "style.graph_colours", *(f"panels.{row.module}" for row in PANELS), "panels.graph")
+
+    def run(self) -> None:
+        """Import; the main thread goes on painting meanwhile."""
+        for name in self.MODULES:
+            import_module(f"ace_studio.gui.{name}")
+
+
+class Studio:
+    """The parts of a running application, put together."""
+
+    def __init__(self, application: QApplication, folders: UserFolders, *, client: WorkerClient | None = None) -> None:
+        """Make everything; the engine process starts after the window's first picture."""
+        self.application = application
+        settings = Settings(folders.settings)
+        self.engine = EngineThread(
+            client or WorkerClient(settings.interpreter),
+            interpreter=lambda: settings.interpreter,
+            grace_s=lambda: float(settings.get("cancel_grace_s")),
+        )
+        self.session = Session(self.engine, folders=folders, settings=settings)
+        self.engine.received.connect(self._apply)
+        self.theme = Theme(application, str(settings.get("theme")))
+        self.window = MainWindow(self.session, self.theme, on_first_paint=self._start_engine)
+        settings.subscribe(self._setting_changed)
+        self.session.subscribe(self._ask_environment)
+        self._environment_asked = 0
+        self._preload = Preload(self.window)
+        # What was imported stays for good: looking through all of it again and again would stop the window for 50 ms.
+        self._preload.finished.connect(gc.freeze)
+
+    def _apply(self, event: AnyEvent) -> None:
+        self.session.apply(event)
+
+    def _start_engine(self) -> None:
+        self.engine.start()
+        self._preload.start()
+
+    def _ask_environment(self, document: Document, parts: frozenset[Part]) -> None:
+        """Once the engine has nothing else to do, ask what it has: targets and devices are grey until then."""
+        is_wanted = document.environment is None and document.activity.state is EngineState.IDLE
+        if is_wanted and Part.ACTIVITY in parts and self._environment_asked < ENVIRONMENT_TRIES:
+            self._environment_asked += 1
+            QTimer.singleShot(0, self.session.request_environment)
+
+    def _setting_changed(self, key: str) -> None:
+        if key == "interpreter":
+            self.session.restart_engine()
+            self._environment_asked = 0
+            self.session.request_environment()
+
+    def open_first(self, path: str) -> None:
+        """Open what the command line or the settings say."""
+        recent = self.session.settings.recent_files
+        if path:
+            self.session.open_path(path)
+        elif self.session.settings.get("reopen_last") and recent and Path(recent[0]).exists():
+            self.session.open_path(recent[0])
+
+    def close(self) -> None:
+        """End the engine process and the threads."""
+        self._preload.wait()
+        self.engine.close()
+
+
+def run_window(arguments: Sequence[str]) -> int:
+    """Open the window and return its exit code when it is closed.
+
+    Args:
+        arguments: words after ``ace-studio`` or ``ace-studio open``: nothing, or one path.
+    """
+    paths = [word for word in arguments if not word.startswith("-")]
+    if len(paths) != len(arguments) or len(paths) > 1:
+        print(f"{USAGE}\n  why: the window takes at most one file", file=sys.stderr)  # noqa: T201 - there is no window
+        return 2
+    folders = UserFolders.of_user()
+    application = _application(Settings(folders.settings))
+    studio = Studio(application, folders)
+    sys.excepthook = partial(_show_mistake, studio)
+    studio.window.show()
+    if paths or studio.session.settings.get("reopen_last"):
+        QTimer.singleShot(0, lambda: studio.open_first(paths[0] if paths else ""))
+    try:
+        return application.exec()
+    finally:
+        studio.window.hide()
+        studio.close()
+
+
+def _application(settings: Settings) -> QApplication:
+    existing = QCoreApplication.instance()
+    if isinstance(existing, QApplication):
+        return existing
+    scale = int(settings.get("scale_percent"))
+    if scale != 100:
+        os.environ.setdefault("QT_SCALE_FACTOR", str(scale / 100))
+    application = QApplication(["ace-studio"])
+    application.setApplicationName("ACE Studio")
+    application.setApplicationDisplayName("")
+    application.setDesktopFileName("ace-studio")
+    application.setWindowIcon(QIcon(str(resource_folder() / "icons" / "ace-studio.svg")))
+    return application
+
+
+def _show_mistake(studio: Studio, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A mistake of ours in a slot: Qt goes on, the window says it, and the terminal gets what a report needs."""
+    traceback.print_exception(kind, error, trace)
+    if isinstance(error, Exception):
+        problem = Problem(
+            code=ErrorCode.INTERNAL,
+            what="Something went wrong in the window",
+            why=f"{kind.__name__}: {error}",
+            remedy="You can go on. Please report this with the details",
+            details="".join(traceback.format_exception(kind, error, trace)),
+        )
+        studio.session.report(problem)

@@ -1,0 +1,173 @@
+"""Bars under the toolbar: things to know or to decide, without ever stopping anybody."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import PurePath
+
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+from ace_studio.gui.ops.break_entries import sentence
+from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
+from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.small import GAP, MARGIN, ElidedLabel, button
+from ace_studio.records.recipes.file import recipe_text
+from ace_studio.session.document import Document
+from ace_studio.session.kept.autosave import SavedChoices
+from ace_studio.session.session import Session
+
+
+class Bar(QFrame):
+    """One line with an icon, a headline, a sentence and buttons."""
+
+    def __init__(self, theme: Theme, *, mood: str, icon: str, closable: Callable[[], object] | None = None) -> None:
+        """Start hidden. ``mood`` is info, warn or bad."""
+        super().__init__()
+        self._theme, self._mood, self._icon = theme, mood, icon
+        self.setProperty("bar", mood)
+        self._picture = QLabel()
+        self._headline = QLabel()
+        self._headline.setStyleSheet("font-weight: 600")
+        self._sentence = ElidedLabel()
+        self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._layout = QHBoxLayout(self)
+        self._layout.setContentsMargins(MARGIN, 6, MARGIN, 6)
+        self._layout.setSpacing(GAP)
+        for part in (self._picture, self._headline, self._sentence):
+            self._layout.addWidget(part)
+        self._layout.setStretch(2, 1)
+        self._close: QToolButton | None = None
+        if closable is not None:
+            self._close = QToolButton()
+            self._close.setAutoRaise(True)
+            self._close.setToolTip("Dismiss")
+            self._close.setAccessibleName("Dismiss")
+            self._close.clicked.connect(lambda _=False: closable())
+            self._layout.addWidget(self._close)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+        self.hide()
+
+    def add_button(self, text: str, action: Callable[[], object], *, role: str = "") -> QPushButton:
+        """A button at the end of the line."""
+        at = self._layout.count() - (1 if self._close else 0)
+        made = button(text, action, role=role)
+        self._layout.insertWidget(at, made)
+        return made
+
+    def say(self, headline: str, sentence: str = "") -> None:
+        """Show the bar with these words."""
+        self._headline.setText(headline)
+        self._sentence.setText(sentence)
+        self.setAccessibleName(f"{headline}. {sentence}")
+        self.show()
+
+    def _restyle(self, *_: object) -> None:
+        colours = self._theme.colours
+        colour = {"info": colours.accent, "warn": colours.warn, "bad": colours.bad}[self._mood]
+        self._picture.setPixmap(stroke_pixmap(self._icon, colour, size=18, pixel_ratio=self.devicePixelRatioF()))
+        if self._close is not None:
+            self._close.setIcon(stroke_icon("close", colours.text_dim, colours.text_dim))
+
+
+class Bars(QWidget):
+    """All bars, one row per reason; each decides from the document whether it shows."""
+
+    def __init__(self, session: Session, theme: Theme, *, show_panel: Callable[[str], object]) -> None:
+        """Start without any bar."""
+        super().__init__()
+        self._session = session
+        self._offered: SavedChoices | None = None
+        self._dismissed: object = None
+        self._hidden_stale: object = None
+        self.restore = Bar(theme, mood="info", icon="undo", closable=self._forget_restore)
+        self.restore.add_button("Restore", self._restore, role="primary")
+        self.trust = Bar(theme, mood="warn", icon="shield")
+        self.trust.add_button("What would run", lambda: show_panel("model"))
+        self.trust.add_button("Trust this file", session.trust_file, role="primary")
+        self.problem = Bar(theme, mood="bad", icon="bad", closable=self._dismiss)
+        self._details = self.problem.add_button("Details", lambda: show_panel("problems"))
+        self.stale = Bar(theme, mood="info", icon="info", closable=self._hide_stale)
+        self.stale.add_button("Run again", session.run)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        for bar in (self.restore, self.trust, self.problem, self.stale):
+            layout.addWidget(bar)
+
+    def offer_restore(self) -> None:
+        """If a window crashed with unsaved choices, say so; nobody has to answer."""
+        saved = self._session.restorable()
+        if saved:
+            self._offer(saved[0], "A window ended with unsaved choices")
+
+    def offer_return(self) -> None:
+        """What is open has unsaved choices and something else is about to be opened: they can be brought back."""
+        document = self._session.document
+        if document.is_dirty:
+            kept = SavedChoices(
+                pid=os.getpid(),
+                process_started_s=0.0,
+                folder=document.folder,
+                recipe_path=document.recipe_path,
+                recipe_toml=recipe_text(document.recipe),
+                changed_s=time.time(),
+            )
+            self._offer(kept, "Choices were left unsaved")
+
+    def _offer(self, saved: SavedChoices, headline: str) -> None:
+        recipe = saved.recipe()
+        name = PurePath(saved.recipe_path or (recipe.model.source if recipe else "")).name
+        self._offered = saved
+        self.restore.say(headline, f"They were made for {name or 'a model'}")
+
+    def update_from(self, document: Document) -> None:
+        """Show the bars that the document asks for."""
+        self._update_trust(document)
+        self._update_problem(document)
+        is_stale = bool(document.runs) and document.is_stale and not document.activity.is_working
+        if is_stale and self._hidden_stale is not document.recipe:
+            self.stale.say("The results are from earlier choices", "Run again to see what the new ones give")
+        else:
+            self.stale.hide()
+
+    def _update_trust(self, document: Document) -> None:
+        report = document.file
+        if not document.needs_trust:
+            self.trust.hide()
+            return
+        name = report.path.replace("\\", "/").rpartition("/")[2] if report else document.title
+        would_run = report.would_run[0] if report and report.would_run else "opening it runs its code"
+        self.trust.say(f"{name} is a program", would_run)
+
+    def _update_problem(self, document: Document) -> None:
+        newest = document.problems[-1] if document.problems else None
+        if newest is None or newest is self._dismissed:
+            self.problem.hide()
+            return
+        # Without an open model there is no panel with the rest of it: the bar says what it can.
+        has_panels = bool(document.recipe.model.source)
+        self._details.setVisible(has_panels)
+        everything = " ".join(sentence(part) for part in (newest.why, newest.remedy) if part)
+        self.problem.say(newest.what, everything)
+
+    def _dismiss(self) -> None:
+        problems = self._session.document.problems
+        self._dismissed = problems[-1] if problems else None
+        self.problem.hide()
+
+    def _hide_stale(self) -> None:
+        self._hidden_stale = self._session.document.recipe
+        self.stale.hide()
+
+    def _restore(self) -> None:
+        self.restore.hide()
+        if self._offered is not None:
+            self._session.restore(self._offered)
+            self._offered = None
+
+    def _forget_restore(self) -> None:
+        self._session.discard_restorable()
+        self.restore.hide()

@@ -1,0 +1,358 @@
+"""The window: menus, toolbar, bars, the start page or the workbench, and the status line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QMimeData, QSize, Qt, QTimer
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDropEvent,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QInputDialog,
+    QMainWindow,
+    QMenu,
+    QStackedWidget,
+    QToolBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from ace_studio.gui.shell.actions import Actions
+from ace_studio.gui.shell.bars import Bars
+from ace_studio.gui.shell.panel_table import Place
+from ace_studio.gui.shell.start_page import StartPage
+from ace_studio.gui.shell.status_line import StatusLine
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.records.errors import AceError
+from ace_studio.records.places import example_recipe
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.document import Document, Part, Verb
+from ace_studio.session.session import Session
+
+if TYPE_CHECKING:
+    from ace_studio.gui.shell.workbench import Workbench
+
+WIDE_PX = 760
+"""From this width on there is room for words in the toolbar."""
+REFRESH_MS = 12
+"""Changes that come within this time are shown together: a flood of log lines is one repaint."""
+FILE_FILTER = (
+    "Models and recipes (*.toml *.py *.pt *.pth *.pt2 *.safetensors *.onnx *.bin *.ckpt *.ts *.jit config.json);;"
+    "Recipes (*.toml);;Python files (*.py);;All files (*)"
+)
+
+
+class MainWindow(QMainWindow):
+    """The application's window. It passes gestures to the session, and changes of the document to its parts."""
+
+    def __init__(self, session: Session, theme: Theme, *, on_first_paint: Callable[[], object] = lambda: None) -> None:
+        """Build what is seen first; the workbench is made when a model is opened."""
+        super().__init__()
+        self.session = session
+        self.theme = theme
+        self._on_first_paint: Callable[[], object] | None = on_first_paint
+        self._workbench: Workbench | None = None
+        self._pending: frozenset[Part] = frozenset(Part)
+        self._last_verb = Verb.NONE
+        self._runs_seen: object = None
+        self._refresh_timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
+        self._refresh_timer.timeout.connect(self._refresh)
+        self.actions_ = Actions(self)
+        self.bars = Bars(session, theme, show_panel=self.show_panel)
+        self.start_page = StartPage(session, theme, open_dialog=self.open_dialog, open_example=self.open_example)
+        self.status_line = StatusLine(session, theme)
+        self._pages = QStackedWidget()
+        self._assemble()
+        theme.changed.connect(self._restyle)
+        self._restyle(theme.colours)
+        session.subscribe(self._document_changed)
+        self._restore_geometry()
+        self._refresh()
+        self.bars.offer_restore()
+
+    def _assemble(self) -> None:
+        self.setAcceptDrops(True)
+        self.setMinimumSize(480, 320)
+        self._recent_menu = QMenu("Open &recent", self)
+        self._recent_menu.aboutToShow.connect(self._fill_recent)
+        self.actions_.fill_menus(self.menuBar(), self._recent_menu)
+        self.toolbar = QToolBar("Toolbar")
+        self.toolbar.setObjectName("toolbar")
+        self.toolbar.setMovable(False)
+        self.toolbar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.actions_.fill_toolbar(self.toolbar)
+        self.addToolBar(self.toolbar)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        middle = QWidget()
+        layout = QVBoxLayout(middle)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.bars)
+        layout.addWidget(self._pages, 1)
+        self._pages.addWidget(self.start_page)
+        self.setCentralWidget(middle)
+        self.statusBar().setSizeGripEnabled(False)
+        self.statusBar().addWidget(self.status_line, 1)
+
+    # --- the document ---
+
+    def _document_changed(self, document: Document, parts: frozenset[Part]) -> None:
+        del document
+        self._pending |= parts
+        if not self._refresh_timer.isActive():
+            self._refresh_timer.start()
+
+    def _refresh(self) -> None:
+        """Show what changed since the last time."""
+        document, parts = self.session.document, self._pending
+        self._pending = frozenset()
+        self.setWindowTitle(f"{document.title}[*] – ACE Studio" if document.title else "ACE Studio")
+        self.setWindowModified(document.is_dirty)
+        self.actions_.update_from(document)
+        self.bars.update_from(document)
+        self.status_line.update_from(document)
+        if Part.SETTINGS in parts:
+            self.theme.choose(str(self.session.settings.get("theme")))
+        self.start_page.refresh(document, parts)
+        if document.recipe.model.source:
+            self._pages.setCurrentWidget(self.workbench)
+            self.workbench.refresh(document, parts)
+            self._follow_work(document)
+
+    def _follow_work(self, document: Document) -> None:
+        """Bring what was just asked for to the front: the run while it goes on, then its results."""
+        verb = document.activity.verb if document.activity.is_working else Verb.NONE
+        if verb is not self._last_verb:
+            if verb is Verb.RUN:
+                self.show_panel("run")
+            elif self._last_verb is Verb.RUN and document.result is not None and self._is_front("run"):
+                self.show_panel("results")
+            self._last_verb = verb
+
+    def _is_front(self, panel_id: str) -> bool:
+        return panel_id in {self.workbench.current(place) for place in Place}
+
+    @property
+    def workbench(self) -> Workbench:
+        """The panels, made at the first call."""
+        if self._workbench is None:
+            from ace_studio.gui.shell.workbench import Workbench  # noqa: PLC0415 - not needed for the first picture
+
+            self._workbench = Workbench(self.session, self.theme)
+            self._workbench.about_to_open.connect(self.bars.offer_return)
+            layout = self.session.settings.recall("layout")
+            if isinstance(layout, dict):
+                self._workbench.restore_layout(layout)
+            self._pages.addWidget(self._workbench)
+        return self._workbench
+
+    # --- verbs of the window itself ---
+
+    def show_panel(self, panel_id: str, *, focus: bool = False) -> None:
+        """Bring a panel to the front."""
+        if self.session.document.recipe.model.source:
+            self._pages.setCurrentWidget(self.workbench)
+            self.workbench.show_panel(panel_id, focus=focus)
+
+    def toggle_area(self, place: Place) -> None:
+        """Hide or show the panels of one area."""
+        self.workbench.toggle(place)
+
+    def open_path(self, path: str) -> None:
+        """Open a model file or a recipe."""
+        self.bars.offer_return()
+        self.session.open_path(path)
+
+    def open_dialog(self) -> None:
+        """Ask for a file and open it."""
+        folder = self.session.document.folder or str(Path.home())
+        path, _ = QFileDialog.getOpenFileName(self, "Open a model or a recipe", folder, FILE_FILTER)
+        if path:
+            self.open_path(path)
+
+    def open_folder(self) -> None:
+        """Ask for a folder, such as one of Hugging Face, and open it."""
+        path = QFileDialog.getExistingDirectory(self, "Open a model folder", self.session.document.folder)
+        if path:
+            self.open_path(path)
+
+    def open_by_name(self) -> None:
+        """Ask for the name of a model of an installed package, and open it."""
+        words = "A model of timm or torchvision, such as timm:resnet18"
+        name, is_given = QInputDialog.getText(self, "Open a model by its name", words)
+        if is_given and name.strip():
+            self.open_path(name.strip())
+
+    def open_example(self) -> None:
+        """Open the example that ships with the program."""
+        self.open_path(str(example_recipe()))
+
+    def save(self) -> bool:
+        """Save the recipe where it came from, or ask where."""
+        if not self.session.document.recipe_path:
+            return self.save_as()
+        return self.session.save_recipe()
+
+    def save_as(self) -> bool:
+        """Ask for a name and save the recipe there."""
+        document = self.session.document
+        name = document.recipe_path or str(Path(document.folder) / f"{Path(document.title).stem or 'recipe'}.toml")
+        path, _ = QFileDialog.getSaveFileName(self, "Save the recipe", name, "Recipes (*.toml)")
+        if not path:
+            return False
+        return self.session.save_recipe(path if path.endswith(".toml") else f"{path}.toml")
+
+    def save_graph(self) -> None:
+        """Ask for a name, and save the graph as it is shown there."""
+        document = self.session.document
+        name = str(Path(document.folder) / f"{Path(document.title).stem or 'graph'}.svg")
+        kinds = "Pictures (*.svg *.pdf *.png)"
+        path, _ = QFileDialog.getSaveFileName(self, "Save the graph as a picture", name, kinds)
+        if path:
+            try:
+                self.workbench.save_graph(Path(path))
+            except AceError as error:
+                self.session.report(error.problem)
+
+    def toggle_compare(self) -> None:
+        """Open or close the second view of the graph."""
+        self.show_panel("graph")
+        self.workbench.toggle_compare()
+
+    def scan_sensitivity(self) -> None:
+        """Find which ops are sensitive, and show how it goes."""
+        self.session.scan_sensitivity()
+        self.show_chart("sensitivity")
+
+    def show_chart(self, chart_id: str) -> None:
+        """Bring a chart to the front."""
+        self.show_panel("charts")
+        self.workbench.show_chart(chart_id)
+
+    def compare_rungs(self) -> None:
+        """Try every rung this time, and show how each ends."""
+        self.session.trace(compare_rungs=True)
+        self.show_panel("capture")
+
+    def try_fixes(self) -> None:
+        """Try fixes for every place where the capture stops, and show what comes of them."""
+        self.session.try_fixes()
+        self.show_panel("breaks")
+
+    def set_precision_of_selection(self, precision: Precision | None) -> None:
+        """A precision for the selected ops."""
+        self.session.set_precision_of_ops(self.session.document.selection.op_ids, precision)
+
+    def open_palette(self) -> None:
+        """Show the command palette."""
+        from ace_studio.gui.shell.palette import CommandPalette  # noqa: PLC0415 - loaded when it is wanted
+
+        CommandPalette(self.actions_.commands(), self).open()
+
+    def open_settings(self) -> None:
+        """Show the settings."""
+        from ace_studio.gui.dialogs.settings import SettingsDialog  # noqa: PLC0415 - loaded when it is wanted
+
+        self._show_dialog(SettingsDialog(self.session, self))
+
+    def open_catch(self) -> None:
+        """Show the dialog that catches inputs."""
+        from ace_studio.gui.dialogs.catch import CatchDialog  # noqa: PLC0415 - loaded when it is wanted
+
+        self._show_dialog(CatchDialog(self.session, self))
+
+    def open_help(self, page: str = "") -> None:
+        """Show the help."""
+        from ace_studio.gui.dialogs.help import HelpDialog  # noqa: PLC0415 - loaded when it is wanted
+
+        self._show_dialog(HelpDialog(self.theme, self, page=page))
+
+    def open_about(self) -> None:
+        """Say what this is and what runs."""
+        from ace_studio.gui.dialogs.about import AboutDialog  # noqa: PLC0415 - loaded when it is wanted
+
+        self._show_dialog(AboutDialog(self.session, self))
+
+    def _show_dialog(self, dialog: QWidget) -> None:
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.show()
+
+    def _fill_recent(self) -> None:
+        self._recent_menu.clear()
+        for path in self.session.settings.recent_files:
+            self._recent_menu.addAction(path).triggered.connect(lambda _=False, to=path: self.open_path(to))
+        if self._recent_menu.isEmpty():
+            self._recent_menu.addAction("Nothing yet").setEnabled(False)
+
+    # --- look and life ---
+
+    def _restyle(self, colours: Colours) -> None:
+        self.actions_.restyle(colours)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
+        """Tell once that there is something to see: the engine starts after that."""
+        super().paintEvent(event)
+        if self._on_first_paint is not None:
+            QTimer.singleShot(0, self._on_first_paint)
+            self._on_first_paint = None
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Where it is narrow, the toolbar keeps its icons and drops its words."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= WIDE_PX
+        style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon if is_wide else Qt.ToolButtonStyle.ToolButtonIconOnly
+        if self.toolbar.toolButtonStyle() is not style:
+            self.toolbar.setToolButtonStyle(style)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
+        """Take files."""
+        if _dropped_path(event.mimeData()):
+            event.acceptProposedAction()
+            self.start_page.set_hot(True)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802 - Qt's name
+        """The file goes elsewhere."""
+        super().dragLeaveEvent(event)
+        self.start_page.set_hot(False)
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt's name
+        """Open the file."""
+        self.start_page.set_hot(False)
+        path = _dropped_path(event.mimeData())
+        if path:
+            event.acceptProposedAction()
+            self.open_path(path)
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
+        """Keep the layout. Unsaved choices stay in the autosave and are offered at the next start."""
+        self._remember("geometry", bytes(self.saveGeometry().toBase64().data()).decode("ascii"))
+        if self._workbench is not None:
+            self._remember("layout", self.workbench.save_layout())
+        if not self.session.document.is_dirty:
+            self.session.close()
+        super().closeEvent(event)
+
+    def _remember(self, key: str, value: object) -> None:
+        try:
+            self.session.settings.remember(key, value)
+        except AceError:
+            return  # the layout is not worth a message while the window closes
+
+    def _restore_geometry(self) -> None:
+        self.resize(QSize(1280, 800).boundedTo(self.screen().availableSize()))
+        kept = self.session.settings.recall("geometry")
+        if isinstance(kept, str):
+            self.restoreGeometry(QByteArray.fromBase64(QByteArray(kept.encode())))
+
+
+def _dropped_path(mime: QMimeData) -> str:
+    return next((url.toLocalFile() for url in mime.urls() if url.isLocalFile()), "")

@@ -1,0 +1,1 @@
+"""Colours, stylesheet and icons."""

@@ -1,0 +1,1 @@
+"""Widgets that several panels use, and the base class of panels."""

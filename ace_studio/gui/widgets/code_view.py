@@ -1,0 +1,294 @@
+"""Read-only code with line numbers, marks at some lines, and Python's words in colour."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPolygonF,
+    QResizeEvent,
+    QSyntaxHighlighter,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+)
+from PySide6.QtWidgets import QPlainTextEdit, QToolTip, QWidget
+
+from ace_studio.gui.style.theme import Colours, Theme, monospace
+
+_TOKENS = re.compile(
+    r"""(?P<comment>\#[^\n]*)
+    |(?P<string>(?:\b[rbfuRBFU]{1,2})?(?:
+        '{3}(?:[^\\]|\\.)*?(?:'{3}|\Z) | "{3}(?:[^\\]|\\.)*?(?:"{3}|\Z)
+        | '(?:[^'\\\n]|\\.)*'? | "(?:[^"\\\n]|\\.)*"?))
+    |(?P<number>\b\d[\d_.eE]*\b)
+    |(?P<word>\b[A-Za-z_]\w*\b)""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Read over the whole text, because a string in triple quotes may span lines. An open one goes on to the end."""
+_WORDS = frozenset(keyword.kwlist)
+
+
+def coloured_spans(text: str) -> dict[int, list[tuple[int, int, str]]]:
+    """What is coloured in Python code: 0-based line -> (first column, length, kind).
+
+    Columns are counted as Qt counts them, in UTF-16 units. Kinds are comment, string, number and word (a keyword).
+    """
+    spans: dict[int, list[tuple[int, int, str]]] = {}
+    line, line_start = 0, 0
+    for found in _TOKENS.finditer(text):
+        kind = found.lastgroup or ""
+        if kind == "word" and found.group() not in _WORDS:
+            continue
+        breaks = text.count("\n", line_start, found.start())
+        if breaks:
+            line, line_start = line + breaks, text.rindex("\n", 0, found.start()) + 1
+        column = _qt_length(text[line_start : found.start()])
+        for at, part in enumerate(found.group().split("\n")):
+            if part:
+                spans.setdefault(line + at, []).append((0 if at else column, _qt_length(part), kind))
+    return spans
+
+
+def _qt_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Badge:
+    """A mark in the gutter: a diamond with the number of a break, or a triangle with an exclamation mark."""
+
+    text: str
+    tip: str
+    is_break: bool = True
+
+
+class _PythonColours(QSyntaxHighlighter):
+    """Colours of Python. The view says what to colour, since Qt asks line by line and strings span lines."""
+
+    def __init__(self, document: QTextDocument, colours: Colours) -> None:
+        super().__init__(document)
+        self.formats: dict[str, QTextCharFormat] = {}
+        self.spans: dict[int, list[tuple[int, int, str]]] = {}
+        self.set_colours(colours)
+
+    def set_colours(self, colours: Colours) -> None:
+        wanted = {"comment": colours.text_dim, "string": colours.good, "number": colours.warn, "word": colours.accent}
+        for kind, colour in wanted.items():
+            form = QTextCharFormat()
+            form.setForeground(QColor(colour))
+            self.formats[kind] = form
+
+    def highlightBlock(self, text: str) -> None:  # noqa: N802 - Qt's name
+        del text
+        for start, length, kind in self.spans.get(self.currentBlock().blockNumber(), ()):
+            self.setFormat(start, length, self.formats[kind])
+
+
+class CodeView(QPlainTextEdit):
+    """Code to read. Marked lines can be clicked, or chosen with Enter."""
+
+    line_clicked = Signal(int)
+    """1-based number of a line, after a click or Enter."""
+    badge_clicked = Signal(int)
+    """1-based number of a line, after a click on its badge."""
+
+    def __init__(self, theme: Theme) -> None:
+        """Start empty."""
+        super().__init__()
+        self.path = ""
+        self._theme = theme
+        self._marks: Mapping[int, int] = {}
+        self._badges: Mapping[int, Badge] = {}
+        self._gutter = _Gutter(self)
+        self._python = _PythonColours(self.document(), theme.colours)
+        self.setReadOnly(True)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setFont(monospace())
+        self.updateRequest.connect(lambda *_: self._gutter.update())
+        self.blockCountChanged.connect(lambda _: self._make_room())
+        theme.changed.connect(self._restyle)
+
+    @property
+    def theme_colours(self) -> Colours:
+        """The colours that hold now."""
+        return self._theme.colours
+
+    @property
+    def marks(self) -> Mapping[int, int]:
+        """Line -> number beside it."""
+        return self._marks
+
+    def show_code(self, text: str, *, path: str = "") -> None:
+        """Show other code."""
+        self.path = path
+        self._marks, self._badges = {}, {}
+        self._python.spans = coloured_spans(text)
+        self.setPlainText(text)
+        self._make_room()
+
+    def set_marks(self, marks: Mapping[int, int]) -> None:
+        """Mark lines, each with a number."""
+        self._marks = marks
+        self._gutter.update()
+
+    @property
+    def badges(self) -> Mapping[int, Badge]:
+        """Line -> mark in the gutter."""
+        return self._badges
+
+    def set_badges(self, badges: Mapping[int, Badge]) -> None:
+        """Mark lines at which something is to be known."""
+        self._badges = badges
+        self._make_room()
+        self._gutter.update()
+
+    def line_at(self, y: int) -> int:
+        """1-based number of the line at a height of the view."""
+        return self.cursorForPosition(QRect(0, y, 1, 1).topLeft()).blockNumber() + 1
+
+    def scroll_to(self, line: int) -> None:
+        """Bring a line into view, and the cursor onto it."""
+        block = self.document().findBlockByNumber(line - 1)
+        if block.isValid():
+            self.setTextCursor(QTextCursor(block))
+            first = self.firstVisibleBlock().blockNumber() + 1
+            shown = self.viewport().height() // max(1, self.fontMetrics().lineSpacing())
+            if not first + 1 <= line <= first + shown - 2:
+                self.centerCursor()
+
+    def gutter_width(self) -> int:
+        """Room for numbers and marks, px."""
+        digits = len(str(max(1, self.blockCount())))
+        badges = self._badge_size() + 6 if self._badges else 0
+        return self.fontMetrics().horizontalAdvance("9") * (digits + 4) + 14 + badges
+
+    def _badge_size(self) -> int:
+        return max(16, self.fontMetrics().height())
+
+    def paint_gutter(self, painter: QPainter, area: QRect) -> None:
+        """Line numbers, and a bar with a count at marked lines."""
+        colours = self._theme.colours
+        painter.fillRect(area, QColor(colours.raised))
+        painter.setFont(self.font())
+        block = self.firstVisibleBlock()
+        top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
+        height = self.fontMetrics().height()
+        width = self._gutter.width()
+        while block.isValid() and top <= area.bottom():
+            line = block.blockNumber() + 1
+            bottom = top + self.blockBoundingRect(block).height()
+            count = self._marks.get(line, 0)
+            if count:
+                painter.fillRect(QRect(width - 4, round(top), 4, round(bottom - top)), QColor(colours.accent))
+                painter.setPen(QColor(colours.accent))
+                painter.drawText(QRect(4, round(top), 40, height), Qt.AlignmentFlag.AlignLeft, str(count))
+            badge = self._badges.get(line)
+            painter.setPen(QColor(colours.text if count or badge else colours.text_dim))
+            right = width - 10 - (self._badge_size() + 6 if self._badges else 0)
+            painter.drawText(QRect(0, round(top), right, height), Qt.AlignmentFlag.AlignRight, str(line))
+            if badge is not None:
+                self._paint_badge(painter, badge, QPointF(right + 6, (top + bottom) / 2))
+            block, top = block.next(), bottom
+
+    def _paint_badge(self, painter: QPainter, badge: Badge, place: QPointF) -> None:
+        """The shape says what it is: a diamond for a break, a triangle for a problem."""
+        colours, size = self._theme.colours, float(self._badge_size())
+        middle, half = QPointF(place.x() + size / 2, place.y()), size / 2
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(colours.warn if badge.is_break else colours.bad))
+        corners = ((0, -1), (1, 0), (0, 1), (-1, 0)) if badge.is_break else ((0, -1), (1, 0.85), (-1, 0.85))
+        painter.drawPolygon(QPolygonF([middle + QPointF(x * half, y * half) for x, y in corners]))
+        font = painter.font()
+        font.setPixelSize(round(size * (0.56 if len(badge.text) < 3 else 0.42)))
+        font.setBold(True)
+        painter.setFont(font)
+        painter.setPen(QColor(colours.window))
+        box = QRectF(place.x(), place.y() - half + (0 if badge.is_break else size * 0.1), size, size)
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, badge.text)
+        painter.restore()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """A click without a drag chooses the line."""
+        super().mouseReleaseEvent(event)
+        if event.button() is Qt.MouseButton.LeftButton and not self.textCursor().hasSelection():
+            self.line_clicked.emit(self.cursorForPosition(event.position().toPoint()).blockNumber() + 1)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+        """Enter chooses the line of the cursor."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.line_clicked.emit(self.textCursor().blockNumber() + 1)
+        else:
+            super().keyPressEvent(event)
+
+    def viewportEvent(self, event: QEvent) -> bool:  # noqa: N802 - Qt's name
+        """Over a line with a badge, the pointer tells what is to be known."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            self.show_tip(event)
+            return True
+        return super().viewportEvent(event)
+
+    def show_tip(self, event: QHelpEvent) -> None:
+        """Tell about the line under the pointer, if it has a badge."""
+        badge = self._badges.get(self.line_at(event.pos().y()))
+        if badge is None:
+            QToolTip.hideText()
+        else:
+            QToolTip.showText(event.globalPos(), badge.tip, self)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Keep the numbers at the left."""
+        super().resizeEvent(event)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        self.setViewportMargins(self.gutter_width(), 0, 0, 0)
+        box = self.contentsRect()
+        self._gutter.setGeometry(box.left(), box.top(), self.gutter_width(), box.height())
+
+    def _restyle(self, colours: Colours) -> None:
+        self._python.set_colours(colours)
+        self._python.rehighlight()
+        self._gutter.update()
+
+
+class _Gutter(QWidget):
+    """The strip at the left of the code."""
+
+    def __init__(self, view: CodeView) -> None:
+        super().__init__(view)
+        self._view = view
+
+    def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+        return QSize(self._view.gutter_width(), 0)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        line = self._view.line_at(round(event.position().y()))
+        if event.button() is Qt.MouseButton.LeftButton:
+            (self._view.badge_clicked if line in self._view.badges else self._view.line_clicked).emit(line)
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            self._view.show_tip(event)
+            return True
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
+        painter = QPainter(self)
+        self._view.paint_gutter(painter, event.rect())
+        painter.end()

@@ -1,0 +1,61 @@
+"""What every panel is: a widget that shows some parts of the document and turns gestures into verbs of the session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QWidget
+
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+
+class Panel(QWidget):
+    """One panel. It never talks to other panels; what they share is in the document."""
+
+    title: ClassVar[str] = ""
+    """Name on the tab and for screen readers."""
+    shows: ClassVar[frozenset[Part]] = frozenset()
+    """Parts of the document whose change calls `update_from`."""
+
+    panel_wanted = Signal(str)
+    """Id of a panel in which a gesture of this one goes on."""
+    about_to_open = Signal()
+    """What is open is about to be replaced by a gesture of this panel."""
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Build the widgets; the first `update_from` follows at once."""
+        super().__init__()
+        self.session = session
+        self.theme = theme
+        self.setAccessibleName(self.title)
+        self.setProperty("role", "surface")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        theme.changed.connect(self.restyle)
+
+    @property
+    def colours(self) -> Colours:
+        """The colours that hold now."""
+        return self.theme.colours
+
+    def update_from(self, document: Document) -> None:
+        """Show the document. Called only while the panel can be seen."""
+        raise NotImplementedError
+
+    def save(self, path: Path) -> None:
+        """Save what is shown as a file. Only panels that show a picture can."""
+        raise NotImplementedError
+
+    def toggle_compare(self) -> None:
+        """Open or close a second view beside the first. Only the graph has one."""
+        raise NotImplementedError
+
+    def show_part(self, part_id: str) -> None:
+        """Bring one of several parts to the front. Only panels with parts can."""
+        raise NotImplementedError
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme was chosen. Only panels that paint by themselves need this."""

@@ -1,0 +1,210 @@
+"""Small widgets that several panels are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from PySide6.QtCore import QObject, QSignalBlocker, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLayout,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from ace_studio.gui.style.icons import stroke_pixmap
+
+GAP = 8
+MARGIN = 12
+
+
+def label(text: str, role: str = "", *, wrap: bool = True) -> QLabel:
+    """A plain-text label; ``role`` is one of the stylesheet's (dim, title, heading, good, warn, bad)."""
+    made = QLabel(text)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    made.setWordWrap(wrap)
+    made.setIndent(0)
+    made.setProperty("role", role)
+    return made
+
+
+def set_role(widget: QWidget, role: str) -> None:
+    """Change what a widget looks like, and let the stylesheet see it."""
+    if widget.property("role") != role:
+        widget.setProperty("role", role)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
+def button(text: str, action: Callable[[], object], *, role: str = "", tip: str = "") -> QPushButton:
+    """A push button."""
+    made = QPushButton(text)
+    made.setProperty("role", role)
+    made.setToolTip(tip)
+    made.clicked.connect(lambda *_: action())
+    return made
+
+
+def column(*items: QWidget | QLayout | None, margin: int = 0, gap: int = GAP) -> QVBoxLayout:
+    """Items below each other; None is a stretch."""
+    layout = QVBoxLayout()
+    _fill(layout, items, margin, gap)
+    return layout
+
+
+def row(*items: QWidget | QLayout | None, margin: int = 0, gap: int = GAP) -> QHBoxLayout:
+    """Items beside each other; None is a stretch."""
+    layout = QHBoxLayout()
+    _fill(layout, items, margin, gap)
+    return layout
+
+
+def _fill(layout: QVBoxLayout | QHBoxLayout, items: Iterable[QWidget | QLayout | None], margin: int, gap: int) -> None:
+    layout.setContentsMargins(margin, margin, margin, margin)
+    layout.setSpacing(gap)
+    for item in items:
+        if item is None:
+            layout.addStretch(1)
+        elif isinstance(item, QWidget):
+            layout.addWidget(item)
+        else:
+            layout.addLayout(item)
+
+
+def clear_layout(layout: QLayout) -> None:
+    """Take everything out; the widgets are deleted."""
+    while (item := layout.takeAt(0)) is not None:
+        old = item.widget()
+        if old is not None:
+            old.hide()
+            old.deleteLater()
+
+
+def inset(spin: QAbstractSpinBox) -> None:
+    """Keep the text of a number box off its border; the stylesheet cannot."""
+    line = spin.findChild(QLineEdit)
+    if line is not None:
+        line.setTextMargins(5, 0, 0, 0)
+
+
+def rule() -> QFrame:
+    """A hairline between groups."""
+    line = QFrame()
+    line.setProperty("role", "rule")
+    line.setFixedHeight(1)
+    return line
+
+
+def scrolling(content: QWidget) -> QScrollArea:
+    """The widget in an area that scrolls; sideways only where it would be cut off."""
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    content.setProperty("role", "surface")
+    area.setWidget(content)
+    return area
+
+
+@contextmanager
+def quiet(*widgets: QObject) -> Iterator[None]:
+    """Inside, the widgets send no signals: what the document says is not a gesture."""
+    blockers = [QSignalBlocker(widget) for widget in widgets]
+    try:
+        yield
+    finally:
+        for blocker in blockers:
+            blocker.unblock()
+
+
+def fill_combo(combo: QComboBox, options: Sequence[tuple[str, str]], chosen: str) -> None:
+    """Offer (text, value) pairs and choose a value without a signal. A value that is not offered is added."""
+    offered = [*options] if any(value == chosen for _, value in options) else [*options, (chosen, chosen)]
+    with quiet(combo):
+        if [(combo.itemText(at), combo.itemData(at)) for at in range(combo.count())] != offered:
+            combo.clear()
+            for text, value in offered:
+                combo.addItem(text, value)
+        combo.setCurrentIndex(next(at for at, (_, value) in enumerate(offered) if value == chosen))
+
+
+class ElidedLabel(QLabel):
+    """One line that ends in an ellipsis where it does not fit; the whole text is its tip."""
+
+    def __init__(self, text: str = "", *, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
+        """Show the text."""
+        super().__init__(text)
+        self._mode = mode
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def setText(self, text: str) -> None:  # noqa: N802 - Qt's name
+        """Show another text."""
+        super().setText(text)
+        self.setToolTip(text)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+        """Any width will do."""
+        return QSize(24, super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
+        """Draw the part that fits."""
+        del event
+        painter = QPainter(self)
+        box = self.contentsRect()
+        text = self.fontMetrics().elidedText(self.text(), self._mode, box.width())
+        self.style().drawItemText(
+            painter, box, int(self.alignment()), self.palette(), self.isEnabled(), text, self.foregroundRole()
+        )
+
+
+class EmptyState(QWidget):
+    """What a panel shows instead of nothing: what is missing, and the button that brings it."""
+
+    def __init__(self, icon: str) -> None:
+        """Start without words."""
+        super().__init__()
+        self._icon = icon
+        self._picture = QLabel()
+        self._title = label("", "title")
+        self._text = label("", "dim")
+        self._buttons = QHBoxLayout()
+        self._buttons.setSpacing(GAP)
+        for part in (self._picture, self._title, self._text):
+            part.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        middle = QWidget()
+        middle.setMaximumWidth(520)
+        middle.setLayout(column(self._picture, self._title, self._text, self._buttons, gap=6))
+        self._buttons.setContentsMargins(0, GAP, 0, 0)
+        outer = row(None, middle, None, margin=MARGIN)
+        outer.setStretch(1, 8)
+        self.setLayout(column(None, outer, None))
+        self._said: tuple[object, ...] = ()
+
+    def say(self, title: str, text: str = "", *buttons: QPushButton) -> None:
+        """Change the words and the buttons."""
+        self._title.setText(title)
+        self._text.setText(text)
+        self._text.setVisible(bool(text))
+        clear_layout(self._buttons)
+        self._buttons.addStretch(1)
+        for each in buttons:
+            self._buttons.addWidget(each)
+        self._buttons.addStretch(1)
+
+    def tint(self, colour: str) -> None:
+        """Draw the icon in this colour."""
+        self._picture.setPixmap(stroke_pixmap(self._icon, colour, size=40, pixel_ratio=self.devicePixelRatioF()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Where it is low, the picture goes first."""
+        super().resizeEvent(event)
+        self._picture.setVisible(self.height() > 190)

@@ -1,0 +1,1 @@
+"""Numbers and states as text for the window."""

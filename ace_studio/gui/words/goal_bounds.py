@@ -1,0 +1,44 @@
+"""The bounds of a goal as the window shows them: their names, units and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ace_studio.records.recipes.recipe import Goal
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundRow:
+    """One bound of the goal. The box shows the field times ``scale``."""
+
+    field: str
+    text: str
+    suffix: str
+    start: float
+    """In the box's unit, when it is first asked for."""
+    low: float
+    high: float
+    decimals: int
+    scale: float = 1.0
+    tip: str = ""
+
+
+BOUNDS: tuple[BoundRow, ...] = (
+    BoundRow(field="max_drop", text="Accuracy drop at most", suffix=" %", start=1.0, low=0.0, high=100.0, decimals=2,
+             scale=100.0, tip="Relative to eager fp32, by your own metric"),
+    BoundRow(field="min_sqnr_db", text="Fidelity at least", suffix=" dB", start=20.0, low=-20.0, high=200.0, decimals=1,
+             tip="Signal-to-quantization-noise ratio of the outputs"),
+    BoundRow(field="max_size_mb", text="Size at most", suffix=" MB", start=20.0, low=0.001, high=1e6, decimals=3),
+    BoundRow(field="max_latency_ratio", text="Latency at most", suffix=" × eager", start=0.5, low=0.001, high=10.0,
+             decimals=3, tip="As a fraction of the latency of eager fp32"),
+)  # fmt: skip
+
+
+def goal_words(goal: Goal) -> str:
+    """The bounds and what is optimised, in a few words."""
+    parts = []
+    for bound in BOUNDS:
+        value = getattr(goal, bound.field)
+        if value is not None:
+            parts.append(f"{bound.text.lower()} {value * bound.scale:g}{bound.suffix}")
+    return ", ".join((*parts, f"best {goal.optimize}"))

@@ -1,0 +1,245 @@
+"""Reading and writing the recipe: TOML, ``format = 1``. All problems are told at once, each with its line."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.recipes.check import recipe_faults
+from ace_studio.records.recipes.fault import Fault
+from ace_studio.records.recipes.recipe import RECIPE_FORMAT, Recipe
+from ace_studio.records.recipes.toml_lines import KeyPath, key_lines
+from ace_studio.records.safe_file import write_atomically
+
+_LARGEST_RECIPE_BYTES = 4_000_000
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Read a recipe file.
+
+    Raises: AceError(NOT_FOUND) if there is no such file; AceError(RECIPE) with every problem of it, each with its line.
+    """
+    return parse_recipe(_decode(_read_bytes(path), path.name), name=path.name)
+
+
+def parse_recipe(text: str, *, name: str) -> Recipe:
+    """Read the text of a recipe; ``name`` is what problems call it (``NAME:LINE``).
+
+    Raises: AceError(RECIPE) with every problem, in the order of their lines.
+    """
+    document = _parse_toml(text, name)
+    lines = key_lines(text)
+    faults = _format_faults(document) or recipe_faults(document)
+    if faults:
+        located = sorted(((_line_of(fault.path, lines), fault) for fault in faults), key=lambda pair: pair[0])
+        raise AceError(*(_problem(fault, f"{name}:{line}") for line, fault in located))
+    return msgspec.convert(document, Recipe)
+
+
+def write_recipe(recipe: Recipe, path: Path) -> None:
+    """Save the recipe: atomically, with what was there before kept as ``NAME.bak``.
+
+    Raises: AceError(RECIPE) if it cannot be saved; the file then has its old content.
+    """
+    try:
+        write_atomically(path, recipe_text(recipe).encode(), keep_backup=True)
+    except (OSError, UnicodeEncodeError) as error:
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            f"{path.name} could not be saved",
+            why=getattr(error, "strerror", None) or str(error),
+            remedy="save it under another name or in another folder; the file that was there is untouched",
+            where=str(path),
+        ) from error
+
+
+def recipe_text(recipe: Recipe) -> str:
+    """The recipe as TOML: ``format`` and whatever differs from the defaults, always in the same order."""
+    lines = [f"format = {recipe.format}"]
+    for field in msgspec.structs.fields(Recipe):
+        table = getattr(recipe, field.name)
+        if isinstance(table, msgspec.Struct) and table != field.default:
+            lines += _table_lines(field.encode_name, table) or _first_line(field.encode_name, table)
+    return "\n".join(lines) + "\n"
+
+
+# --- reading ---
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise AceError.of(
+                ErrorCode.RECIPE,
+                f"{path.name} is a folder, not a recipe",
+                remedy="give the .toml file inside it",
+                where=str(path),
+            )
+        if path.stat().st_size > _LARGEST_RECIPE_BYTES:
+            raise AceError.of(
+                ErrorCode.RECIPE,
+                f"{path.name} is too large to be a recipe",
+                why=f"it has {path.stat().st_size} bytes, and a recipe is a page of text",
+                remedy="give the .toml file; a model is opened on its own",
+                where=str(path),
+            )
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            f"There is no file {path.name}",
+            remedy="check the path; `ace-studio demo` shows a recipe that works",
+            where=str(path),
+        ) from error
+    except (OSError, ValueError) as error:
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            f"{path.name} could not be read",
+            why=getattr(error, "strerror", None) or str(error),
+            remedy="check the path and its permissions",
+            where=str(path),
+        ) from error
+
+
+def _decode(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            f"{name} is not UTF-8 text",
+            why="it is UTF-16 text" if is_utf16 else f"byte 0x{content[error.start]:02x} does not belong there",
+            remedy="save it as UTF-8 in your editor",
+            where=f"{name}:{line}",
+        ) from error
+
+
+def _parse_toml(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _SYNTAX_PLACE.search(str(error))
+        line = int(place[1]) if place and place[1] else text.count("\n") + 1
+        source = text.split("\n")[line - 1].strip() if line <= text.count("\n") + 1 else ""
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            f"{name} is not valid TOML: {_SYNTAX_PLACE.sub('', str(error))}",
+            why=f"line {line} reads `{source}`" if source else "the text ends too early",
+            remedy='text goes in "quotes", a list in [brackets], and every key stands once',
+            where=f"{name}:{line}",
+        ) from error
+    except (RecursionError, ValueError) as error:
+        raise AceError.of(
+            ErrorCode.RECIPE,
+            f"{name} cannot be read as TOML",
+            why="it nests too deeply" if isinstance(error, RecursionError) else str(error),
+            remedy="a recipe is a page of text; check that this is one",
+            where=f"{name}:1",
+        ) from error
+
+
+def _format_faults(document: Mapping[str, Any]) -> list[Fault]:
+    """What is wrong with ``format``; nothing else is judged then, because the rules are another format's."""
+    path: KeyPath = ("format",)
+    if "format" not in document:
+        why = "the first line of a recipe says which format it is in"
+        return [
+            Fault((), "The recipe has no 'format'", why=why, remedy=f"begin it with `format = {RECIPE_FORMAT}`"),
+            *recipe_faults(document),
+        ]
+    found = document["format"]
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        return [Fault(path, f"format is {found!r}, but it must be a whole number", remedy=f"write {RECIPE_FORMAT}")]
+    if found > RECIPE_FORMAT:
+        what = f"The recipe has format {found}; this ACE Studio reads up to {RECIPE_FORMAT}"
+        return [Fault(path, what, why="a newer ACE Studio wrote it", remedy="update ACE Studio")]
+    return []
+
+
+def _line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
+    """The line of the place, or of the nearest thing around it that has one."""
+    for length in range(len(path), 0, -1):
+        if path[:length] in lines:
+            return lines[path[:length]]
+    return 1
+
+
+def _problem(fault: Fault, where: str) -> Problem:
+    return Problem(code=ErrorCode.RECIPE, what=fault.what, why=fault.why, remedy=fault.remedy, where=where)
+
+
+# --- writing ---
+
+
+def _table_lines(name: str, table: msgspec.Struct) -> list[str]:
+    """A ``[table]`` with its values, then its lists of tables and its sub-tables; nothing if all is default."""
+    values, lists, tables = [], [], []
+    for key, value in _changed(table):
+        if isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct | dict):
+            for item in value:
+                pairs = item.items() if isinstance(item, dict) else _changed(item)
+                lists += ["", f"[[{name}.{key}]]", *(_pair(inner, content) for inner, content in pairs)]
+        elif isinstance(value, dict):
+            tables += ["", f"[{name}.{key}]", *(_pair(inner, content) for inner, content in value.items())]
+        else:
+            values.append(_pair(key, value))
+    header = ["", f"[{name}]", *values] if values else []
+    return [*header, *lists, *tables]
+
+
+def _first_line(name: str, table: msgspec.Struct) -> list[str]:
+    """A table whose values are all default but whose presence says something (``[plan]``: the goal does not choose)."""
+    first = msgspec.structs.fields(type(table))[0]
+    return ["", f"[{name}]", _pair(first.encode_name, getattr(table, first.name))]
+
+
+def _changed(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    """Names (as in the file) and values of the fields that differ from their defaults."""
+    for field in msgspec.structs.fields(struct):
+        default = field.default
+        if field.default_factory is not msgspec.NODEFAULT:
+            default = field.default_factory()
+        value = getattr(struct, field.name)
+        if value != default or default is msgspec.NODEFAULT:
+            yield field.encode_name, value
+
+
+def _pair(key: str, value: object) -> str:
+    return f"{_key(key)} = {_value(value)}"
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _quoted(key)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Enum):
+        return _quoted(str(value.value))
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(_pair(key, item) for key, item in value.items()) + " }"
+    if isinstance(value, msgspec.Struct):
+        return "{ " + ", ".join(_pair(key, item) for key, item in _changed(value)) + " }"
+    return repr(value)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string. JSON's escapes are TOML's, except that TOML wants DEL escaped too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,407 @@
+"""What the values of a recipe may be, beyond their types: ranges, known words, and what must fit together.
+
+`_RULES` has one row per value with rules of its own; the checks below it look at several values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ace_studio.records.advice import AdviceQuantity
+from ace_studio.records.recipes.fault import Fault, listing_hint, nearest_hint, path_text
+from ace_studio.records.recipes.plan import FLOATS, rule_problem
+from ace_studio.records.recipes.recipe import ALL_RUNGS, METRIC_NAMES, TARGET_NAMES
+from ace_studio.records.recipes.toml_lines import KeyPath
+from ace_studio.records.tensors import ValueSource, bytes_per_element
+
+_DTYPES = tuple(
+    name
+    for name in (
+        "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32",
+        "bool", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2",
+    )
+    if bytes_per_element(name)
+)  # fmt: skip
+_REFERENCE = re.compile(r"(?:.+\.py:)?[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_CONTROL = re.compile(r"[^:\s]+(?::[^:\s]+)?")
+_DIM_KEY = re.compile(r"(.+)\.([0-9]{1,9})", re.DOTALL)
+DATA_SUFFIXES = (".npz", ".safetensors", ".pt")
+"""Files of tensors that data can be read from."""
+_FILE_VALUE = re.compile(r".*[./\\].*", re.DOTALL)
+
+
+# --- the values that have rules of their own ---
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """``problem`` says what is wrong with a value, or gives an empty text; it is asked only if the type is right."""
+
+    pattern: KeyPath
+    """``*`` stands for any key or index."""
+    kind: type | tuple[type, ...]
+    problem: Callable[[Any], str]
+    remedy: Callable[[Any], str]
+
+
+def _range_rule(table: str, key: str, *, is_good: Callable[[float], bool], wanted: str) -> _Rule:
+    return _Rule(
+        (table, key),
+        (int, float),
+        lambda value: "" if is_good(value) else f"is {value}, but it must be {wanted}",
+        lambda _: f"give a value that is {wanted}",
+    )
+
+
+def _word_rule(pattern: KeyPath, noun: str, known: tuple[str, ...]) -> _Rule:
+    return _Rule(
+        pattern,
+        str,
+        lambda value: "" if value in known else f"'{value}' is not {noun}",
+        lambda value: listing_hint(value, known),
+    )
+
+
+def _reference_rule(table: str, key: str) -> _Rule:
+    return _Rule(
+        (table, key),
+        str,
+        lambda value: "" if not value or _REFERENCE.fullmatch(value) else f"'{value}' does not name a function",
+        lambda _: "write the name of a function of the model's source, or 'file.py:name' for one in another file",
+    )
+
+
+def _list_rule(table: str, key: str, noun: str) -> _Rule:
+    def problem(value: list[Any]) -> str:
+        words = [word for word in value if isinstance(word, str)]
+        twice = [word for word in words if words.count(word) > 1]
+        if not value:
+            return f"names no {noun}"
+        return f"names '{twice[0]}' twice" if twice else ""
+
+    return _Rule((table, key), list, problem, lambda _: f"name each {noun} once, at least one, or leave '{key}' out")
+
+
+def is_data_reference(text: str) -> bool:
+    """Whether a text names a function (``name``, ``file.py:name``) or a file of tensors."""
+    return text.endswith(DATA_SUFFIXES) or _REFERENCE.fullmatch(text) is not None
+
+
+def _shape_problem(shape: list[Any]) -> str:
+    negative = [size for size in shape if isinstance(size, int) and size < 0]
+    return f"has the size {negative[0]}, but a size cannot be negative" if negative else ""
+
+
+def _values_problem(value: str) -> str:
+    if value in _SOURCES or (_FILE_VALUE.fullmatch(value) and value != "file"):
+        return ""
+    return f"'{value}' is neither a source of values nor a file"
+
+
+def _source_of_data_rule(table: str, key: str) -> _Rule:
+    """Of a value that names a function, a file of tensors or a folder of images."""
+    return _Rule(
+        (table, key),
+        str,
+        lambda value: (
+            ""
+            if not value or is_data_reference(value) or _FILE_VALUE.fullmatch(value)
+            else f"'{value}' names neither a function nor data"
+        ),
+        lambda _: "write a function's name, a .npz, .safetensors or .pt file, or a folder of images as 'images/'",
+    )
+
+
+def _is_group(size: float) -> bool:
+    return size == 0 or (size >= 16 and int(size) & (int(size) - 1) == 0)
+
+
+_GROUPS = "0 (all weights of a channel) or a power of two from 16 on"
+
+
+def _pattern_problem(value: str) -> str:
+    kept, _, group = value.partition(":")
+    if not (kept.isdecimal() and group.isdecimal()):
+        return f"'{value}' is no pattern N:M"
+    return "" if 0 < int(kept) < int(group) <= 64 else f"'{value}': N must be at least 1 and below M, M at most 64"
+
+
+def _ignore_problem(value: str) -> str:
+    if problem := rule_problem(value):
+        return problem
+    kind = value.partition(":")[0]
+    return "" if kind in ("module", "type") else f"'{value}': there are no ops yet when a model is pruned, only modules"
+
+
+_DROP_RANGE = "at least 0 and below 1 (0.01 is one percent)"
+_SOURCES = tuple(str(source) for source in ValueSource if source is not ValueSource.FILE)
+_DEVICES = re.compile(r"auto|cpu|cuda(:\d+)?")
+_RULES: tuple[_Rule, ...] = (
+    _range_rule("goal", "max_drop", is_good=lambda drop: 0 <= drop < 1, wanted=_DROP_RANGE),
+    _range_rule("goal", "max_size_mb", is_good=lambda size: size > 0, wanted="above 0"),
+    _range_rule("goal", "max_latency_ratio", is_good=lambda ratio: ratio > 0, wanted="above 0 (0.5 is half the time)"),
+    _range_rule("measure", "rounds", is_good=lambda rounds: rounds >= 1, wanted="at least 1"),
+    _range_rule("measure", "threads", is_good=lambda threads: threads >= 1, wanted='at least 1, or "all"'),
+    _range_rule(
+        "calibration", "percentile", is_good=lambda part: 50 < part <= 100, wanted="above 50 and at most 100 (99.99)"
+    ),
+    _Rule(
+        ("calibration", "std", "*"),
+        (int, float),
+        lambda value: "" if value > 0 else f"is {value}, but images are divided by it",
+        lambda _: "give values above 0",
+    ),
+    _list_rule("improve", "methods", "method"),
+    _range_rule("calibration", "samples", is_good=lambda samples: samples >= 1, wanted="at least 1"),
+    _range_rule("sensitivity", "probes", is_good=lambda count: 1 <= count <= 64, wanted="between 1 and 64"),
+    _range_rule("sensitivity", "samples", is_good=lambda samples: samples >= 1, wanted="at least 1"),
+    _word_rule(("plan", "rest"), "a float precision", tuple(map(str, FLOATS))),
+    _range_rule("plan", "group_size", is_good=_is_group, wanted=_GROUPS),
+    _range_rule("capture", "time_limit_s", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
+    _reference_rule("model", "entry"),
+    _source_of_data_rule("inputs", "tracing"),
+    _source_of_data_rule("calibration", "inputs"),
+    _reference_rule("evaluate", "function"),
+    _word_rule(("advice_from", "quantity"), "a quantity of advice", ("", *map(str, AdviceQuantity))),
+    _reference_rule("finetune", "data"),
+    _reference_rule("finetune", "loss"),
+    _range_rule("prune", "amount", is_good=lambda part: 0 < part < 1, wanted="above 0 and below 1 (0.5 is half)"),
+    _range_rule("prune", "round_to", is_good=lambda size: size >= 1, wanted="at least 1"),
+    _Rule(("prune", "pattern"), str, _pattern_problem, lambda _: "write for example '2:4' or '4:8'"),
+    _Rule(("prune", "ignore", "*"), str, _ignore_problem, lambda _: "write for example 'module:head' or 'type:Linear'"),
+    _range_rule("finetune", "epochs", is_good=lambda count: count >= 1, wanted="at least 1"),
+    _range_rule("finetune", "learning_rate", is_good=lambda rate: rate > 0, wanted="above 0"),
+    _range_rule("finetune", "held_out", is_good=lambda part: 0 < part < 1, wanted="above 0 and below 1"),
+    _range_rule("finetune", "max_seconds", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
+    _word_rule(("evaluate", "metric"), "a metric", METRIC_NAMES),
+    _Rule(
+        ("evaluate", "data"),
+        str,
+        lambda value: "" if not value or is_data_reference(value) else f"'{value}' is neither a function nor a file",
+        lambda _: "write the name of a function, 'file.py:name', or a .npz, .safetensors or .pt file",
+    ),
+    _Rule(
+        ("measure", "batches", "*"),
+        int,
+        lambda size: "" if size >= 1 else f"is {size}, but a batch holds at least 1",
+        lambda _: "give sizes of 1 or more",
+    ),
+    _Rule(
+        ("measure", "decode", "tokens"),
+        int,
+        lambda count: "" if count >= 2 else f"is {count}, but two tokens are the least that can be timed",
+        lambda _: "give 2 or more; 32 to 128 are usual",
+    ),
+    _word_rule(("capture", "rungs", "*"), "a rung of the capture ladder", ALL_RUNGS),
+    _word_rule(("targets", "names", "*"), "a target", ("auto", *TARGET_NAMES)),
+    _list_rule("capture", "rungs", "rung"),
+    _list_rule("targets", "names", "target"),
+    _word_rule(("inputs", "rows", "*", "*", "dtype"), "an element type", _DTYPES),
+    _Rule(("inputs", "rows", "*", "*", "shape"), list, _shape_problem, lambda _: "give sizes of 0 or more"),
+    _Rule(
+        ("inputs", "rows", "*", "*", "values"),
+        str,
+        _values_problem,
+        lambda value: "write the file's path" if value == "file" else nearest_hint(value, _SOURCES) + ", or a file",
+    ),
+    _Rule(
+        ("plan", "rules", "*", "match"),
+        str,
+        lambda value: rule_problem(value) or "",
+        lambda _: "write for example 'module:layer1.*', 'op:aten.conv2d.default', 'type:Linear' or 'id:conv2d_3'",
+    ),
+    _Rule(
+        ("plan", "rules", "*", "group_size"),
+        int,
+        lambda value: "" if _is_group(value) else f"is {value}, but it must be {_GROUPS}",
+        lambda _: f"give a size that is {_GROUPS}",
+    ),
+    _Rule(
+        ("capture", "controls", "*", "function"),
+        str,
+        lambda value: "" if _CONTROL.fullmatch(value) else f"'{value}' does not name a function",
+        lambda _: "write 'module:name', for example 'model:get_magic_num'",
+    ),
+    _Rule(
+        ("measure", "device"),
+        str,
+        lambda value: "" if _DEVICES.fullmatch(value) else f"'{value}' is not a device",
+        lambda value: nearest_hint(value, ("auto", "cpu", "cuda")),
+    ),
+)
+
+
+def value_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
+    """Values that break the rule in their row."""
+    for rule in _RULES:
+        for path, value in _matching(document, rule.pattern, ()):
+            if not isinstance(value, rule.kind) or (isinstance(value, bool)):
+                continue
+            if problem := rule.problem(value):
+                separator = " " if problem.startswith(("is ", "has ", "names ")) else ": "
+                yield Fault(path, path_text(path) + separator + problem, remedy=rule.remedy(value))
+
+
+def _matching(value: object, pattern: KeyPath, path: KeyPath) -> Iterator[tuple[KeyPath, object]]:
+    """Every value of the document whose path fits the pattern."""
+    if not pattern:
+        yield path, value
+        return
+    for key, item in _children(value):
+        if pattern[0] in ("*", key):
+            yield from _matching(item, pattern[1:], (*path, key))
+
+
+def _children(value: object) -> Iterable[tuple[str | int, object]]:
+    if isinstance(value, dict):
+        return list(value.items())
+    return enumerate(value) if isinstance(value, list) else ()
+
+
+# --- the values that must fit each other ---
+
+
+def meaning_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
+    """Values that are missing or contradict each other."""
+    yield from _source_faults(document.get("model", {}))
+    yield from _finetune_faults(document.get("finetune", {}))
+    yield from _metric_faults(document.get("evaluate", {}))
+    yield from _decode_faults(document.get("measure", {}))
+    inputs = document.get("inputs", {})
+    if not isinstance(inputs, dict):
+        return
+    rows = inputs.get("rows", [])
+    yield from _source_of_examples_faults(inputs)
+    calibration = document.get("calibration", {})
+    if isinstance(calibration, dict) and calibration.get("inputs") and calibration.get("caught"):
+        yield Fault(
+            ("calibration", "caught"),
+            "[calibration] has both a function and caught inputs",
+            why="only one of them can say what to calibrate with",
+            remedy="remove 'inputs' or 'caught'",
+        )
+    named = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)] if isinstance(rows, list) else []
+    yield from _row_faults(named)
+    yield from _dim_faults(inputs.get("dims", {}), [row for _, row in named])
+
+
+def _metric_faults(evaluate: object) -> Iterator[Fault]:
+    if not isinstance(evaluate, dict):
+        return
+    metric, data = evaluate.get("metric"), evaluate.get("data")
+    if metric and evaluate.get("function"):
+        yield Fault(
+            ("evaluate", "metric"),
+            "[evaluate] has both a function and a metric",
+            why="only one of them can say how good a model is",
+            remedy="remove 'function' or 'metric'",
+        )
+    elif metric and not data:
+        yield Fault(
+            ("evaluate", "metric"),
+            f"[evaluate] metric = '{metric}' has no data",
+            why="a metric compares outputs with labels",
+            remedy="add data: a function that gives (inputs, labels), or a file with the inputs and 'labels'",
+        )
+    elif data and not metric:
+        yield Fault(
+            ("evaluate", "data"),
+            "[evaluate] has data, but no metric",
+            why="nobody would read them",
+            remedy="add metric: one of " + ", ".join(METRIC_NAMES),
+        )
+
+
+def _decode_faults(measure: object) -> Iterator[Fault]:
+    decode = measure.get("decode", {}) if isinstance(measure, dict) else {}
+    if isinstance(decode, dict) and decode and not decode.get("token"):
+        yield Fault(
+            ("measure", "decode"),
+            "[measure] decode does not say which input takes the token",
+            why="every step feeds the last token and the cache back",
+            remedy='write for example decode = { token = "token", feed = { cache = "1" } }',
+        )
+
+
+def _finetune_faults(finetune: object) -> Iterator[Fault]:
+    if not isinstance(finetune, dict):
+        return
+    if finetune.get("method") == "train" and not (finetune.get("loss") and finetune.get("data")):
+        yield Fault(
+            ("finetune", "method"),
+            "[finetune] method = 'train' needs both a loss and data",
+            why="it trains on pairs of input and label, by a loss of yours",
+            remedy='name both functions, or take method = "distill", which needs neither',
+        )
+    elif finetune.get("loss") and not finetune.get("data"):
+        yield Fault(
+            ("finetune", "loss"),
+            "[finetune] has a loss, but no data",
+            why="a loss compares outputs with labels, and calibration data have none",
+            remedy="add data: a function that gives (input, label) pairs",
+        )
+
+
+_SOURCES_OF_EXAMPLES = {"tracing": "tracing inputs", "caught": "caught inputs", "rows": "rows"}
+
+
+def _source_of_examples_faults(inputs: Mapping[str, Any]) -> Iterator[Fault]:
+    given = [key for key in _SOURCES_OF_EXAMPLES if inputs.get(key)]
+    if len(given) > 1:
+        yield Fault(
+            ("inputs", given[-1]),
+            "[inputs] has both " + " and ".join(_SOURCES_OF_EXAMPLES[key] for key in given),
+            why="only one of them can say what to trace with",
+            remedy="keep one of " + ", ".join(f"'{key}'" for key in given),
+        )
+
+
+def _source_faults(model: object) -> Iterator[Fault]:
+    if isinstance(model, dict) and model.get("source", "") == "":
+        yield Fault(
+            ("model", "source") if "source" in model else ("model",),
+            "The recipe names no model",
+            why="[model] source is missing or empty",
+            remedy='write [model] and below it source = "model.py", a path relative to the recipe',
+        )
+
+
+def _row_faults(rows: list[tuple[int, dict[str, Any]]]) -> Iterator[Fault]:
+    for index, row in rows:
+        path: KeyPath = ("inputs", "rows", index)
+        if not row:
+            yield Fault(path, f"{path_text(path)} is empty", remedy="give every input a shape, or remove the row")
+        elif set(row) != set(rows[0][1]):
+            ours, first = ", ".join(sorted(row)), ", ".join(sorted(rows[0][1])) or "no input"
+            yield Fault(
+                path,
+                f"{path_text(path)} gives {ours}, but the first row gives {first}",
+                why="every row is one call of the same model",
+                remedy="give the same inputs in every row",
+            )
+
+
+def _dim_faults(dims: object, rows: list[dict[str, Any]]) -> Iterator[Fault]:
+    for key in dims if isinstance(dims, dict) else ():
+        path: KeyPath = ("inputs", "dims", key)
+        parsed = _DIM_KEY.fullmatch(key)
+        if parsed is None:
+            yield Fault(path, f"'{key}' does not name a dimension", remedy='write "NAME.INDEX", for example "x.0"')
+            continue
+        name, index = parsed[1], int(parsed[2])
+        if not rows or not all(rows):
+            continue
+        if name not in rows[0]:
+            yield Fault(path, f"'{key}': no row gives an input '{name}'", remedy=nearest_hint(name, rows[0]))
+            continue
+        rank = _rank(rows[0][name])
+        if rank is not None and index >= rank:
+            yield Fault(path, f"'{key}': '{name}' has {rank} dimensions, counted from 0", remedy="give a smaller index")
+
+
+def _rank(spec: object) -> int | None:
+    shape = spec.get("shape") if isinstance(spec, dict) else None
+    return len(shape) if isinstance(shape, list) else None

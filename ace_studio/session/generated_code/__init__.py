@@ -1,0 +1,1 @@
+"""The Python and the shell line that do what the window would do."""

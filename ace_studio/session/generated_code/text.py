@@ -1,0 +1,301 @@
+"""The Python and the shell line that do what the window would do now: shown live, and meant to be copied and run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePath
+
+import msgspec
+
+from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.recipes.recipe import ALL_RUNGS, FinetuneMethod, PruneMethod, Recipe
+from ace_studio.records.recipes.rules import DATA_SUFFIXES
+from ace_studio.records.tensors import TensorSpec, ValueSource
+from ace_studio.session.document import Document
+
+DEFAULT_OUTPUT = "ace-output"
+_FLOATS = ("float", "bfloat")
+
+
+def command_line(document: Document, *, output: str = DEFAULT_OUTPUT) -> str:
+    """The shell lines that run the current choices; a comment says so if they have to be saved first."""
+    name = document.recipe_path or str(Path(document.folder) / f"{PurePath(document.title).stem or 'model'}.toml")
+    words = ["ace-studio", "run", name, "--out", output]
+    if document.file is None or document.file.trust == "code":
+        words.append("--trust")
+    line = shlex.join(words)
+    is_saved = bool(document.recipe_path) and not document.is_dirty
+    return line if is_saved else f"# Save the recipe first: it is not in the file as it is here.\n{line}"
+
+
+def python_code(document: Document) -> str:
+    """A Python program that calls ``ace_studio.compile`` with the current choices, without those left as they are."""
+    recipe = document.recipe
+    if not recipe.model.source:
+        return "# Open a model to see the Python that compresses it.\n"
+    program = _Program(Path(document.folder))
+    model = program.load_model(document)
+    arguments = [model, *_keywords(recipe, program)]
+    call = "".join(f"    {argument},\n" for argument in arguments)
+    lines = [*program.head(), "", *program.body, f"result = ace_studio.compile(\n{call})", "print(result.report)"]
+    left = unsaid_choices(recipe)
+    if left:
+        command = command_line(document).splitlines()[-1]
+        lines.append(f"# compile() has no keyword for {', '.join(left)}: with them, run the saved recipe:\n# {command}")
+    return "\n".join(lines) + "\n"
+
+
+def unsaid_choices(recipe: Recipe) -> list[str]:
+    """Choices that differ from the defaults and that no keyword of ``compile`` stands for, as ``table.key``."""
+    usual, found = Recipe(), []
+    for table in recipe.__struct_fields__:
+        chosen, default = getattr(recipe, table), getattr(usual, table)
+        if table in _SAID or not hasattr(chosen, "__struct_fields__"):
+            continue
+        keys = (key for key in chosen.__struct_fields__ if f"{table}.{key}" not in _SAID)
+        found += [f"{table}.{key}" for key in keys if getattr(chosen, key) != getattr(default, key)]
+    data = {"calibration.inputs": recipe.calibration.inputs, "inputs.tracing": recipe.inputs.tracing}
+    found += [f"{key} from a file" for key, text in data.items() if _is_data_file(text)]
+    if any((rule.weights, rule.activations, rule.group_size) != (None, None, None) for rule in recipe.plan.rules):
+        found.append("the grids of single rules")
+    return found
+
+
+_SAID = frozenset(
+    {
+        "model", "inputs", "goal", "targets", "evaluate", "measure", "capture", "advice_from",
+        "calibration.inputs", "calibration.samples", "calibration.subset", "calibration.observer",
+        "calibration.percentile", "improve", "plan", "prune", "finetune",
+    }
+)  # fmt: skip
+"""Tables and keys that the call above says, or that do not change what is computed."""
+
+
+class _Program:
+    """The program as it is put together: what to import, and the lines before the call."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._imports = {"import ace_studio"}
+        self._folders: dict[str, None] = {}
+        self.body: list[str] = []
+
+    def head(self) -> list[str]:
+        """The imports: of the standard library and packages first, then of the user's files."""
+        packages = {line for line in self._imports if line.split()[1] in _PACKAGES}
+        own = sorted(self._imports - packages)
+        if not self._folders:
+            return [*_sorted_imports(packages), *own]
+        paths = [f"sys.path.insert(0, {folder!r})" for folder in self._folders]
+        return ["import sys", "", *_sorted_imports(packages), "", *paths, *own]
+
+    def needs(self, line: str) -> None:
+        """Add an import."""
+        self._imports.add(line)
+
+    def path(self, name: str) -> str:
+        """A path of the recipe, absolute, as a literal."""
+        return repr(str(self._folder / name))
+
+    def callable_name(self, text: str, source: str) -> str:
+        """Import a callable, named as in a recipe, and return the name to use."""
+        file, _, name = text.rpartition(":")
+        path = self._folder / (file or source)
+        self._folders[str(path.parent)] = None
+        self.needs(f"from {path.stem} import {name}")
+        return name
+
+    def load_model(self, document: Document) -> str:
+        """Add the lines that make the model; returns its name."""
+        recipe = document.recipe
+        source, entry = recipe.model.source, recipe.model.entry
+        kind = document.file.kind if document.file else ""
+        suffix = PurePath(source).suffix
+        if suffix == ".py" or ":" in entry:
+            name = self.callable_name(entry or "make_model", source)
+            gives_examples = not recipe.inputs.tracing and not recipe.inputs.rows
+            self.body.append(f"{'model, examples' if gives_examples else 'model'} = {name}()")
+        elif kind == "onnx":
+            self.body.append("model = ...  # compile() takes PyTorch models: the one that the file was exported from")
+        elif kind.startswith("huggingface"):
+            self.needs("import transformers")
+            maker = f"transformers.{entry or 'AutoModel'}.from_pretrained"
+            self.body.append(f"model = {maker}({self.path(source)}, local_files_only=True)")
+        elif (named := named_source(source)) is not None:
+            line, expression = _BY_NAME[named.collection]
+            self.needs(line)
+            self.body.append(f"model = {expression.format(name=named.model)}")
+        else:
+            loader = _LOADERS.get(kind) or _LOADERS.get(suffix) or _LOADERS[".pt"]
+            self.needs("import torch")
+            self.body.append(f"model = {loader(self.path(source))}")
+        weights = recipe.model.weights or (source if suffix != ".py" and ":" in entry else "")
+        if weights:
+            self.body.append(f"model.load_state_dict({self._state_dict(weights)})")
+        return "model"
+
+    def _state_dict(self, weights: str) -> str:
+        if weights.endswith(".safetensors"):
+            self.needs("from safetensors.torch import load_file")
+            return f"load_file({self.path(weights)})"
+        self.needs("import torch")
+        return f"torch.load({self.path(weights)}, weights_only=True)"
+
+    def tensor(self, name: str, spec: TensorSpec) -> str:
+        """The expression that makes one example tensor."""
+        self.needs("import torch")
+        shape = list(spec.shape)
+        dtype = f"dtype=torch.{spec.dtype}"
+        count = 1
+        for size in shape:
+            count *= size
+        match spec.values:
+            case ValueSource.ZEROS:
+                return f"torch.zeros({shape}, {dtype})"
+            case ValueSource.ONES:
+                return f"torch.ones({shape}, {dtype})"
+            case ValueSource.RANGE:
+                return f"torch.arange({count}, {dtype}).reshape({shape})"
+            case ValueSource.RANDOM if spec.dtype == "bool":
+                return f"torch.rand({shape}) < 0.5"
+            case ValueSource.RANDOM if spec.dtype.startswith(_FLOATS):
+                return f"torch.randn({shape}, {dtype})" if spec.dtype != "float32" else f"torch.randn({shape})"
+            case ValueSource.RANDOM:
+                return f"torch.randint(0, 100, {shape}, {dtype})"
+            case file:
+                return self._stored_tensor(name, file)
+
+    def _stored_tensor(self, name: str, file: str) -> str:
+        if file.endswith(".safetensors"):
+            self.needs("from safetensors.torch import load_file")
+            return f"load_file({self.path(file)})[{name!r}]"
+        self.needs("import numpy")
+        self.needs("import torch")
+        loaded = f"numpy.load({self.path(file)})"
+        return f"torch.from_numpy({loaded if file.endswith('.npy') else f'{loaded}[{name!r}]'})"
+
+
+_PACKAGES = {"ace_studio", "torch", "numpy", "safetensors.torch"}
+_LOADERS: dict[str, Callable[[str], str]] = {
+    "pt2": lambda path: f"torch.export.load({path}).module()",
+    ".pt2": lambda path: f"torch.export.load({path}).module()",
+    "torchscript": lambda path: f"torch.jit.load({path})",
+    ".pt": lambda path: f"torch.load({path}, weights_only=False)  # runs the file's code",
+}
+"""Kind of file, or suffix -> the expression that opens it whole."""
+
+
+_BY_NAME = {
+    "timm": ("import timm", "timm.create_model({name!r}, pretrained=False)"),
+    "torchvision": ("import torchvision", "torchvision.models.get_model({name!r}, weights=None)"),
+}
+"""Package -> what to import, and how its models are made by name."""
+
+
+def _sorted_imports(lines: Iterable[str]) -> list[str]:
+    return sorted(lines, key=lambda line: (line.startswith("from"), line))
+
+
+def _keywords(recipe: Recipe, program: _Program) -> list[str]:
+    """The keyword arguments that differ from the defaults of ``ace_studio.compile``."""
+    data, plan = _data_keywords(recipe, program), _plan_keywords(recipe)
+    return [*data, *plan, *_plain_keywords(recipe), *_training_keywords(recipe, program)]
+
+
+def _training_keywords(recipe: Recipe, program: _Program) -> list[str]:
+    """What is done to the weights before the capture; nothing if no method is chosen."""
+    found = []
+    usual = Recipe()
+    if recipe.prune.method is not PruneMethod.NONE:
+        found.append(f"prune={_differing(recipe.prune, usual.prune)!r}")
+    if recipe.finetune.method is not FinetuneMethod.NONE:
+        found.append(f"finetune={_differing(recipe.finetune, usual.finetune, without=('data', 'loss'))!r}")
+        for key in ("data", "loss"):
+            name = getattr(recipe.finetune, key)
+            if name:
+                found.append(f"finetune_{key}={program.callable_name(name, recipe.model.source)}")
+    return found
+
+
+def _differing(chosen: msgspec.Struct, usual: msgspec.Struct, *, without: tuple[str, ...] = ()) -> dict[str, object]:
+    """The keys of a table that differ from the defaults, as plain values."""
+    keys = (key for key in chosen.__struct_fields__ if key not in without)
+    return {
+        key: msgspec.to_builtins(getattr(chosen, key)) for key in keys if getattr(chosen, key) != getattr(usual, key)
+    }
+
+
+def _data_keywords(recipe: Recipe, program: _Program) -> list[str]:
+    source = recipe.model.source
+    inputs = recipe.inputs
+    found = []
+    if inputs.tracing and not _is_data_file(inputs.tracing):
+        found.append(f"tracing_inputs={program.callable_name(inputs.tracing, source)}")
+    elif inputs.rows:
+        rows = (
+            "{" + ", ".join(f"{name!r}: {program.tensor(name, spec)}" for name, spec in row.items()) + "}"
+            for row in inputs.rows
+        )
+        found.append("tracing_inputs=[" + "".join(f"\n        {row}," for row in rows) + "\n    ]")
+    elif "model, examples" in "".join(program.body):
+        found.append("tracing_inputs=[examples]")
+    if recipe.calibration.inputs and not _is_data_file(recipe.calibration.inputs):
+        found.append(f"calibration_inputs={program.callable_name(recipe.calibration.inputs, source)}")
+    if recipe.evaluate.function:
+        found.append(f"evaluate={program.callable_name(recipe.evaluate.function, source)}")
+    if recipe.evaluate.metric:
+        found.append(f"metric={recipe.evaluate.metric!r}")
+        found.append(f"evaluation_data={_evaluation_data(recipe.evaluate.data, program, source)}")
+    if recipe.evaluate.output:
+        found.append(f"output={recipe.evaluate.output!r}")
+    if not recipe.evaluate.higher_is_better:
+        found.append("higher_is_better=False")
+    if inputs.dims:
+        found.append(f"dims={ {name: str(choice) for name, choice in inputs.dims.items()}!r}")
+    return found
+
+
+def _is_data_file(text: str) -> bool:
+    """Whether a text names data on disk and not a function: a file of tensors, or a folder of images."""
+    return text.endswith((*DATA_SUFFIXES, "/"))
+
+
+def _evaluation_data(data: str, program: _Program, source: str) -> str:
+    return repr(data) if data.endswith(DATA_SUFFIXES) else program.callable_name(data, source)
+
+
+def _plan_keywords(recipe: Recipe) -> list[str]:
+    if recipe.plan.from_goal:
+        return []
+    found = [f"default={str(recipe.plan.default)!r}"]
+    if recipe.plan.rules:
+        rules = "".join(f"\n        ({rule.match!r}, {str(rule.precision)!r})," for rule in recipe.plan.rules)
+        found.append(f"rules=[{rules}\n    ]")
+    return found
+
+
+def _plain_keywords(recipe: Recipe) -> list[str]:
+    """Those whose keyword has the name of the recipe's key, one row each."""
+    names = recipe.targets.names
+    default = Recipe()
+    pairs = [
+        *((key, getattr(recipe.goal, key), getattr(default.goal, key)) for key in recipe.goal.__struct_fields__),
+        ("target", names[0] if len(names) == 1 else list(names), "auto"),
+        ("rungs", list(recipe.capture.rungs), list(ALL_RUNGS)),
+        *(
+            (key, getattr(recipe.calibration, key), getattr(default.calibration, key))
+            for key in ("samples", "subset", "observer", "percentile")
+        ),
+        *(
+            (key, getattr(recipe.plan, key), getattr(default.plan, key))
+            for key in ("weights", "activations", "group_size", "rest")
+        ),
+        ("improve", list(recipe.improve.methods), []),
+        ("improve_by_search", recipe.improve.by_search, True),
+        *(
+            (key, getattr(recipe.measure, key), getattr(default.measure, key))
+            for key in ("threads", "rounds", "device", "profile", "batches", "decode")
+        ),
+    ]
+    return [f"{key}={msgspec.to_builtins(value)!r}" for key, value, usual in pairs if value != usual]

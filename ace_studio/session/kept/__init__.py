@@ -1,0 +1,1 @@
+"""What is kept on the user's side: history, trust, settings, undo and autosave."""

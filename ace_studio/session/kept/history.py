@@ -1,0 +1,231 @@
+"""Every run that ever finished, in SQLite: written once, never changed but for its tags."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.results import Result, decode_result
+from ace_studio.session.kept.folders import UserFolders
+
+SCHEMA_VERSION = 2
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS run (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    date TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    title TEXT NOT NULL,
+    status TEXT NOT NULL,
+    target TEXT NOT NULL,
+    precision TEXT NOT NULL,
+    latency_ms REAL,
+    speedup REAL,
+    metric REAL,
+    metric_drop REAL,
+    size_bytes INTEGER,
+    output TEXT NOT NULL,
+    tags TEXT NOT NULL DEFAULT '[]',
+    recipe_toml TEXT NOT NULL,
+    result_json BLOB NOT NULL,
+    folder TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX IF NOT EXISTS run_by_fingerprint ON run (fingerprint);
+"""
+_MIGRATIONS: dict[int, str] = {1: "ALTER TABLE run ADD COLUMN folder TEXT NOT NULL DEFAULT ''"}
+"""Schema version -> what makes the next one of it."""
+_SUMMARY_COLUMNS = (
+    "id, date, fingerprint, title, status, target, precision, latency_ms, speedup, metric, metric_drop, size_bytes, "
+    "output, tags"
+)
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the history. The numbers are those of the chosen target; None if it has none."""
+
+    id: int
+    date: str
+    """ISO 8601, UTC."""
+    fingerprint: str
+    title: str
+    status: str
+    target: str
+    precision: str
+    latency_ms: float | None
+    speedup: float | None
+    metric: float | None
+    metric_drop: float | None
+    size_bytes: int | None
+    output: str
+    """Folder with the artifacts."""
+    tags: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """The run in a few words: what was chosen, and what it gave."""
+        parts = [self.status, f"{self.target} {self.precision}".strip()]
+        if self.latency_ms is not None:
+            parts.append(f"{self.latency_ms:.3g} ms")
+        if self.speedup is not None:
+            parts.append(f"{self.speedup:.2f}x")
+        if self.metric_drop is not None:
+            parts.append(f"metric drop {self.metric_drop:.2%}")
+        return ", ".join(part for part in parts if part)
+
+
+class PastRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A past run whole."""
+
+    summary: RunSummary
+    recipe_toml: str
+    result: Result
+    folder: str = ""
+    """What the recipe's paths are relative to; empty for runs that were kept before this was written down."""
+
+
+class History:
+    """The database of past runs. Opened for each call, so that several windows and the command line share it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @classmethod
+    def open_default(cls) -> History:
+        """The history of this user, which the window and the command line share."""
+        return cls(UserFolders.of_user().history)
+
+    def add(
+        self,
+        result: Result,
+        *,
+        recipe_toml: str,
+        title: str,
+        output: str = "",
+        folder: str = "",
+        tags: Sequence[str] = (),
+        date: datetime | None = None,
+    ) -> int:
+        """Append a run and return its id. Raises: AceError(NOT_FOUND) if the database cannot be written."""
+        chosen = result.runs[result.chosen] if result.chosen is not None else None
+        latency = chosen.latency_ms if chosen else None
+        row = (
+            (date or datetime.now(UTC)).isoformat(timespec="seconds"),
+            result.fingerprint,
+            title,
+            str(result.status),
+            chosen.target if chosen else "",
+            chosen.precision if chosen else "",
+            latency.p50 if latency else None,
+            chosen.speedup if chosen else None,
+            chosen.metric if chosen else None,
+            chosen.metric_drop if chosen else None,
+            chosen.size_bytes if chosen else None,
+            output,
+            _tags_text(tags),
+            recipe_toml,
+            msgspec.json.encode(result),
+            folder,
+        )
+        with self._open() as database:
+            cursor = database.execute(
+                "INSERT INTO run (date, fingerprint, title, status, target, precision, latency_ms, speedup, metric, "
+                "metric_drop, size_bytes, output, tags, recipe_toml, result_json, folder) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                row,
+            )
+            return int(cursor.lastrowid or 0)
+
+    def list(self, *, limit: int = 1000, fingerprint: str = "", tag: str = "") -> tuple[RunSummary, ...]:
+        """The newest runs, newest first; only those of a fingerprint or with a tag if asked.
+
+        Raises: AceError(NOT_FOUND) if the database cannot be read.
+        """
+        with self._open() as database:
+            rows = database.execute(
+                f"SELECT {_SUMMARY_COLUMNS} FROM run "
+                "WHERE (:fingerprint = '' OR fingerprint = :fingerprint) "
+                "AND (:tag = '' OR EXISTS (SELECT 1 FROM json_each(run.tags) WHERE value = :tag)) "
+                "ORDER BY id DESC LIMIT :limit",
+                {"limit": limit, "fingerprint": fingerprint, "tag": tag},
+            ).fetchall()
+        return tuple(_summary(row) for row in rows)
+
+    def get(self, run_id: int) -> PastRun:
+        """A past run whole.
+
+        Raises: AceError(NOT_FOUND) if there is none with this id; AceError(BAD_FILE) if its record is damaged.
+        """
+        with self._open() as database:
+            row = database.execute(
+                f"SELECT {_SUMMARY_COLUMNS}, recipe_toml, folder, result_json FROM run WHERE id = ?", (run_id,)
+            ).fetchone()
+        if row is None:
+            raise AceError.of(
+                ErrorCode.NOT_FOUND,
+                f"There is no run {run_id} in the history",
+                remedy="List the runs: ace-studio history",
+                where=str(self._path),
+            )
+        try:
+            result = decode_result(row[-1])
+        except msgspec.DecodeError as error:
+            raise AceError.of(
+                ErrorCode.BAD_FILE,
+                f"The record of run {run_id} cannot be read",
+                why=str(error),
+                where=str(self._path),
+            ) from error
+        return PastRun(summary=_summary(row[:-3]), recipe_toml=row[-3], folder=row[-2], result=result)
+
+    def set_tags(self, run_id: int, tags: Sequence[str]) -> None:
+        """Replace the tags of a run. Raises: AceError(NOT_FOUND) if the database cannot be written."""
+        with self._open() as database:
+            database.execute("UPDATE run SET tags = ? WHERE id = ?", (_tags_text(tags), run_id))
+
+    def remove(self, run_ids: Sequence[int]) -> None:
+        """Forget runs; their folders stay. Raises: AceError(NOT_FOUND) if the database cannot be written."""
+        with self._open() as database:
+            database.executemany("DELETE FROM run WHERE id = ?", [(run_id,) for run_id in run_ids])
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self._path, timeout=5.0)) as database, database:
+                _prepare(database)
+                yield database
+        except (OSError, sqlite3.Error) as error:
+            raise AceError.of(
+                ErrorCode.NOT_FOUND,
+                "The history of runs cannot be used",
+                why=str(error),
+                remedy="Make its folder writable; if the file is damaged, move it away and a new one is begun",
+                where=str(self._path),
+            ) from error
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
+        raise sqlite3.DatabaseError(f"it was written by a newer ACE Studio (schema {version})")
+    if version == 0:
+        database.executescript(_SCHEMA)
+    for older in range(max(version, 1) if version else SCHEMA_VERSION, SCHEMA_VERSION):
+        database.execute(_MIGRATIONS[older])
+    if version < SCHEMA_VERSION:
+        database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _tags_text(tags: Sequence[str]) -> str:
+    return msgspec.json.encode(sorted(set(tags))).decode()
+
+
+def _summary(row: Sequence[object]) -> RunSummary:
+    fields = dict(zip(RunSummary.__struct_fields__, row, strict=True))
+    fields["tags"] = tuple(msgspec.json.decode(str(fields["tags"]), type=list[str]))
+    return RunSummary(**fields)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""The verbs of a session, grouped by what they change."""

@@ -1,0 +1,68 @@
+"""The verb that makes a new run of a card of advice."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ace_studio.records.advice import Advice
+from ace_studio.records.advice_applied import applied_recipe
+from ace_studio.records.recipes.plan import rule_problem
+from ace_studio.records.recipes.recipe import AdviceOrigin, Recipe
+from ace_studio.session.document import Document
+from ace_studio.session.plan_rules import PlanIndex
+from ace_studio.session.verbs.base import Verbs
+
+
+class AdviceVerbs(Verbs):
+    """Part of `Session`: a card changes the choices, as one step of undo, and runs them."""
+
+    def _run_from(self, origin: AdviceOrigin) -> None:
+        """Run the choices, and let the result compare itself with the card."""
+        raise NotImplementedError
+
+    def apply_advice(self, index: int) -> None:
+        """Put the changes of a card into the choices and run them.
+
+        The choices themselves do not remember the card: what is changed after it is no longer its doing.
+        """
+        result = self.document.result
+        cards = result.advice if result is not None else ()
+        if result is None or not 0 <= index < len(cards) or not self._can_start():
+            return
+        with self._problems():
+            changed = applied_recipe(without_origin(self.document.recipe), result, cards[index])
+            self._choose(f"advice: {cards[index].title}", without_origin(changed))
+            self._run_from(changed.advice_from)
+
+
+def without_origin(recipe: Recipe) -> Recipe:
+    """The recipe as if it had not been made from a card."""
+    return replace(recipe, advice_from=AdviceOrigin())
+
+
+def ops_of_advice(card: Advice, document: Document) -> tuple[str, ...]:
+    """The ops that new rules of a card are about, in the order of the graph; empty if it is about no ops."""
+    graph = document.graph
+    rules = card.change.get("plan", {}).get("rules", ()) if graph is not None else ()
+    if graph is None or not rules:
+        return ()
+    index, have = PlanIndex(graph), {rule.match for rule in document.recipe.plan.rules}
+    named = [str(rule.get("match", "")) for rule in rules]
+    new = [match for match in named if match not in have and not rule_problem(match)]
+    rows = sorted({row for match in new for row in index.rows_of(match)})
+    return tuple(graph.op_id[row] for row in rows)
+
+
+def change_words(card: Advice) -> list[str]:
+    """What a card sets, a line per key: ``plan.default = bf16``."""
+    lines = []
+    for table, values in card.change.items():
+        for key, value in values.items():
+            if key == "rules":
+                lines.append(f"{table}.rules: {len(value)} in all")
+            elif value is None:
+                lines.append(f"{table}.{key} is taken out")
+            else:
+                shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+                lines.append(f"{table}.{key} = {shown}")
+    return lines

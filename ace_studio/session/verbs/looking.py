@@ -1,0 +1,122 @@
+"""The verbs that change what is looked at: no choice, no finding, nothing to undo."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from ace_studio.session.document import EdgeChoice
+from ace_studio.session.seams import rows_of_seam, seam_of_ops
+from ace_studio.session.verbs.base import Verbs
+
+SOURCE_LIMIT_BYTES = 2_000_000
+"""Larger files are no code that somebody reads."""
+
+
+class LookingVerbs(Verbs):
+    """Part of `Session`: selection, problems read, log emptied."""
+
+    def select(self, op_ids: Sequence[str]) -> None:
+        """Select ops, everywhere at once. Ids that the graph does not have are left out."""
+        known = frozenset(self.document.graph.op_id if self.document.graph else ())
+        chosen = tuple(op_id for op_id in dict.fromkeys(op_ids) if op_id in known)
+        before = self.document.selection
+        if chosen != before.op_ids or before.seam is not None or before.place is not None:
+            capture = self.document.capture
+            seam = seam_of_ops(self.document.graph, capture.graph_breaks if capture else (), chosen)
+            wanted = replace(before, op_ids=chosen, seam=seam, place=None)
+            if wanted != before:
+                self._change(selection=wanted)
+
+    def select_seam(self, index: int | None) -> None:
+        """Select a break of the capture: its rows in the graph, and its line in the source. None selects none."""
+        document = self.document
+        breaks = document.capture.graph_breaks if document.capture else ()
+        if index is None or not 0 <= index < len(breaks):
+            self.select(())
+            return
+        graph = document.graph
+        rows = rows_of_seam(graph, breaks, index) if graph is not None else ()
+        op_ids = tuple(graph.op_id[row] for row in rows) if graph is not None else ()
+        one = breaks[index]
+        self._show(replace(document.selection, op_ids=op_ids, seam=index), one.file, one.line)
+
+    def look_at_edges(self, choice: EdgeChoice | None) -> None:
+        """Let some edges of the graph stand out, and select the ops at their ends; None goes back to the whole graph.
+
+        Other ops can be selected meanwhile; a new graph ends it.
+        """
+        before = self.document.selection
+        if choice is None or not choice.edges or self.document.graph is None:
+            if before.edges is not None:
+                self._change(selection=replace(before, edges=None))
+            return
+        if choice != before.edges:
+            ends = dict.fromkeys(op_id for pair in choice.edges for op_id in pair)
+            op_ids = tuple(op_id for op_id in self.document.graph.op_id if op_id in ends)
+            self._change(selection=replace(before, op_ids=op_ids, seam=None, place=None, edges=choice))
+
+    def select_place(self, file: str, line: int) -> None:
+        """Look at a line of the user's code. A file that the capture did not bring is read; nothing of it is run."""
+        self._show(replace(self.document.selection, op_ids=(), seam=None), file, line)
+
+    def read_model_source(self) -> None:
+        """Read the code of the opened ``.py`` file, to be looked at before anything is captured; it is not run."""
+        document = self.document
+        path = Path(document.folder) / document.recipe.model.source
+        if path.suffix == ".py" and str(path) not in document.sources:
+            text = _read_source(path)
+            if text is not None:
+                self._change(sources={**document.sources, str(path): text})
+
+    def look_closer(self) -> None:
+        """Bring the selection close in the graph."""
+        selection = self.document.selection
+        self._change(selection=replace(selection, closer=selection.closer + 1))
+
+    def _show(self, selection: Any, file: str, line: int) -> None:
+        document = self.document
+        changes: dict[str, Any] = {}
+        if file and file not in document.sources:
+            file = str(Path(document.folder) / file)
+        if file and file not in document.sources:
+            text = _read_source(Path(file))
+            if text is not None:
+                changes["sources"] = {**document.sources, file: text}
+        sources = changes.get("sources", document.sources)
+        wanted = replace(selection, place=(file, line) if file in sources and line > 0 else None)
+        if wanted != document.selection:
+            changes["selection"] = wanted
+        if changes:
+            self._change(**changes)
+
+    def dismiss_failure(self) -> None:
+        """Put the card away that says why there is no whole graph; the problem stays in the list."""
+        self._change(failure=None)
+
+    def select_run(self, index: int | None) -> None:
+        """Select a target run; None selects none."""
+        if index is not None and not 0 <= index < len(self.document.runs):
+            index = None
+        if index != self.document.selection.run:
+            self._change(selection=replace(self.document.selection, run=index))
+
+    def dismiss_problem(self, index: int) -> None:
+        """Take a problem off the list."""
+        self._change(problems=tuple(one for at, one in enumerate(self.document.problems) if at != index))
+
+    def clear_log(self) -> None:
+        """Empty the log."""
+        self._change(log=())
+
+
+def _read_source(path: Path) -> str | None:
+    """The text of a file; None if it cannot be read as text."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if path.is_file() and path.stat().st_size <= SOURCE_LIMIT_BYTES:
+            return path.read_text(encoding="utf-8")
+    return None

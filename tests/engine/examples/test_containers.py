@@ -1,0 +1,148 @@
+"""Containers that torch does not know by itself, as inputs and as results of a model."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections import UserDict
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.examples.containers import map_opened, register_containers
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.shared.flat_call import FlatCall
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from ace_studio.records.tensors import DimVerdict
+
+
+@dataclasses.dataclass
+class Inner:
+    hidden: Tensor
+
+
+@dataclasses.dataclass
+class Scores:
+    logits: Tensor
+    inner: Inner
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return Scores(y, Inner(y * 2))
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    ids: Tensor
+    mask: Tensor
+    scale: float = 2.0
+    more: Tensor | None = None
+
+    def __post_init__(self):
+        assert isinstance(self.ids, Tensor), "a constructor that checks must not stop the trace"
+
+
+class Pair(NamedTuple):
+    ids: Tensor
+    mask: Tensor
+
+
+class Items(dict):
+    """A dictionary of the user's own."""
+
+
+class Wrapped(UserDict):
+    """What tokenizers return."""
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 8)
+
+    def forward(self, batch, state):
+        has_fields = hasattr(batch, "ids")
+        ids, mask = (batch.ids, batch.mask) if has_fields else (batch["ids"], batch["mask"])
+        return (self.embed(ids) * mask.unsqueeze(-1)).sum(1) + state[0] + state[1]["h"]
+
+
+KINDS = {
+    "dataclass": Batch,
+    "named tuple": Pair,
+    "dictionary": dict,
+    "own dictionary": Items,
+    "mapping": Wrapped,
+    "namespace": types.SimpleNamespace,
+}
+
+
+def reader_example(kind, n, t):
+    batch = KINDS[kind](ids=torch.arange(n * t).reshape(n, t) % 20, mask=torch.ones(n, t))
+    return Example(args=(batch, [torch.randn(n, 8), {"h": torch.randn(n, 8)}]))
+
+
+def capture(module, examples, rung="export"):
+    register_containers([(one.args, dict(one.kwargs)) for one in examples])
+    loaded = LoadedModel(module=module.eval(), source=Path(), sha256="")
+    recipe = Recipe(capture=CaptureChoice(rungs=(rung,)))
+    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+
+
+def test_a_model_that_returns_nested_dataclasses_is_captured_and_gives_them_back():
+    captured = capture(Net(), [Example.of(torch.ones(n, 4)) for n in (2, 3)])
+    result = FlatCall(captured).unflatten([torch.zeros(2, 3), torch.ones(2, 3)])
+    assert isinstance(result, Scores)
+    assert isinstance(result.inner, Inner)
+    assert result.inner.hidden.sum() == 6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_leaves_of_every_container_are_named_compared_and_dynamic(kind):
+    captured = capture(Reader(), [reader_example(kind, 1, 5), reader_example(kind, 3, 7)])
+    assert [one.name for one in captured.inputs] == ["batch.ids", "batch.mask", "state.0", "state.1.h"]
+    verdicts = [[dim.verdict for dim in one.dims] for one in captured.inputs]
+    assert verdicts[0] == verdicts[1] == [DimVerdict.DYNAMIC, DimVerdict.DYNAMIC]
+    assert verdicts[2] == verdicts[3] == [DimVerdict.DYNAMIC, DimVerdict.STATIC]
+    unseen = reader_example(kind, 4, 6)
+    flat = FlatCall(captured).flatten(unseen.args, {})
+    assert [one.shape for one in flat] == [one.shape for one in unseen.tensors()]
+
+
+@pytest.mark.parametrize("rung", ["export-strict", "dynamo", "fx"])
+def test_a_dataclass_is_an_input_on_every_rung(rung):
+    captured = capture(Reader(), [reader_example("dataclass", 2, 5), reader_example("dataclass", 3, 7)], rung)
+    unseen = reader_example("dataclass", 4, 6)
+    result = captured.program.module()(*unseen.args)
+    torch.testing.assert_close(result, unseen.call(captured.module))
+
+
+def test_a_value_without_containers_of_its_own_registers_nothing():
+    assert not register_containers({"a": [torch.ones(1)]})
+
+
+def test_a_class_that_cannot_be_made_anew_stays_one_value():
+    class Picky(dict):
+        def __init__(self, first, second):
+            super().__init__(first=first, second=second)
+
+    value = Picky(torch.ones(1), torch.ones(1))
+    assert not register_containers(value)
+    assert pytree.tree_leaves(value) == [value]
+
+
+def test_containers_of_the_users_own_open_to_lists_and_pythons_own_stay():
+    register_containers(Inner(torch.ones(1)))
+    opened = map_opened({"a": Inner(torch.ones(1)), "b": (torch.ones(1),)}, lambda leaf: leaf.numel())
+    assert opened == {"a": [1], "b": (1,)}

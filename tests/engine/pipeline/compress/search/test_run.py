@@ -1,0 +1,375 @@
+"""The search for a goal, with candidates that are really built: few of them, the reasons told, nothing built twice."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import torch
+from torch import nn
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.pipeline.compress.bench import Bench
+from ace_studio.engine.pipeline.compress.choosing import conclude, grouped_notes
+from ace_studio.engine.pipeline.compress.search import run as searching
+from ace_studio.engine.pipeline.compress.search import steps as search_steps
+from ace_studio.engine.pipeline.compress.search import variants as arms
+from ace_studio.engine.pipeline.compress.search.run import GoalSearch
+from ace_studio.engine.pipeline.compress.search.steps import StepStore
+from ace_studio.engine.pipeline.compress.search.variants import Arm
+from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets import TARGETS
+from ace_studio.records.recipes.plan import Plan, Precision, WeightSteps
+from ace_studio.records.recipes.recipe import Goal, ImproveChoice, Objective, Recipe
+from ace_studio.records.results import OpReport, RunStatus, SearchStep
+
+TARGET = TARGETS["openvino"]
+pytestmark = pytest.mark.skipif(not TARGET.available().ok, reason="OpenVINO is not installed")
+PER_TENSOR = Plan(default=Precision.INT8_STATIC, weights=WeightSteps.PER_TENSOR)
+
+
+class Chain(nn.Module):
+    """Linear layers; two of them have a channel that is far larger than the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(6))
+        with torch.no_grad():
+            self.layers[1].weight[3] *= 60
+            self.layers[4].weight[5] *= 25
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + torch.tanh(layer(x))
+        return x
+
+
+def _random(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = Chain().eval()
+    folder = tmp_path_factory.mktemp("model")
+    loaded = LoadedModel(
+        module=module,
+        source=folder,
+        sha256="",
+        calibration=lambda: [(_random(16, 64, seed=seed),) for seed in range(4)],
+    )
+    with torch.no_grad():
+        captured, report = capture_model(
+            loaded,
+            [Example((_random(2, 64),)), Example((_random(32, 64, seed=9),))],
+            Recipe(),
+            device=torch.device("cpu"),
+            reporter=Reporter(),
+        )
+    return loaded, captured, report
+
+
+def _bench(model, output, recipe):
+    loaded, captured, report = model
+    return Bench(loaded=loaded, captured=captured, capture=report, recipe=recipe, output=output, reporter=Reporter())
+
+
+def _searched(model, output, recipe):
+    bench = _bench(model, output, recipe)
+    with torch.no_grad():
+        GoalSearch(bench).run([TARGET])
+    return bench
+
+
+def _recipe(plan=PER_TENSOR, **goal):
+    return Recipe(plan=plan, goal=Goal(**goal))
+
+
+FOR_30_DB = _recipe(min_sqnr_db=30.0, optimize=Objective.SIZE)
+
+
+@pytest.fixture(scope="module")
+def searched(model, tmp_path_factory):
+    return _searched(model, tmp_path_factory.mktemp("out"), FOR_30_DB)
+
+
+def test_the_ops_that_ruin_the_model_are_found_and_kept_high_with_the_reason(model, searched):
+    bench = searched
+    assert bench.search[0].kept_high == 0
+    assert not bench.search[0].meets
+    mixed = [step for step in bench.search if step.kept_high]
+    assert mixed
+    assert len(bench.search) <= 6
+    best = min((step for step in mixed if step.meets), key=lambda step: step.kept_high)
+    assert best.sqnr_db >= 30.0
+    table = model[1].table
+    modules = [table.module[table.op_id.index(rule.match.removeprefix("id:"))] for rule in best.rules]
+    assert modules[0] == "layers.1"
+    candidate = bench.candidates[best.run]
+    first = best.rules[0].match.removeprefix("id:")
+    assert candidate.kept[first].startswith(f"kept at {best.high}: 1st most sensitive of 6, alone ")
+    assert candidate.kept[first].endswith("the goal needs 30.0 dB")
+
+
+def test_what_the_search_knows_stands_at_every_op_that_was_scanned(searched):
+    bench = searched
+    candidate = next(one for one in bench.candidates if one.kept)
+    op_id = next(iter(candidate.kept))
+    bare = OpReport(id=op_id, op="", module="", shape="", device="cpu", planned="", actual="", reason="it ran")
+    (told,) = with_sensitivity(bench, candidate, [bare])
+    assert told.reason == f"{candidate.kept[op_id]}; it ran"
+    assert told.sensitivity_db < 30.0
+
+
+def test_a_fidelity_that_not_even_fp32_has_is_out_of_reach_and_that_is_proven(model, tmp_path):
+    bench = _searched(model, tmp_path, _recipe(min_sqnr_db=195.0))
+    assert len(bench.search) <= 4
+    assert bench.search[-1].low == "fp32"
+    assert any("even all ops at fp32 miss it: the fidelity is" in note for note in bench.search_notes)
+    assert [one for one in bench.candidates if one.lowered is not None]
+
+
+def test_a_size_below_that_of_all_low_is_out_of_reach(model, tmp_path):
+    bench = _searched(model, tmp_path, Recipe(goal=Goal(max_size_mb=0.0001, min_sqnr_db=20.0)))
+    assert not any(step.meets for step in bench.search)
+    assert not any(step.kept_high for step in bench.search)
+    assert any("the smallest of" in note for note in bench.search_notes)
+
+
+def test_a_latency_that_nothing_has_is_out_of_reach_without_climbing_a_ladder(model, tmp_path):
+    bench = _searched(model, tmp_path, Recipe(goal=Goal(max_latency_ratio=1e-6)))
+    assert not any(step.meets for step in bench.search)
+    assert not any(step.kept_high for step in bench.search)
+    assert {step.low for step in bench.search} >= {"int8-static", "fp32"}
+
+
+def test_the_most_accurate_within_a_size_has_as_many_ops_high_as_fit(model, tmp_path):
+    sizes = _searched(model, tmp_path / "sizes", _recipe(min_sqnr_db=195.0)).search
+    low, full = sizes[0].size_bytes, sizes[-1].size_bytes
+    limit = (low + 0.6 * (full - low)) / 1e6
+    recipe = _recipe(max_size_mb=limit, optimize=Objective.ACCURACY)
+    bench = _searched(model, tmp_path / "search", recipe)
+    best = max((step for step in bench.search if step.meets), key=lambda step: step.sqnr_db)
+    assert best.kept_high > 0
+    assert best.size_bytes <= limit * 1e6
+    assert best.sqnr_db > sizes[0].sqnr_db + 10.0
+
+
+def test_a_search_that_runs_again_builds_only_what_it_chose(model, searched, monkeypatch):
+    first = searched
+    built = []
+    real = searching.try_plan
+    monkeypatch.setattr(searching, "try_plan", lambda *given, **named: built.append(given[2]) or real(*given, **named))
+    second = _searched(model, first.output, FOR_30_DB)
+    assert all(step.reused for step in second.search)
+    assert [step.kept_high for step in second.search] == [step.kept_high for step in first.search]
+    alive = [one for one in second.candidates if one.lowered is not None]
+    assert 1 <= len(alive) == len(built) < len(second.search)
+    assert all(one.run.sqnr_db >= 30.0 for one in alive)
+
+
+def test_another_job_does_not_take_the_steps_of_this_one(tmp_path):
+    step = SearchStep(target="openvino", low="int8-static", meets=True, sqnr_db=30.0)
+    StepStore(tmp_path, "one job").keep("a plan", step)
+    kept = StepStore(tmp_path, "one job").find("a plan")
+    assert kept is not None
+    assert kept.reused
+    assert StepStore(tmp_path, "another job").find("a plan") is None
+
+
+def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(searched):
+    bench = searched
+    result = conclude(bench).result
+    assert result.search == tuple(bench.search)
+    assert {one.precision for one in result.sensitivity} == {"int8-static"}
+    assert all(
+        run.status is RunStatus.DROPPED
+        for run, one in zip(result.runs, bench.candidates, strict=True)
+        if not one.lowered
+    )
+    assert {point.run for point in result.pareto} == set(range(len(result.runs)))
+    assert msgspec.json.decode(msgspec.json.encode(result))["search"][0]["target"] == "openvino"
+
+
+@pytest.mark.parametrize(("rows", "is_small_worth_it"), [(1, True), (64, False)])
+def test_smaller_weights_are_tried_for_speed_where_each_weight_is_used_a_few_times_only(rows, is_small_worth_it):
+    module = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8)).eval()
+    with torch.no_grad():
+        captured, _ = capture_model(
+            LoadedModel(module=module, source=None, sha256=""),
+            [Example((_random(rows, 64),))],
+            Recipe(),
+            device=torch.device("cpu"),
+            reporter=Reporter(),
+        )
+    assert arms.reads_weights_most(captured.table) is is_small_worth_it
+
+
+def test_floats_of_16_bits_beside_8_bit_products_are_an_arm_where_there_is_much_besides_products(model, tmp_path):
+    loaded, captured, report = model
+    bench = _bench(model, tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=20.0))
+    assert {arm.plan.rest for arm in arms.arms_of(bench, TARGET)} == {Precision.FP32}
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, activation="gelu").eval()
+    with torch.no_grad():
+        captured, report = capture_model(
+            LoadedModel(module=nn.Sequential(layer, layer), source=None, sha256=""),
+            [Example((_random(2, 4, 16),))],
+            Recipe(),
+            device=torch.device("cpu"),
+            reporter=Reporter(),
+        )
+    bench = _bench((loaded, captured, report), tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=20.0))
+    names = [arm.name for arm in arms.arms_of(bench, TARGET)]
+    if TARGET.precision_problem(Precision.BF16):
+        assert "openvino int8-static + bf16" not in names
+    else:
+        assert "openvino int8-static + bf16" in names
+
+
+class Unequal(nn.Module):
+    """Two layers around a ReLU; some channels between them are a hundred times larger than the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(32, 32), nn.Linear(32, 32)
+        with torch.no_grad():
+            scale = torch.where(torch.arange(32) % 8 == 0, 100.0, 1.0)
+            self.first.weight *= scale[:, None]
+            self.first.bias *= scale
+            self.second.weight /= scale
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+
+@pytest.fixture(scope="module")
+def unequal(tmp_path_factory):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = Unequal().eval()
+    loaded = LoadedModel(
+        module=module,
+        source=tmp_path_factory.mktemp("unequal"),
+        sha256="",
+        calibration=lambda: [(_random(8, 32, seed=seed),) for seed in range(4)],
+    )
+    with torch.no_grad():
+        captured, report = capture_model(
+            loaded, [Example((_random(8, 32),))], Recipe(), device=torch.device("cpu"), reporter=Reporter()
+        )
+    return loaded, captured, report
+
+
+def test_weights_are_improved_before_ops_stay_high_because_that_costs_no_time(unequal, tmp_path):
+    bench = _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
+    plain, better = bench.search
+    assert (plain.improved, plain.meets) == ((), False)
+    assert "equalize" in better.improved
+    assert better.kept_high == 0
+    assert better.meets
+    assert any(one.method == "equalize" and one.kept for one in bench.improving.reports)
+    assert [one.run.status for one in bench.candidates] == [RunStatus.DROPPED, RunStatus.OK]
+
+
+def test_a_search_that_may_not_improve_weights_keeps_ops_high(unequal, tmp_path):
+    recipe = msgspec.structs.replace(_recipe(min_sqnr_db=30.0), improve=ImproveChoice(by_search=False))
+    bench = _searched(unequal, tmp_path, recipe)
+    assert not any(step.improved for step in bench.search)
+    assert any(step.meets and (step.kept_high or step.low != "int8-static") for step in bench.search)
+
+
+def test_improved_weights_are_built_again_by_the_search_that_runs_again(unequal, tmp_path):
+    _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
+    bench = _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
+    assert [step.reused for step in bench.search] == [True, True]
+    (built,) = bench.candidates
+    assert built.run.sqnr_db >= 30.0
+
+
+class Told(GoalSearch):
+    """A search that is told what every first step gives, and notes what it would do next."""
+
+    def __init__(self, bench, firsts):
+        super().__init__(bench)
+        self._firsts = firsts
+        self.climbed, self.floats = [], []
+
+    def _evaluate(self, arm, count):
+        ratio, fidelity = self._firsts[arm.name]
+        meets = fidelity >= self._goal.min_sqnr_db
+        step = SearchStep(
+            target=arm.target.name, low=arm.name, sqnr_db=fidelity, latency_ratio=ratio, size_bytes=1, meets=meets
+        )
+        self._tried[arm.name] = searching._Tried(step, arm.plan, arm.methods, None)
+        return step
+
+    def _climb(self, arm):
+        self.climbed.append(arm.name)
+
+    def _try_floats(self, target, *, all_of_them=False):
+        self.floats.append(target.name)
+        return []
+
+
+def _told(model, output, monkeypatch, firsts):
+    names = list(dict.fromkeys(name.partition(" ")[0] for name in firsts))
+    targets = [TARGETS[name] for name in names]
+
+    def arms(_, target):
+        lows = [name.partition(" ")[2] for name in firsts if name.startswith(target.name)]
+        return [Arm(target, Plan(default=Precision(low))) for low in lows]
+
+    monkeypatch.setattr(searching, "arms_of", arms)
+    recipe = Recipe(goal=Goal(min_sqnr_db=30.0), improve=ImproveChoice(by_search=False))
+    search = Told(_bench(model, output, recipe), firsts)
+    search._cheapest(targets)
+    return search
+
+
+def test_a_ladder_that_begins_slower_than_what_meets_the_goal_elsewhere_is_not_climbed(model, tmp_path, monkeypatch):
+    firsts = {
+        "onnxruntime int8-static": (0.5, 20.0),
+        "onnxruntime int8-dynamic": (0.6, 22.0),
+        "openvino int8-static": (0.2, 35.0),
+        "openvino int8-dynamic": (0.1, 25.0),
+    }
+    search = _told(model, tmp_path, monkeypatch, firsts)
+    assert search.climbed == ["openvino int8-dynamic"]
+    assert search.floats == []
+    assert any(
+        "onnxruntime int8-static: even all low it is no better than openvino" in n for n in search._bench.search_notes
+    )
+
+
+def test_what_promises_most_is_climbed_first_and_floats_are_tried_where_nothing_meets_the_goal(
+    model, tmp_path, monkeypatch
+):
+    firsts = {"onnxruntime int8-static": (0.5, 20.0), "openvino int8-static": (0.2, 15.0)}
+    search = _told(model, tmp_path, monkeypatch, firsts)
+    assert search.climbed == ["openvino int8-static", "onnxruntime int8-static"]
+    assert search.floats == ["onnxruntime", "openvino"]
+
+
+def test_a_reason_that_several_plans_share_is_said_once():
+    notes = ["a int8: too large", "b: smallest has 3 MB", "c int4: too large"]
+    assert grouped_notes(notes) == ["a int8, c int4: too large", "b: smallest has 3 MB"]
+
+
+def test_a_step_that_could_not_be_built_is_tried_again(tmp_path):
+    store = StepStore(tmp_path, "job")
+    store.keep("built", SearchStep(target="openvino", low="int8-static", sqnr_db=40.0))
+    store.keep("failed", SearchStep(target="openvino", low="int8-static", misses=("could not be built: no memory",)))
+    again = StepStore(tmp_path, "job")
+    assert again.find("built").reused
+    assert again.find("failed") is None
+
+
+def test_steps_that_other_versions_found_are_not_believed(tmp_path, monkeypatch):
+    step = SearchStep(target="eager", low="bf16", sqnr_db=40.0)
+    StepStore(tmp_path, "job").keep("a plan", step)
+    assert StepStore(tmp_path, "job").find("a plan") is not None
+    monkeypatch.setattr(search_steps, "package_versions", lambda: {"ace-studio": "99.0"})
+    assert StepStore(tmp_path, "job").find("a plan") is None

@@ -1,0 +1,76 @@
+"""ExecuTorch: what is installed is judged honestly, sizes have a bound that is told, and the delegate does the work."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+import torch
+
+from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.executorch import target as executorch
+from ace_studio.engine.targets.executorch.quantize import executorch_op_problem
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import Precision
+from tests.engine.targets.conftest import bound, captured_model, make_job
+
+TARGET = TARGETS["executorch"]
+needs_executorch = pytest.mark.skipif(not TARGET.available().ok, reason=TARGET.available().reason)
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Pretend that a release is installed which names the torch that it was built for."""
+    executorch.installed_problem.cache_clear()
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9.9")
+
+    def pretend(needs: str) -> str:
+        monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["torchao>=0.18", needs])
+        return executorch.installed_problem()
+
+    yield pretend
+    executorch.installed_problem.cache_clear()
+
+
+def test_a_release_for_a_later_torch_is_refused_with_both_versions(installed):
+    problem = installed("torch>=99.1.0a0")
+    assert "executorch 9.9.9 needs torch 99.1.0 or later" in problem
+    assert str(torch.__version__) in problem
+
+
+def test_a_release_that_does_not_open_says_what_was_raised(installed, monkeypatch):
+    monkeypatch.setattr(executorch, "_PARTS", ("no_such_part_of_executorch",))
+    assert "No module named 'no_such_part_of_executorch'" in installed("torch>=2.0")
+
+
+def test_where_it_is_missing_the_install_line_is_given(monkeypatch):
+    monkeypatch.setattr(executorch.importlib.util, "find_spec", lambda _: None)
+    found = TARGET.available()
+    assert not found.ok
+    assert found.install == executorch.INSTALL
+
+
+def test_what_xnnpack_has_no_kernel_for_is_refused_with_the_reason():
+    assert executorch_op_problem("aten.linear.default", Precision.INT8_DYNAMIC) == ""
+    assert "linear ops only" in executorch_op_problem("aten.conv2d.default", Precision.INT8_DYNAMIC)
+    assert "no int8 kernel of aten.softmax.int" in executorch_op_problem("aten.softmax.int", Precision.INT8_STATIC)
+    for precision in Precision:
+        assert (TARGET.precision_problem(precision) == "") == (precision in {"fp32", "int8-static", "int8-dynamic"})
+
+
+@needs_executorch
+@pytest.mark.slow
+def test_sizes_have_a_bound_that_is_told_and_held(tmp_path):
+    captured = captured_model("mlp")
+    job = make_job(captured, bound("executorch", captured, Precision.INT8_STATIC), tmp_path)
+    lowered = TARGET.lower(job)
+    assert any("dim 0: 64;" in one.what for one in job.reporter.warnings)
+    assert lowered(torch.zeros(64, 16)).shape == (64, 4)
+    with pytest.raises(AceError) as caught:
+        lowered(torch.zeros(65, 16))
+    assert caught.value.problem.code is ErrorCode.BAD_INPUT
+    actual = {one.op_id: one for one in lowered.read_back()}
+    assert "XNNPACK (block 0)" in actual["linear"].reason
+    assert actual["linear"].actual == "int8-static"
+    assert actual["relu"].actual == "fused"
+    assert "kernel of linear (int8-static)" in actual["relu"].reason

@@ -1,0 +1,162 @@
+"""The ONNX form of a captured graph: names, dynamic sizes, where nodes came from, refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.load import make_importable
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.onnx.program import export_onnx
+from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from tests.engine.targets.onnx_cases import capture, captured_easy, exported, job_for, sqnr_db
+from tests.tiny_models import TinyModel, many_outputs, recurrent
+
+torch.set_num_threads(1)
+
+
+def dims(entry) -> list[str | int]:
+    return [dim.dim_param or dim.dim_value for dim in entry.type.tensor_type.shape.dim]
+
+
+def test_inputs_keep_their_names_and_dynamic_sizes_are_called_after_them():
+    program = exported(captured_easy("lstm_cell"))
+    assert {entry.name: dims(entry) for entry in program.model.graph.input} == {
+        "x": ["x_0", 8],
+        "state": [2, "x_0", 16],
+    }
+
+
+def test_regions_of_torchvision_become_one_node_whatever_library_it_has():
+    make_importable()
+    ops = pytest.importorskip("torchvision.ops")
+
+    class Pool(nn.Module):
+        def forward(self, features: Tensor, regions: Tensor) -> Tensor:
+            return ops.roi_align(features.relu(), regions, (2, 2), 1.0, 2)
+
+    regions = torch.tensor([[0.0, 1.0, 1.0, 6.0, 5.0], [0.0, 2.0, 2.0, 7.0, 7.0]])
+    features = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    captured = capture(TinyModel(Pool(), [(features, regions), (features[:1], regions[:1].repeat(3, 1))]))
+    program = exported(captured)
+    assert "RoiAlign" in {node.op_type for node in program.model.graph.node}
+    target = OnnxRuntimeTarget()
+    lowered = target.lower(job_for(target, captured))
+    assert sqnr_db([captured.module(features, regions)], [lowered(features, regions)]) > 100
+
+
+def test_outputs_are_named_by_their_path_and_constants_are_left_out():
+    captured = capture(many_outputs())
+    program = export_onnx(captured)
+    assert program.output_names == ("output_0", "output_1.high", "output_1.both.0", "output_1.both.1")
+    assert [entry.name for entry in program.model.graph.output] == list(program.output_names)
+
+
+def test_exporting_leaves_the_captured_graph_as_it_was():
+    captured = capture(many_outputs())
+    before = (str(captured.program.graph), [node.meta.get("stack_trace") for node in captured.program.graph.nodes])
+    export_onnx(captured)
+    assert before == (
+        str(captured.program.graph),
+        [node.meta.get("stack_trace") for node in captured.program.graph.nodes],
+    )
+
+
+@pytest.mark.parametrize("name", ["conv_net_any_size", "text_model", "lstm_cell", "many_outputs"])
+def test_every_node_knows_its_op_and_every_op_has_a_node_or_a_reason(name):
+    captured = captured_easy(name)
+    program = exported(captured)
+    ids = {captured.table.op_id[row] for row in captured.table.op_rows()}
+    assert all(program.owners[node.name] for node in program.model.graph.node)
+    assert {op_id for owners in program.owners.values() for op_id in owners} | set(program.folded) == ids
+
+
+def test_a_decomposed_op_owns_all_of_its_nodes_although_inner_names_collide_with_ours():
+    captured = captured_easy("lstm_cell")
+    program = exported(captured)
+    owned = {node.op_type for node in program.model.graph.node if program.owners[node.name][0] == "lstm_cell"}
+    assert {"Gemm", "Sigmoid", "Tanh", "Split"} <= owned
+    outer = [node for node in program.model.graph.node if program.owners[node.name][0] == "sigmoid"]
+    assert [node.op_type for node in outer] == ["Sigmoid"]
+
+
+def test_a_batch_norm_is_folded_into_its_convolution_which_stays_the_main_op():
+    program = exported(captured_easy("conv_net"))
+    types = [node.op_type for node in program.model.graph.node]
+    assert "BatchNormalization" not in types
+    first = next(node for node in program.model.graph.node if node.op_type == "Conv")
+    assert program.owners[first.name] == ("conv2d", "batch_norm")
+
+
+def test_a_recurrent_network_takes_lengths_that_were_not_traced():
+    tiny = recurrent()
+    loaded = LoadedModel(module=tiny.module, source=Path(), sha256="")
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    examples = [Example.of(example) for example in tiny.examples]
+    captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
+    lowered = OnnxRuntimeTarget().lower(job_for(OnnxRuntimeTarget(), captured))
+    for example in (*captured.examples, *captured.unseen):
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > 100
+
+
+class Returns(nn.Module):
+    def forward(self, x: Tensor, unused: Tensor) -> tuple[Tensor, Tensor]:
+        return x + 1, x
+
+
+def test_an_input_that_is_also_a_result_and_one_that_nothing_reads_keep_their_names():
+    model = TinyModel(Returns(), [(torch.zeros(1, 4), torch.zeros(3)), (torch.zeros(2, 4), torch.zeros(3))])
+    program = export_onnx(capture(model))
+    assert [entry.name for entry in program.model.graph.input] == ["x", "unused"]
+    assert program.output_names == ("output_0", "output_1")
+
+
+class Singular(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.linalg.svd(x)[1]
+
+
+def test_an_op_without_an_onnx_form_is_refused_by_name_with_its_line(capfd):
+    captured = capture(TinyModel(Singular(), [(torch.eye(3),), (torch.eye(3),)]))
+    with pytest.raises(AceError) as caught:
+        export_onnx(captured)
+    problem = caught.value.problem
+    assert problem.code is ErrorCode.UNSUPPORTED
+    assert "aten.linalg_svd" in problem.what
+    assert problem.where.startswith("/models/model.py:")
+    assert problem.remedy and problem.details and "\x1b" not in problem.details
+    assert capfd.readouterr() == ("", "")
+
+
+class Counts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls.add_(1)
+        return x + self.calls
+
+
+def test_a_model_that_changes_a_buffer_is_refused_because_onnx_has_no_state():
+    with pytest.raises(AceError, match="changes calls while it runs"):
+        export_onnx(capture(TinyModel(Counts(), [(torch.zeros(1, 4),), (torch.zeros(2, 4),)])))
+
+
+def test_nothing_is_left_of_what_the_exporter_noted_of_the_users_code():
+    model = exported(captured_easy("lstm_cell")).model
+    text = model.SerializeToString()
+    assert not any(node.metadata_props for node in model.graph.node)
+    for word in (b"pkg.torch", b"namespace", b"LstmCell", b"ExportedProgram"):
+        assert word not in text

@@ -1,0 +1,287 @@
+"""OpenVINO: precisions, what its runtime model says, its artifact, and that nothing is sent anywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+pytest.importorskip("openvino")
+pytest.importorskip("nncf")
+
+import msgspec
+import torch
+from torch import nn
+
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.targets.openvino import target as openvino
+from ace_studio.engine.targets.openvino.library import import_openvino
+from ace_studio.engine.targets.openvino.target import OpenVinoTarget, base_options
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Progress
+from ace_studio.records.recipes.plan import PlanRule, Precision
+from tests.engine.targets.onnx_cases import MODELS, cancelled_at, capture, captured_easy, job_for, sqnr_db
+from tests.tiny_models import TinyModel, lstm_cell
+
+torch.set_num_threads(1)
+TARGET = OpenVinoTarget()
+LEAST_SQNR_DB = {
+    Precision.FP32: 100.0,
+    Precision.BF16: 35.0,
+    Precision.INT8_STATIC: 30.0,
+    Precision.INT8_DYNAMIC: 30.0,
+    Precision.INT8_WEIGHT: 30.0,
+    Precision.INT4_WEIGHT: 15.0,
+}
+HERE = [precision for precision in LEAST_SQNR_DB if not TARGET.precision_problem(precision)]
+
+
+def actual_of(lowered) -> dict[str, str]:
+    return {op.op_id: str(op.actual) for op in lowered.read_back()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("precision", HERE)
+def test_the_result_is_close_at_a_size_that_was_not_traced(name, precision):
+    captured = captured_easy(name)
+    lowered = TARGET.lower(job_for(TARGET, captured, precision))
+    for example in captured.examples:
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > LEAST_SQNR_DB[precision]
+
+
+@pytest.mark.parametrize("precision", HERE)
+def test_a_product_runs_at_the_planned_precision(precision):
+    wide = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64)).eval()
+    generator = torch.Generator().manual_seed(0)
+    examples = [(torch.randn(n, 64, generator=generator),) for n in (2, 5)]
+    lowered = TARGET.lower(job_for(TARGET, capture(TinyModel(wide, examples)), precision))
+    actual = actual_of(lowered)
+    assert (actual["linear"], actual["linear_1"], actual["relu"]) == (precision, precision, "fused")
+
+
+def test_fp32_is_asked_for_by_name_because_the_default_is_lower():
+    assert base_options(threads=2)["INFERENCE_PRECISION_HINT"] == "f32"
+    assert base_options(threads=2)["INFERENCE_NUM_THREADS"] == "2"
+
+
+def test_static_int8_keeps_an_op_planned_otherwise_in_float():
+    captured = captured_easy("conv_net")
+    rules = (PlanRule(match="id:conv2d_1", precision=Precision.FP32),)
+    actual = actual_of(TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC, rules=rules)))
+    assert (actual["conv2d"], actual["conv2d_1"], actual["conv2d_2"]) == ("int8-static", "fp32", "int8-static")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_read_back_has_every_op_once_in_order_and_a_reason_where_the_plan_was_not_kept(name):
+    captured = captured_easy(name)
+    job = job_for(TARGET, captured, Precision.INT8_STATIC)
+    ops = TARGET.lower(job).read_back()
+    assert [op.op_id for op in ops] == [captured.table.op_id[row] for row in captured.table.op_rows()]
+    assert all(op.reason for op in ops if op.actual != job.plan.precision[op.op_id])
+    assert any(op.latency_ms for op in ops)
+
+
+def test_the_result_is_nested_like_the_models_and_constants_come_back():
+    captured = captured_easy("many_outputs")
+    low, rest, constant = captured.example.call(TARGET.lower(job_for(TARGET, captured)))
+    assert (sorted(rest), len(rest["both"]), constant) == (["both", "high"], 2, 3)
+    assert low.shape == (3, 4)
+
+
+def test_a_size_that_the_model_cannot_take_is_an_error_in_our_words():
+    lowered = TARGET.lower(job_for(TARGET, captured_easy("mlp")))
+    with pytest.raises(AceError, match="cannot run the model on these inputs"):
+        lowered(torch.zeros(2, 17))
+
+
+def test_results_stay_as_they_are_when_the_model_is_called_again():
+    lowered = TARGET.lower(job_for(TARGET, captured_easy("mlp")))
+    first = lowered(torch.zeros(2, 16))
+    kept = first.clone()
+    lowered(torch.ones(2, 16))
+    assert torch.equal(first, kept)
+
+
+def test_a_state_that_calibration_never_saw_move_is_left_in_float_with_the_reason():
+    model = lstm_cell()
+    zero = [(x, torch.zeros_like(state)) for x, state in model.examples]
+    job = job_for(TARGET, capture(TinyModel(model.module, zero)), Precision.INT8_STATIC)
+    lowered = TARGET.lower(job)
+    assert "calibration-constant" in [warning.code for warning in job.reporter.warnings]
+    x, state = model.examples[-1]
+    assert sqnr_db(model.module(x, state), lowered(x, state)) > 15
+
+
+def test_a_precision_that_the_processor_lacks_is_refused_with_what_it_would_take(monkeypatch):
+    monkeypatch.setattr(openvino, "cpu_capabilities", lambda: frozenset({"FP32", "INT8"}))
+    assert "avx512_bf16" in TARGET.precision_problem(Precision.BF16)
+    assert TARGET.op_problem("aten.linear.default", Precision.BF16)
+    assert not TARGET.precision_problem(Precision.INT8_STATIC)
+
+
+def test_another_device_is_refused():
+    job = job_for(TARGET, captured_easy("mlp"))
+    job.device = torch.device("cuda")
+    with pytest.raises(AceError) as caught:
+        TARGET.lower(job)
+    assert caught.value.problem.code is ErrorCode.UNSUPPORTED
+
+
+def test_a_broken_artifact_is_a_bad_file(tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_text("not an IR", encoding="utf-8")
+    with pytest.raises(AceError) as caught:
+        TARGET.load(path, threads=1)
+    assert caught.value.problem.code is ErrorCode.BAD_FILE
+
+
+def test_the_artifact_keeps_fp32_weights_and_runs_as_planned_in_a_process_that_has_never_seen_the_model(tmp_path):
+    captured = captured_easy("text_model")
+    lowered = TARGET.lower(job_for(TARGET, captured))
+    path = lowered.save(tmp_path)
+    weights = sum(parameter.numel() * 4 for parameter in captured.module.parameters())
+    assert (tmp_path / "model.bin").stat().st_size >= weights
+    example = captured.unseen[0]
+    torch.save([example.tensors(), list(example.call(captured.module).values())], tmp_path / "call.pt")
+    code = (
+        "import sys, torch; from pathlib import Path\n"
+        "from ace_studio.engine.targets.openvino.target import OpenVinoTarget\n"
+        "inputs, expected = torch.load(sys.argv[2], weights_only=True)\n"
+        "got = OpenVinoTarget().load(Path(sys.argv[1]), threads=1)(*inputs)\n"
+        "assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(got, expected, strict=True))\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path), str(tmp_path / "call.pt")], check=True, timeout=120)
+
+
+def test_calibration_reports_its_way_and_can_be_cancelled():
+    captured = captured_easy("conv_net")
+    heard: list[object] = []
+    TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC, reporter=Reporter(heard.append)))
+    assert any(isinstance(event, Progress) and "calibrating" in event.detail for event in heard)
+    for detail in ("finding ranges, example 1", "calibrating, example 1"):
+        with pytest.raises(Cancelled):
+            TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC, reporter=cancelled_at(detail)))
+
+
+def test_quantizing_prints_nothing_sends_nothing_and_leaves_no_file_in_the_home_folder(tmp_path):
+    code = """
+import os, socket, sys
+def refuse(*args, **kwargs):
+    os.write(2, b"NETWORK")
+    os._exit(9)
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+sys.path[:0] = sys.argv[1:]
+import torch
+torch.set_num_threads(1)
+from tests.engine.targets.onnx_cases import captured_easy, job_for
+from ace_studio.engine.targets.openvino.target import OpenVinoTarget
+from ace_studio.records.recipes.plan import Precision
+captured = captured_easy("mlp")
+for precision in (Precision.INT8_STATIC, Precision.INT8_WEIGHT):
+    OpenVinoTarget().lower(job_for(OpenVinoTarget(), captured, precision))
+"""
+    here = Path(__file__).parent
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {key: value for key, value in os.environ.items() if key != "NNCF_CI" and not key.startswith("XDG")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(here.parents[3])],
+        env=environment | {"HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert list(home.rglob("*")) == []
+
+
+def test_truth_values_in_eight_bits_are_not_called_quantized():
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(6, 6)
+
+        def forward(self, x):
+            y = self.linear(x)
+            return torch.where(x > 0, y, torch.zeros_like(y)), y > 0
+
+    captured = capture(TinyModel(Masked().eval(), [(torch.randn(n, 6),) for n in (2, 5)]))
+    columns = captured.table
+    dtypes = tuple("bool" if op == "aten.gt.Scalar" else "float32" for op in columns.op)
+    captured.table = msgspec.structs.replace(columns, dtype=dtypes)
+    lowered = TARGET.lower(job_for(TARGET, captured, Precision.FP32))
+    assert "int8-static" not in actual_of(lowered).values()
+
+
+def test_a_layer_that_is_called_twice_is_quantized_beside_a_table():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = nn.Embedding(64, 64), nn.Linear(64, 32)
+
+        def forward(self, ids):
+            x = self.table(ids)
+            return self.head(x), self.head(x[:, -1])
+
+    examples = [(torch.randint(0, 64, (n, 5)),) for n in (2, 3)]
+    captured = capture(TinyModel(Twice().eval(), examples))
+    lowered = TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC))
+    assert {actual_of(lowered)[name] for name in ("linear", "linear_1")} == {"int8-static"}
+    for example in captured.examples:
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > 25
+
+
+@pytest.mark.parametrize("precision", [Precision.INT8_STATIC, Precision.INT8_WEIGHT])
+def test_a_recurrent_sequence_stays_float_while_the_layer_behind_it_is_quantized(precision):
+    class Tagger(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = nn.LSTM(16, 32, 2, batch_first=True, bidirectional=True)
+            self.head = nn.Linear(64, 64)
+
+        def forward(self, x):
+            return self.head(self.rnn(x)[0])
+
+    captured = capture(TinyModel(Tagger().eval(), [(torch.randn(n, t, 16),) for n, t in ((2, 9), (3, 9))]))
+    lowered = TARGET.lower(job_for(TARGET, captured, precision))
+    actual = actual_of(lowered)
+    assert (actual["lstm"], actual["linear"]) == ("fp32", precision)
+    for example in captured.examples:
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > 25
+
+
+def test_options_that_openvino_would_choose_otherwise_are_told():
+    usual = import_openvino().Core().get_property("CPU", "INFERENCE_PRECISION_HINT").to_string()
+    job = job_for(TARGET, captured_easy("mlp"), Precision.FP32)
+    TARGET.lower(job)
+    told = [one.what for one in job.reporter.warnings if one.code == "artifact-options"]
+    assert bool(told) == (usual not in {"f32", "float32"})
+    assert all('"INFERENCE_PRECISION_HINT": "f32"' in what for what in told)
+
+
+def test_one_position_of_an_8_bit_product_loses_its_dimension():
+    class LastToken(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.head = torch.nn.Linear(16, 24), torch.nn.Linear(24, 10, bias=False)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            scores = self.head(torch.relu(self.layer(x)))
+            return scores[:, -1], scores[:, 0] + 1.0
+
+    torch.manual_seed(0)
+    examples = tuple((torch.randn(n, t, 16),) for n, t in ((1, 4), (2, 3)))
+    captured = capture(TinyModel(LastToken().eval(), examples))
+    lowered = OpenVinoTarget().lower(job_for(OpenVinoTarget(), captured, Precision.INT8_STATIC))
+    for example in captured.examples:
+        got, wanted = lowered(*example.args), captured.module(*example.args)
+        assert [one.shape for one in got] == [one.shape for one in wanted]
+        assert sqnr_db(wanted, got) > 25
+    found = {one.op_id: one.actual for one in lowered.read_back()}
+    assert found["linear"] == Precision.INT8_STATIC

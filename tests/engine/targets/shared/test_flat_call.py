@@ -1,0 +1,75 @@
+"""A compiled model is called as the original is: by position, by name, with defaults, in any order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.shared.flat_call import FlatCall
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+
+
+class Scaled(nn.Module):
+    def forward(self, x: Tensor, shift: Tensor, scale: float = 1.0) -> Tensor:
+        return (x - shift) * scale
+
+
+def flat_call(examples: list[Example]) -> FlatCall:
+    loaded = LoadedModel(module=Scaled().eval(), source=Path(), sha256="")
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
+    return FlatCall(captured)
+
+
+@pytest.fixture(scope="module")
+def by_name() -> FlatCall:
+    """Traced with keywords that are not in the order of the signature, and with the default written out."""
+    return flat_call(
+        [Example(kwargs={"shift": torch.zeros(n, 4), "x": torch.ones(n, 4), "scale": 1.0}) for n in (2, 3)]
+    )
+
+
+X, SHIFT = torch.ones(5, 4), torch.zeros(5, 4)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ((X, SHIFT), {}),
+        ((X,), {"shift": SHIFT}),
+        ((), {"x": X, "shift": SHIFT}),
+        ((X, SHIFT, 1.0), {}),
+    ],
+)
+def test_every_way_to_write_the_call_gives_each_input_its_own_tensor(by_name, args, kwargs) -> None:
+    shift, x = by_name.flatten(args, kwargs)
+    assert x is X
+    assert shift is SHIFT
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "words"),
+    [
+        ((X, SHIFT, 2.0), {}, "2.0 where 1.0 was traced"),
+        ((X,), {}, "traced were shift, x, scale"),
+        ((X, SHIFT, torch.ones(1)), {}, "gives a tensor where 1.0"),
+    ],
+)
+def test_a_call_that_the_graph_cannot_hold_is_refused_instead_of_answered_wrongly(by_name, args, kwargs, words) -> None:
+    with pytest.raises(AceError, match=words) as caught:
+        by_name.flatten(args, kwargs)
+    assert caught.value.problem.code is ErrorCode.BAD_INPUT
+
+
+def test_a_default_that_was_not_traced_may_be_written_out() -> None:
+    call = flat_call([Example((torch.ones(n, 4), torch.zeros(n, 4))) for n in (2, 3)])
+    assert call.flatten((X,), {"shift": SHIFT, "scale": float("1.0")}) == [X, SHIFT]
+    with pytest.raises(AceError, match="traced were x, shift"):
+        call.flatten((X, SHIFT, 3.0), {})

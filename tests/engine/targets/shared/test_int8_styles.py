@@ -1,0 +1,134 @@
+"""Simulations know what a target rounds: they foretell the fidelity of what is built."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.flow import tensor_leaves
+from ace_studio.engine.plan import bind_plan
+from ace_studio.engine.quantize.calibrate import observe_ranges
+from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.quantize.flat_graph import flat_graph
+from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.pt2e import is_torchao_installed
+from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, Simulator, float_graph
+from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.executorch.quantize import quantize_for_xnnpack
+from ace_studio.engine.targets.shared.int8_styles import STYLES, int8_style_of, most_rounding
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightSteps
+from ace_studio.records.recipes.recipe import Observer
+from tests.engine.targets.conftest import MODELS, bound, captured_model, make_job
+from tests.engine.targets.onnx_cases import capture, job_for
+from tests.tiny_models import TinyModel
+
+INT8 = Plan(default=Precision.INT8_STATIC)
+PLAIN = RangeChoice()
+
+
+def _foretold(captured, plan, style):
+    graph = float_graph(captured)
+    examples = [one.tensors() for one in captured.examples]
+    simulator = Simulator(graph, ranges=observe_ranges(graph.graph_module, examples), style=style)
+    return simulator.sqnr_db(plan, examples)
+
+
+def _found(captured, lowered):
+    """As the simulator has it: each output pooled over the examples, the worst of them."""
+    with torch.no_grad():
+        wide, built = (
+            [[leaf.flatten() for leaf in tensor_leaves(one.call(run))] for one in captured.examples]
+            for run in (captured.module, lowered)
+        )
+    return sqnr_db(*([torch.cat(output) for output in zip(*calls, strict=True)] for calls in (wide, built)))
+
+
+@pytest.mark.parametrize("target", [name for name in ("onnxruntime", "executorch") if TARGETS[name].available().ok])
+@pytest.mark.parametrize("model", list(MODELS))
+def test_what_is_built_is_as_good_as_foretold(target, model, lower):
+    captured = captured_model(model)
+    lowered = lower(target, Precision.INT8_STATIC, model)
+    plan = bound(target, captured, Precision.INT8_STATIC)
+    foretold = _foretold(captured, plan, int8_style_of(target, INT8, PLAIN))
+    assert foretold == pytest.approx(_found(captured, lowered), abs=0.5)
+
+
+@pytest.mark.skipif(not is_torchao_installed(), reason="needs torchao")
+@pytest.mark.parametrize("steps", list(WeightSteps))
+def test_the_graph_that_xnnpack_gets_is_as_good_as_foretold(steps, tmp_path):
+    captured = captured_model("conv_net")
+    plan = bind_plan(
+        Plan(default=Precision.INT8_STATIC, weights=steps), captured.table, op_problem=TARGETS["executorch"].op_problem
+    )
+    rewritten = quantize_for_xnnpack(flat_graph(captured.program), make_job(captured, plan, tmp_path))
+    with torch.no_grad():
+        wide = [torch.cat([one.call(captured.module).flatten() for one in captured.examples])]
+        built = [torch.cat([rewritten.graph_module(*one.tensors())[0].flatten() for one in captured.examples])]
+    assert _foretold(captured, plan, RESULTS) == pytest.approx(sqnr_db(wide, built), abs=0.5)
+
+
+class MaskedAttention(nn.Module):
+    """One head over x [n, 6, 8] that looks at the first places of each element only; keep [n]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(8, 8) for _ in range(3))
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x: Tensor, keep: Tensor) -> Tensor:
+        padding = (torch.arange(6) >= keep[:, None])[:, None]
+        scores = (self.query(x) @ self.key(x).transpose(-1, -2)).masked_fill(padding, float("-inf"))
+        return self.head((scores.softmax(-1) @ self.value(x)).relu())
+
+
+@pytest.mark.skipif(not TARGETS["onnxruntime"].available().ok, reason="needs ONNX Runtime")
+def test_a_masked_attention_is_as_good_as_foretold() -> None:
+    torch.manual_seed(0)
+    examples = tuple((torch.randn(n, 6, 8), torch.randint(1, 7, (n,))) for n in (2, 5, 3))
+    captured = capture(TinyModel(MaskedAttention().eval(), examples))
+    job = job_for(TARGETS["onnxruntime"], captured, Precision.INT8_STATIC)
+    foretold = _foretold(captured, job.plan, PAIRS)
+    assert foretold == pytest.approx(_found(captured, TARGETS["onnxruntime"].lower(job)), abs=0.5)
+
+
+class CausalScores(nn.Module):
+    """Scores with a stored mask of large negative numbers added to the very product; x [n, 6, 8]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.head = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(6, 4)
+        self.register_buffer("mask", torch.full((6, 6), -1e9).triu(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = self.query(x) @ self.key(x).transpose(-1, -2) + self.mask
+        return self.head(scores.softmax(-1))
+
+
+@pytest.mark.parametrize("target", [one for one in ("onnxruntime", "openvino") if TARGETS[one].available().ok])
+def test_a_stored_mask_that_is_added_to_a_product_takes_no_grid(target: str) -> None:
+    torch.manual_seed(0)
+    captured = capture(TinyModel(CausalScores().eval(), tuple((torch.randn(n, 6, 8),) for n in (2, 5, 3))))
+    job = job_for(TARGETS[target], captured, Precision.INT8_STATIC)
+    foretold = _foretold(captured, job.plan, int8_style_of(target, INT8, PLAIN))
+    assert foretold > 25.0
+    assert foretold == pytest.approx(_found(captured, TARGETS[target].lower(job)), abs=1.0)
+
+
+def test_every_target_has_a_style():
+    assert set(STYLES) == set(TARGETS)
+
+
+def test_openvino_gets_pairs_where_nncf_cannot_give_the_grids():
+    assert int8_style_of("openvino", INT8, PLAIN) is READS
+    assert int8_style_of("openvino", INT8, RangeChoice(Observer.MSE)) is PAIRS
+    around_zero = Plan(default=Precision.INT8_STATIC, activations=ActivationGrid.SYMMETRIC)
+    assert int8_style_of("openvino", around_zero, PLAIN) is PAIRS
+    rule = PlanRule(match="module:0", precision=Precision.INT8_STATIC, weights=WeightSteps.PER_TENSOR)
+    assert int8_style_of("openvino", Plan(default=Precision.INT8_STATIC, rules=(rule,)), PLAIN) is PAIRS
+
+
+def test_what_is_found_once_for_all_targets_follows_the_one_that_rounds_most():
+    assert most_rounding(["inductor", "onnxruntime", "executorch"], INT8, PLAIN) is PAIRS
+    assert most_rounding(["inductor", "executorch"], INT8, PLAIN) is RESULTS
+    assert most_rounding([], INT8, PLAIN) is READS

@@ -1,0 +1,75 @@
+"""torchao's layers without a GPU: each planned op is quantized and found again, and why the rest cannot be had here."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+import torch
+
+from ace_studio.engine.flow import BoundPlan, tensor_leaves
+from ace_studio.engine.plan import bind_plan
+from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.quantize.flat_graph import OP_ID
+from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.torch import torchao_cuda
+from ace_studio.engine.targets.torch.torchao_linears import torchao_config
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
+from tests.engine.targets.conftest import captured_model, make_job
+
+TARGET = TARGETS["torchao-cuda"]
+needs_torchao = pytest.mark.skipif(importlib.util.find_spec("torchao") is None, reason="torchao is missing")
+
+
+def graph_of(plan: BoundPlan, captured, folder):
+    return torchao_cuda.quantized_graph(make_job(captured, plan, folder))
+
+
+@needs_torchao
+@pytest.mark.parametrize(("precision", "word"), [(Precision.INT8_DYNAMIC, "_int_mm"), (Precision.INT8_WEIGHT, "")])
+def test_planned_layers_are_quantized_and_every_size_still_runs(precision, word, tmp_path):
+    captured = captured_model("text_model")
+    plan = bind_plan(Plan(default=precision), captured.table, op_problem=TARGET.op_problem)
+    found = graph_of(plan, captured, tmp_path)
+    assert not found.refused
+    assert torchao_cuda.stored_in_int8(found) == plan.ops_at(precision)
+    names = " ".join(str(node.target) for node in found.graph_module.graph.nodes)
+    assert word in names
+    for example in captured.examples:
+        with torch.no_grad():
+            reference = tensor_leaves(example.call(captured.module))
+            got = list(found.graph_module(*example.tensors()))
+        assert sqnr_db(reference, got) > 25.0
+
+
+@needs_torchao
+def test_a_rule_reaches_one_layer_and_the_others_keep_their_names(tmp_path):
+    captured = captured_model("mlp")
+    plan = Plan(rules=(PlanRule(match="id:linear_1", precision=Precision.INT8_WEIGHT),))
+    found = graph_of(bind_plan(plan, captured.table, op_problem=TARGET.op_problem), captured, tmp_path)
+    assert torchao_cuda.stored_in_int8(found) == {"linear_1"}
+    ids = [node.meta[OP_ID] for node in found.graph_module.graph.nodes if OP_ID in node.meta]
+    assert list(dict.fromkeys(ids)) == ["linear", "relu", "linear_1"]
+
+
+@needs_torchao
+def test_the_configuration_has_the_group_that_the_plan_asks_for():
+    assert torchao_config(Precision.INT4_WEIGHT, group_size=100).group_size == 64
+    assert torchao_config(Precision.INT4_WEIGHT, group_size=0).group_size == 256
+    assert "Float8" in type(torchao_config(Precision.FP8, group_size=0)).__name__
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_the_reason_is_the_gpu():
+    found = TARGET.available()
+    assert not found.ok
+    assert "no CUDA device" in found.reason
+    assert "torchao" in found.install
+    assert "no CUDA device" in TARGET.precision_problem(Precision.FP8)
+
+
+def test_what_it_cannot_do_names_the_way_out():
+    assert "int8-dynamic" in TARGET.precision_problem(Precision.INT8_STATIC)
+    assert "linear layers" in TARGET.op_problem("aten.conv2d.default", Precision.INT8_DYNAMIC)
+    assert TARGET.op_problem("aten.linear.default", Precision.INT4_WEIGHT) == ""
+    assert TARGET.device_problem(torch.device("cpu"))

@@ -1,0 +1,49 @@
+"""What became of every op, in words, and which precisions feed which."""
+
+from __future__ import annotations
+
+from ace_studio.gui.ops.fates import Fate, fates_of, running_precisions, transitions
+from tests.gui.graph_tables import layered_table
+from tests.gui.run_results import run_of
+
+TABLE = layered_table(3)
+
+
+def test_every_op_says_what_became_of_it():
+    run = run_of(TABLE, kept=("linear_1",))
+    fates = fates_of(TABLE, run)
+    assert fates["linear_0"].words == "int8-static, as planned"
+    assert fates["linear_1"].words == "fp32 instead of int8-static"
+    assert (fates["act_0"].fate, fates["act_0"].words) == (Fate.FUSED, "fused into linear_0")
+    assert (fates["stem_norm"].fate, fates["stem_norm"].into) == (Fate.FOLDED, "stem_linear")
+
+
+def test_an_op_that_the_run_does_not_name_is_gone_and_inputs_have_no_fate():
+    run = run_of(TABLE)
+    short = type(run)(target="x", status=run.status, ops=run.ops[:-1])
+    fates = fates_of(TABLE, short)
+    assert fates["add_2"].fate is Fate.GONE
+    assert "x" not in fates
+
+
+def test_a_run_without_reports_says_nothing():
+    run = run_of(TABLE)
+    assert fates_of(TABLE, type(run)(target="x", status=run.status)) == {}
+
+
+def test_a_fused_op_runs_at_the_precision_of_its_host():
+    run = run_of(TABLE, kept=("linear_1",))
+    actual = running_precisions(fates_of(TABLE, run), run)
+    assert actual["act_1"] == "fp32"
+    assert actual["act_0"] == "int8-static"
+
+
+def test_transitions_count_edges_between_ops_and_name_the_ops_at_their_ends():
+    run = run_of(TABLE, kept=("linear_1",))
+    found = {(one.source, one.target): one for one in transitions(TABLE, running_precisions(fates_of(TABLE, run), run))}
+    into = found["int8-static", "fp32"]
+    # add_0 -> linear_1; its activation went with it, and act_1 -> add_1 leads back.
+    assert (into.edges, into.op_ids) == (1, ("add_0", "linear_1"))
+    assert found["fp32", "int8-static"].op_ids == ("act_1", "add_1")
+    inner = sum(1 for source in TABLE.edge_source if source > 1) - 1
+    assert sum(one.edges for one in found.values()) == inner

@@ -1,0 +1,79 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ace_studio.gui.words.formatting import (
+    NOTHING,
+    bytes_text,
+    count_text,
+    decibel_text,
+    ms_text,
+    percent_text,
+    plural,
+    seconds_text,
+    shape_text,
+    speedup_text,
+    spread_text,
+)
+from ace_studio.records.results import Latency, RunStatus, TargetRun
+
+
+def run(speedup, low, high):
+    return TargetRun(target="t", status=RunStatus.OK, speedup=speedup, speedup_low=low, speedup_high=high)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (123_456, "123 kB"), (25_600_000, "25.6 MB"), (2e9, "2.00 GB")],
+)
+def test_bytes_have_three_digits_in_powers_of_a_thousand(count, text):
+    assert bytes_text(count) == text
+
+
+def test_rounding_never_shows_a_thousand_of_a_unit():
+    assert bytes_text(999_999) == "1.00 MB"
+
+
+def test_what_was_not_measured_is_a_dash_and_never_a_zero():
+    assert [bytes_text(None), ms_text(None), percent_text(None), decibel_text(None)] == [NOTHING] * 4
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"), [(0.0453, "45.3 µs"), (0.3, "0.30 ms"), (21.18, "21.2 ms"), (300.0, "300 ms"), (25_000, "25.0 s")]
+)
+def test_latencies_take_the_unit_that_reads_best(ms, text):
+    assert ms_text(ms) == text
+
+
+def test_a_spread_names_its_unit_once_if_both_ends_share_it():
+    assert spread_text(Latency(p10=0.27, p50=0.3, p90=0.36, n=30)) == "0.27 – 0.36 ms"
+    assert spread_text(Latency(p10=0.05, p50=0.3, p90=0.36, n=30)) == "50.0 µs – 0.36 ms"
+
+
+def test_a_speed_up_whose_interval_holds_one_is_not_called_a_difference():
+    assert speedup_text(run(1.02, 0.97, 1.08)).text == "no difference seen"
+    assert not speedup_text(run(1.02, 0.97, 1.08)).is_clear
+
+
+def test_a_clear_speed_up_is_shown_with_its_interval():
+    shown = speedup_text(run(5.5, 5.1, 5.9))
+    assert (shown.text, shown.interval, shown.is_clear) == ("5.50×", "5.10 – 5.90", True)
+
+
+def test_a_drop_is_a_percentage_and_noise_is_zero():
+    assert percent_text(0.0123) == "1.23 %"
+    assert percent_text(-1e-7) == "0 %"
+
+
+def test_the_rest_reads_well():
+    assert seconds_text(3.21) == "3.2 s"
+    assert seconds_text(65) == "1:05"
+    assert seconds_text(3723) == "1:02:03"
+    assert count_text(4.12e9) == "4.12 G"
+    assert decibel_text(200.0) == "exact"
+    assert shape_text("s0x3x8") == "s0 × 3 × 8"
+    assert shape_text(()) == "scalar"
+    assert plural(1, "op") == "1 op"
+    assert plural(12345, "op") == "12 345 ops"
