@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.engine.pipeline.test_fixing import COLUMNS, HOOK, MAGIC, SPECIAL, Bench, of_kind
+from tests.engine.pipeline.fixes.test_run import COLUMNS, HOOK, MAGIC, SPECIAL, Bench, of_kind
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.fixes import FixKind, FixReport, FixStatus
