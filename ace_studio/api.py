@@ -70,7 +70,7 @@ class CompileResult:
         """Copy the verified artifact of the kind that ``path``'s suffix names to ``path``, and return it.
 
         ``.onnx`` comes from ONNX Runtime, ``.xml`` (with ``.bin``) from OpenVINO, ``.pt2`` from Inductor or eager. A
-        model in pieces is a folder: give a path without a suffix. The chosen run is preferred; else the fastest run
+        model in subgraphs is a folder: give a path without a suffix. The chosen run is preferred; else the fastest run
         that has such an artifact.
 
         Raises: AceError(NOT_FOUND) if no run has an artifact of that kind.

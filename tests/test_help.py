@@ -80,8 +80,8 @@ def test_the_recipes_on_the_page_are_valid(pages):
         ("plan.md", {f"{kind}:" for kind in MATCH_KINDS}),
         ("targets.md", set(recipe.TARGET_NAMES)),
         ("shapes.md", set(tensors.DimChoice) | set(tensors.DimVerdict) | set(tensors.ValueSource)),
-        ("shapes.md", set(recipe.ALL_RUNGS)),
-        ("recipe.md", set(recipe.ControlKind) | set(recipe.Objective) | set(recipe.ALL_RUNGS)),
+        ("shapes.md", set(recipe.ALL_CAPTURE_METHODS)),
+        ("recipe.md", set(recipe.ControlKind) | set(recipe.Objective) | set(recipe.ALL_CAPTURE_METHODS)),
         ("goals.md", keys_of(recipe.Goal) | set(recipe.Objective)),
         ("loading-and-trust.md", set(LOADERS)),
         ("fixes.md", set(fixes.FixKind) | set(fixes.FixStatus)),
@@ -116,7 +116,7 @@ def test_every_part_of_the_result_lists_exactly_its_keys(pages, title, record):
 
 
 @pytest.mark.parametrize(
-    "record", [results.GraphBreak, results.RungOutcome, results.Latency, results.OpReport, tensors.DimFinding]
+    "record", [results.GraphBreak, results.CaptureAttempt, results.Latency, results.OpReport, tensors.DimFinding]
 )
 def test_the_inner_keys_of_the_result_are_named(pages, record):
     assert keys_of(record) - words_in(pages["result.md"]) == set()

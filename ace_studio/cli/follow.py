@@ -11,6 +11,7 @@ from ace_studio.records.fixes import FixReport
 from ace_studio.records.messages import (
     AnyEvent,
     AnyRequest,
+    AttemptEnded,
     EnvironmentFound,
     EnvironmentReport,
     FileInspected,
@@ -24,15 +25,14 @@ from ace_studio.records.messages import (
     ModelCaptured,
     Progress,
     PruningPreviewed,
-    RungTried,
     SensitivityFound,
     TargetFinished,
     WorkerLost,
 )
-from ace_studio.records.results import Result, RungOutcome, RungStatus, RunStatus
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, Result, RunStatus
 from ace_studio.records.results.pruning import PruningReport
 
-_LOST = (RungStatus.TIMEOUT, RungStatus.CRASHED)
+_LOST = (AttemptStatus.TIMEOUT, AttemptStatus.CRASHED)
 
 
 @dataclass
@@ -44,7 +44,7 @@ class JobAnswer:
     environment: EnvironmentReport | None = None
     captured: ModelCaptured | None = None
     result: Result | None = None
-    rungs: list[RungOutcome] = field(default_factory=list)
+    rungs: list[CaptureAttempt] = field(default_factory=list)
     fixes: list[FixReport] = field(default_factory=list)
     caught: InputsCaught | None = None
     pruning: PruningReport | None = None
@@ -78,7 +78,7 @@ def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
             answer.file = file
         case EnvironmentFound(report=environment):
             answer.environment = environment
-        case RungTried(outcome=outcome):
+        case AttemptEnded(outcome=outcome):
             # After a crash the rung that had been accepted is captured once more.
             answer.rungs = [*(one for one in answer.rungs if one.name != outcome.name), outcome]
         case ModelCaptured():
@@ -120,7 +120,7 @@ def _show(event: AnyEvent, console: Console) -> None:
             console.say(f"{fix.status}: {fix.title}")
         case ModelCaptured(capture=capture):
             console.say(captured_words(capture))
-        case RungTried(outcome=outcome) if outcome.status in _LOST and outcome.error is not None:
+        case AttemptEnded(outcome=outcome) if outcome.status in _LOST and outcome.error is not None:
             console.say(f"{outcome.error.what}; going on without it")
         case TargetFinished(run=run) if run.status is RunStatus.FAILED and run.error is not None:
             console.say(f"{run.target} {run.precision}: {run.error.what}")

@@ -156,8 +156,8 @@ def show_environment(report: EnvironmentReport, console: Console) -> None:
 def captured_words(report: CaptureReport) -> str:
     """How many ops, by which rung, how long it took, and whether that was before."""
     cached = ", found in the cache and compared with eager again" if report.cached else ""
-    held = [piece for piece in report.pieces if piece.error is None]
-    parts = f" in {len(held)} pieces, {report.ops_left_eager} ops left eager," if report.pieces else ""
+    held = [subgraph for subgraph in report.pieces if subgraph.error is None]
+    parts = f" in {len(held)} subgraphs, {report.ops_left_eager} ops left eager," if report.pieces else ""
     return f"Captured {report.ops} ops{parts} with {report.rung} in {report.seconds:.1f} s{cached}"
 
 
@@ -177,21 +177,23 @@ def show_capture(report: CaptureReport, console: Console) -> None:
             sizes = ", ".join(map(str, dim.verified_sizes))
             dims.add_row(found.name, found.dtype, str(dim.index), _verdict(dim), sizes)
     console.print(dims)
-    _show_pieces(report, console)
+    _show_subgraphs(report, console)
     _show_support(report.support, console)
     for warning in report.warnings:
         console.say(f"warning: {warning.what}" + (f" ({warning.where})" if warning.where else ""))
 
 
-def _show_pieces(report: CaptureReport, console: Console) -> None:
-    """The pieces and the breaks of a partial capture; nothing for a whole graph."""
+def _show_subgraphs(report: CaptureReport, console: Console) -> None:
+    """The subgraphs and the breaks of a partial capture; nothing for a whole graph."""
     if not report.pieces:
         return
-    pieces = _table("piece", "kind", "module", "ops", "calls", "why it stays eager")
-    for piece in report.pieces:
-        why = rich.markup.escape(f"{piece.error.what}: {piece.error.why}") if piece.error else ""
-        pieces.add_row(piece.name, str(piece.kind), piece.module, str(piece.ops or ""), str(piece.calls), why)
-    console.print(pieces)
+    subgraphs = _table("piece", "kind", "module", "ops", "calls", "why it stays eager")
+    for subgraph in report.pieces:
+        why = rich.markup.escape(f"{subgraph.error.what}: {subgraph.error.why}") if subgraph.error else ""
+        subgraphs.add_row(
+            subgraph.name, str(subgraph.kind), subgraph.module, str(subgraph.ops or ""), str(subgraph.calls), why
+        )
+    console.print(subgraphs)
     breaks = _table("break", "line", "why", "times", "ops left eager", "what may help")
     for number, one in enumerate(report.graph_breaks, start=1):
         line = rich.markup.escape(f"{Path(one.file).name}:{one.line}  {one.code}")

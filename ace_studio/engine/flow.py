@@ -106,7 +106,7 @@ class LoadedModel:
     """``loss(output, label)``."""
     files: tuple[Path, ...] = ()
     """Every file that was read, for the hash check at the end."""
-    way: str = "torch"
+    frontend: str = "torch"
     """How its graph is come by: a row of the pipeline's registry of ways."""
     reference: nn.Module | None = None
     """What the module was written from (a TorchScript program); it must answer like it. None for an original."""
@@ -117,7 +117,7 @@ class LoadedModel:
 
 @dataclass(kw_only=True)
 class Captured:
-    """What every capture has, whole or in pieces; it matches eager."""
+    """What every capture has, whole or in subgraphs; it matches eager."""
 
     table: GraphTable
     inputs: tuple[InputFinding, ...]
@@ -149,7 +149,7 @@ class CapturedModel(Captured):
 
 
 @dataclass(frozen=True)
-class Piece:
+class Subgraph:
     """A part of a model that was captured by itself: flat tensors in, flat tensors out."""
 
     place: Place
@@ -162,17 +162,17 @@ class Piece:
         return self.place.name
 
     def id_in_model(self, op_id: str) -> str:
-        """Id in the model's table of an op of this piece."""
+        """Id in the model's table of an op of this subgraph."""
         return f"{self.name}.{op_id}"
 
 
 @dataclass(kw_only=True)
 class PartialModel(Captured):
-    """A capture in pieces, with the model's own Python between them."""
+    """A capture in subgraphs, with the model's own Python between them."""
 
-    pieces: tuple[Piece, ...]
+    subgraphs: tuple[Subgraph, ...]
     controls: tuple[tuple[str, str], ...] = ()
-    """Function (``module:name``) and mark of the controls that the pieces were found with."""
+    """Function (``module:name``) and mark of the controls that the subgraphs were found with."""
 
 
 @dataclass(frozen=True)

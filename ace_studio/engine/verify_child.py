@@ -43,7 +43,7 @@ def main(folder_name: str) -> int:
 
 def _compare(folder: Path, order: VerifyOrder, memory: PeakMemory) -> float:
     if order.model is not None:
-        return _compare_pieces(folder, order, order.model, memory)
+        return _compare_subgraphs(folder, order, order.model, memory)
     if order.registers is not None:
         _load_users_module(order.registers)
     memory.start()
@@ -69,8 +69,8 @@ def _load_users_module(model: ModelSource) -> LoadedModel:
         return load_model(model.recipe, Path(model.folder), is_trusted=lambda _: True, reporter=Reporter())
 
 
-def _compare_pieces(folder: Path, order: VerifyOrder, model: ModelSource, memory: PeakMemory) -> float:
-    """Build the user's module, and put the pieces in their places with the file that was saved beside them."""
+def _compare_subgraphs(folder: Path, order: VerifyOrder, model: ModelSource, memory: PeakMemory) -> float:
+    """Build the user's module, and put the subgraphs in their places with the file that was saved beside them."""
     memory.start()
     sys.path.extend(one for one in order.sys_path if one not in sys.path)
     loaded = _load_users_module(model)

@@ -14,14 +14,14 @@ from ace_studio.jobs.launch import LaunchOptions, Transport
 from ace_studio.jobs.rescue import RUNG_GRACE_S
 from ace_studio.jobs.worker_life import KILLED, WorkerLife
 from ace_studio.records.errors import Problem
-from ace_studio.records.messages import AnyEvent, AnyRequest, Phase, Progress, RungTried, WorkerLost
+from ace_studio.records.messages import AnyEvent, AnyRequest, AttemptEnded, Phase, Progress, WorkerLost
 
 
 class WorkerClient:
     """One worker process at a time, and the queue of its events. All methods may be called from any thread.
 
     A worker that dies under a rung of the capture ladder is replaced, and the job goes on without that rung: the
-    owner sees a `RungTried`, another `WorkerReady`, and then the rest. Every other death is a `WorkerLost`.
+    owner sees a `AttemptEnded`, another `WorkerReady`, and then the rest. Every other death is a `WorkerLost`.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class WorkerClient:
             else:
                 job, detail = rescue.request.job, f"a new process, going on without {rescue.lost}"
                 if rescue.outcome is not None:
-                    self._events.put(RungTried(job=job, outcome=rescue.outcome))
+                    self._events.put(AttemptEnded(job=job, outcome=rescue.outcome))
                 self._events.put(Progress(job=job, phase=Phase.START, detail=detail))
                 self._worker = self._new_worker()
                 for request in (rescue.request, *requests[1:]):

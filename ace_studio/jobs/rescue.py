@@ -22,13 +22,13 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
     AnyEvent,
     AnyRequest,
-    RungStarted,
-    RungTried,
+    AttemptEnded,
+    AttemptStarted,
     RunRequest,
     SensitivityRequest,
     TraceRequest,
 )
-from ace_studio.records.results import RungOutcome, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureAttempt
 
 RUNG_GRACE_S = 10.0
 """Seconds over its limit after which a rung does not react any more: interrupting Python code takes up to a few."""
@@ -45,11 +45,11 @@ class Rescue:
     request: TraceRequest
     lost: str
     """The rung that it goes on without."""
-    outcome: RungOutcome | None
+    outcome: CaptureAttempt | None
     """How that rung ended; None if that was told already."""
 
 
-class RungWatch:
+class AttemptWatch:
     """Which rung of the job at hand runs, until when, and how those before it ended. One per worker process."""
 
     def __init__(self, *, grace_s: float, overrun: Callable[[], None]) -> None:
@@ -58,11 +58,11 @@ class RungWatch:
         self._overrun = overrun
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        self._running: RungStarted | None = None
+        self._running: AttemptStarted | None = None
         self._limit_s = 0.0
         self._has_overrun = False
         self._interrupted = ""
-        self._ended: list[RungOutcome] = []
+        self._ended: list[CaptureAttempt] = []
 
     @property
     def is_used_up(self) -> bool:
@@ -73,14 +73,14 @@ class RungWatch:
         """Take note of an event of the job at hand; whether the process is used up with it."""
         with self._lock:
             match event:
-                case RungStarted(limit_s=limit_s):
+                case AttemptStarted(limit_s=limit_s):
                     self._running = event
                     self._set_timer(limit_s)
-                case RungTried(outcome=outcome):
+                case AttemptEnded(outcome=outcome):
                     self._running = None
                     self._ended = [one for one in self._ended if one.name != outcome.name] + [outcome]
                     self._set_timer(None)
-                    if outcome.status is RungStatus.TIMEOUT and _goes_on_after(outcome.name, request):
+                    if outcome.status is AttemptStatus.TIMEOUT and _goes_on_after(outcome.name, request):
                         self._interrupted = outcome.name
             return bool(self._interrupted)
 
@@ -108,11 +108,13 @@ class RungWatch:
             is_hung = self._has_overrun and self._running is not None
             return self._hung(self._running.name, problem) if is_hung and self._running else problem
 
-    def _outcome(self, name: str, problem: Problem) -> RungOutcome:
+    def _outcome(self, name: str, problem: Problem) -> CaptureAttempt:
         if self._has_overrun:
             seconds = self._limit_s + self._grace_s
-            return RungOutcome(name=name, status=RungStatus.TIMEOUT, seconds=seconds, error=self._hung(name, problem))
-        return RungOutcome(name=name, status=RungStatus.CRASHED, error=_crashed(name, problem))
+            return CaptureAttempt(
+                name=name, status=AttemptStatus.TIMEOUT, seconds=seconds, error=self._hung(name, problem)
+            )
+        return CaptureAttempt(name=name, status=AttemptStatus.CRASHED, error=_crashed(name, problem))
 
     def _hung(self, name: str, problem: Problem) -> Problem:
         return Problem(

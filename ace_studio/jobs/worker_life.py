@@ -19,7 +19,7 @@ from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.launch import Launched, LaunchOptions, launch
 from ace_studio.jobs.log_pump import TAIL_LINES, LogPump
 from ace_studio.jobs.processes import kill_group, kill_marked, oom_kills
-from ace_studio.jobs.rescue import RungWatch
+from ace_studio.jobs.rescue import AttemptWatch
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
     JOB_ENDS,
@@ -74,7 +74,7 @@ class WorkerLife:
         self._must_die = False
         self._was_ready = False
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
-        self.watch = RungWatch(grace_s=rung_grace_s, overrun=self._end_hung)
+        self.watch = AttemptWatch(grace_s=rung_grace_s, overrun=self._end_hung)
         self.ended = threading.Event()
         # This thread starts the process and lives as long as it does: the kernel ties a child to its thread.
         threading.Thread(target=self._live, name="ace-worker", daemon=True).start()

@@ -21,7 +21,7 @@ class OpKind(StrEnum):
     OUTPUT = "output"
     """The model's result."""
     BREAK = "break"
-    """A seam between two pieces of a partial capture: Python code that runs between them."""
+    """A seam between two subgraphs of a partial capture: Python code that runs between them."""
 
 
 class GraphTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,8 +60,8 @@ class GraphTable(msgspec.Struct, frozen=True, kw_only=True):
     edge_target: tuple[int, ...]
     """Row index at which the same edge ends."""
     piece: tuple[int, ...] = ()
-    """Index into `CaptureReport.pieces` of the piece that the row belongs to; -1 for inputs, outputs and breaks. Empty
-    for a graph that was captured whole."""
+    """Index into `CaptureReport.pieces` of the subgraph of the row; -1 for inputs, outputs and breaks. Empty for a
+    graph that was captured whole."""
     files: tuple[str, ...] = ()
     """Absolute paths of source files."""
     module_paths: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from ace_studio.records.messages import (
     TargetRefusals,
 )
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome, TargetRun
+from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result, TargetRun
 from ace_studio.records.results.pruning import PruningReport
 from ace_studio.session.kept.history import RunSummary
 
@@ -170,7 +170,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Path -> text of the user's files that ops point to."""
     refusals: tuple[TargetRefusals, ...] = ()
     """What each target leaves at a float precision in `graph`."""
-    rungs: tuple[RungOutcome, ...] = ()
+    rungs: tuple[CaptureAttempt, ...] = ()
     """Outcomes of the current or last trace, as they came in."""
     rung_at_work: str = ""
     """The rung that is being tried now; empty if none is."""

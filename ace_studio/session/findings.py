@@ -12,6 +12,8 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import OpKind
 from ace_studio.records.messages import (
     AnyEvent,
+    AttemptEnded,
+    AttemptStarted,
     BaselineMeasured,
     EnvironmentFound,
     FixTried,
@@ -20,8 +22,6 @@ from ace_studio.records.messages import (
     ModelCaptured,
     Progress,
     PruningPreviewed,
-    RungStarted,
-    RungTried,
     SensitivityFound,
     TargetFinished,
 )
@@ -105,13 +105,13 @@ def _progress(document: Document, event: Progress, asked_with: Recipe) -> Docume
     return replace(document, activity=activity)
 
 
-def _rung(document: Document, event: RungTried, asked_with: Recipe) -> Document:
+def _rung(document: Document, event: AttemptEnded, asked_with: Recipe) -> Document:
     del asked_with
     others = tuple(rung for rung in document.rungs if rung.name != event.outcome.name)
     return replace(document, rungs=(*others, event.outcome), rung_at_work="")
 
 
-def _rung_started(document: Document, event: RungStarted, asked_with: Recipe) -> Document:
+def _rung_started(document: Document, event: AttemptStarted, asked_with: Recipe) -> Document:
     del asked_with
     return document if document.rung_at_work == event.name else replace(document, rung_at_work=event.name)
 
@@ -214,8 +214,8 @@ def _environment(document: Document, event: EnvironmentFound, asked_with: Recipe
 
 _REDUCERS: dict[type[AnyEvent], Callable[[Document, Any, Recipe], Document]] = {
     Progress: _progress,
-    RungStarted: _rung_started,
-    RungTried: _rung,
+    AttemptStarted: _rung_started,
+    AttemptEnded: _rung,
     ModelCaptured: _captured,
     BaselineMeasured: _baseline,
     TargetFinished: _target,

@@ -26,7 +26,7 @@ from tests.benchmarks.zoo import ROWS, Row
 MOST_RATIO = 1.15
 FEWEST_ROWS = 60
 TOGETHER_BEFORE = 43, 51
-"""Architectures that any tool captured when the ladder was designed: of 51, eight went in pieces only."""
+"""Architectures that any tool captured when the ladder was designed: of 51, eight went in subgraphs only."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,12 +96,12 @@ def in_words(found: RowFound) -> str:
     if ours.is_whole:
         ratio = "" if found.ratio is None else f", {found.ratio:.2f} times bare ({found.trace_ratio or 0:.2f} to trace)"
         return f"whole by {ours.rung}, {ours.ops} ops{ratio}"
-    if ours.pieces:
+    if ours.subgraphs:
         left = f", {ours.ops_left_eager} ops left eager, {len(ours.breaks)} breaks"
-        left += f", not called: {', '.join(ours.idle_pieces)}" if ours.idle_pieces else ""
+        left += f", not called: {', '.join(ours.idle_subgraphs)}" if ours.idle_subgraphs else ""
         left += f", {ours.missed_calls} calls at sizes that run eagerly" if ours.missed_calls else ""
         unequal = f"; unequal: {ours.unequal}" if ours.unequal else ""
-        return f"{ours.captured_pieces} of {ours.pieces} pieces, {ours.ops} ops{left}{unequal}"
+        return f"{ours.captured_subgraphs} of {ours.subgraphs} subgraphs, {ours.ops} ops{left}{unequal}"
     if ours.rung:
         return f"{ours.rung} but {ours.unequal or 'dynamic at ' + ', '.join(ours.dynamic)}"
     return f"refused: {ours.error} ({ours.where})"
@@ -167,7 +167,7 @@ def _claim_union(whole: int, rows: int, by_any: int) -> Claim:
 def _claim_rest(rest: Sequence[RowFound], neither: Iterable[str]) -> Claim:
     missing = list(neither)
     return Claim(
-        text="every one of the rest runs partially, with a captured piece and results equal to eager",
+        text="every one of the rest runs partially, with a captured subgraph and results equal to eager",
         holds=not missing,
         figures=f"{len(rest) - len(missing)} of {len(rest)}" + (f"; not {', '.join(missing)}" if missing else ""),
     )

@@ -89,8 +89,8 @@ class CaseFound(msgspec.Struct, kw_only=True):
 
     name: str
     rung: str = ""
-    pieces: int = 0
-    captured_pieces: int = 0
+    subgraphs: int = 0
+    captured_subgraphs: int = 0
     ops: int = 0
     ops_left_eager: int = 0
     breaks: list[str] = []
@@ -133,8 +133,8 @@ def _note_capture(found: CaseFound, report: Result) -> None:
     capture = report.capture
     assert capture is not None
     found.rung, found.ops, found.ops_left_eager = capture.rung, capture.ops, capture.ops_left_eager
-    found.pieces = len(capture.pieces)
-    found.captured_pieces = sum(piece.error is None for piece in capture.pieces)
+    found.subgraphs = len(capture.pieces)
+    found.captured_subgraphs = sum(subgraph.error is None for subgraph in capture.pieces)
     found.breaks = [f"{Path(one.file).name}:{one.line} {one.reason}" for one in capture.graph_breaks]
     found.warnings = [f"{one.code}: {one.what}" for one in capture.warnings]
 
@@ -169,8 +169,8 @@ def _unequal(row: Row, module: nn.Module, compiled: nn.Module) -> str:
 def in_words(found: CaseFound) -> str:
     """One line about a case."""
     capture = f"{found.rung or 'not captured'}, {found.ops} ops"
-    if found.pieces:
-        capture += f", {found.captured_pieces} of {found.pieces} pieces, {len(found.breaks)} breaks, "
+    if found.subgraphs:
+        capture += f", {found.captured_subgraphs} of {found.subgraphs} subgraphs, {len(found.breaks)} breaks, "
         capture += f"{found.ops_left_eager} ops left eager"
     parts = [capture, *(_target_words(one) for one in found.targets)]
     return "; ".join([*parts, found.error.strip().splitlines()[-1]] if found.error else parts)
@@ -188,7 +188,7 @@ def _target_words(one: TargetFound) -> str:
 
 def table(found: Sequence[CaseFound]) -> str:
     """Everything as markdown."""
-    lines = ["# Compiled in pieces", "", "| case | good | what became of it |", "|---|---|---|"]
+    lines = ["# Compiled in subgraphs", "", "| case | good | what became of it |", "|---|---|---|"]
     lines += [f"| {one.name} | {'yes' if one.is_good else '**no**'} | {in_words(one)} |" for one in found]
     return "\n".join(lines) + "\n"
 

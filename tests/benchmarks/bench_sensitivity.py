@@ -33,7 +33,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, Int8Style
 from ace_studio.engine.sensitivity import Scan, ScanRequest
 from ace_studio.engine.sensitivity.scan import BUDGET
-from ace_studio.records.recipes.plan import Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.plan import Precision, Scheme, WeightGranularity
 from ace_studio.records.recipes.recipe import Recipe
 from tests.benchmarks.model_files import load_file
 
@@ -102,7 +102,7 @@ def _ranks(values: Tensor) -> Tensor:
 
 
 def measure(
-    name: str, captured: CapturedModel, calls: Sequence[Any], steps: WeightSteps, *, style: Int8Style
+    name: str, captured: CapturedModel, calls: Sequence[Any], steps: WeightGranularity, *, style: Int8Style
 ) -> list[dict[str, Any]]:
     """One row per precision set: alone, so that the budget is each one's own."""
     samples = [Example.of(one).tensors() for one in calls[:SAMPLES]]
@@ -175,7 +175,7 @@ def main() -> int:
             continue
         case = make()
         captured = captured_of(case)
-        for steps in WeightSteps:
+        for steps in WeightGranularity:
             rows += measure(name, captured, case[2], steps, style=STYLES[arguments.style])
         (arguments.out / "table.md").write_text(table(rows))
         (arguments.out / "summary.json").write_text(json.dumps(rows, indent=1))

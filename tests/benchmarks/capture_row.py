@@ -19,18 +19,18 @@ from torch import Tensor, nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.capture.eager import EagerRun, ModuleState
-from ace_studio.engine.capture.limit import RungTimeoutError, interruptible
+from ace_studio.engine.capture.limit import CaptureTimeoutError, interruptible
 from ace_studio.engine.capture.partial.capture import host
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import compare_examples, tracing_example
-from ace_studio.engine.subgraphs.run_pieces import HostedPiece, PieceRunner
+from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, SubgraphRunner
 from ace_studio.engine.torch_private.dynamo import forget_traces
 from ace_studio.records.errors import AceError
-from ace_studio.records.messages import Event, Phase, Progress, RungTried
+from ace_studio.records.messages import AttemptEnded, Event, Phase, Progress
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import CaptureReport, RungOutcome
+from ace_studio.records.results import CaptureAttempt, CaptureReport
 from ace_studio.records.tensors import DimVerdict
 from tests.benchmarks.bare_tools import TOOLS, Question
 from tests.benchmarks.zoo import ROWS, Row
@@ -57,12 +57,12 @@ class LadderFound(msgspec.Struct, kw_only=True):
     rung: str = ""
     ops: int = 0
     ops_left_eager: int = 0
-    pieces: int = 0
-    captured_pieces: int = 0
-    idle_pieces: list[str] = []
-    """Pieces that no example called."""
+    subgraphs: int = 0
+    captured_subgraphs: int = 0
+    idle_subgraphs: list[str] = []
+    """Subgraphs that no example called."""
     missed_calls: int = 0
-    """Calls of places with a piece that ran eagerly, because the piece was not made for those sizes."""
+    """Calls of places with a subgraph that ran eagerly, because the subgraph was not made for those sizes."""
     breaks: list[str] = []
     dynamic: list[str] = []
     """Dimensions with the verdict dynamic."""
@@ -70,7 +70,7 @@ class LadderFound(msgspec.Struct, kw_only=True):
     """The verdict is dynamic where the examples differ, and nowhere else."""
     unequal: str = ""
     """How a result differs from eager on an example or at the unseen sizes; empty if none does."""
-    rungs: list[RungOutcome] = []
+    rungs: list[CaptureAttempt] = []
     seconds: float = 0.0
     cpu_s: float = 0.0
     trace_s: float = 0.0
@@ -82,12 +82,12 @@ class LadderFound(msgspec.Struct, kw_only=True):
     @property
     def is_whole(self) -> bool:
         """One graph, proven, dynamic where asked."""
-        return bool(self.rung) and not self.pieces and not self.unequal and self.is_exact
+        return bool(self.rung) and not self.subgraphs and not self.unequal and self.is_exact
 
     @property
     def is_partial(self) -> bool:
-        """Pieces, at least one of them captured and called, and equal results."""
-        return self.captured_pieces > len(self.idle_pieces) and not self.unequal
+        """Subgraphs, at least one of them captured and called, and equal results."""
+        return self.captured_subgraphs > len(self.idle_subgraphs) and not self.unequal
 
 
 class RowFound(msgspec.Struct, kw_only=True):
@@ -144,7 +144,7 @@ class Measurement:
                 found.captured = True
                 found.error = self.unequal(function)
             found.proven = not found.error
-        except (Exception, RungTimeoutError) as error:  # noqa: BLE001 - tracers raise anything
+        except (Exception, CaptureTimeoutError) as error:  # noqa: BLE001 - tracers raise anything
             found.seconds = found.seconds or time.perf_counter() - started
             found.error = _short(error) or f"longer than {self.limit_s:g} s"
         finally:
@@ -213,8 +213,8 @@ class Measurement:
             rung=report.rung,
             ops=report.ops,
             ops_left_eager=report.ops_left_eager,
-            pieces=len(report.pieces),
-            captured_pieces=sum(piece.error is None for piece in report.pieces),
+            subgraphs=len(report.pieces),
+            captured_subgraphs=sum(subgraph.error is None for subgraph in report.pieces),
             breaks=[f"{Path(one.file).name}:{one.line} {one.reason}" for one in report.graph_breaks],
             dynamic=dynamic,
             is_exact=sorted(dynamic) == sorted(self.asked),
@@ -234,10 +234,10 @@ class _Listener:
 
     def __init__(self) -> None:
         self._begun: dict[tuple[Phase, str], float] = {}
-        self.rungs: list[RungOutcome] = []
+        self.rungs: list[CaptureAttempt] = []
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, RungTried):
+        if isinstance(event, AttemptEnded):
             self.rungs.append(_without_details(event.outcome))
         elif isinstance(event, Progress):
             rung = event.detail.partition(":")[0]
@@ -261,7 +261,7 @@ class _Called(nn.Module):
         return self.function(*args, **kwargs)
 
 
-def _without_details(outcome: RungOutcome) -> RungOutcome:
+def _without_details(outcome: CaptureAttempt) -> CaptureAttempt:
     if outcome.error is None:
         return outcome
     return msgspec.structs.replace(outcome, error=msgspec.structs.replace(outcome.error, details=""))
@@ -272,23 +272,23 @@ def _short(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[:240]}" if text else ""
 
 
-class Pieces:
-    """A partial capture as a function that counts the calls of every piece."""
+class Subgraphs:
+    """A partial capture as a function that counts the calls of every subgraph."""
 
     def __init__(self, captured: PartialModel) -> None:
-        self.calls = {piece.name: 0 for piece in captured.pieces}
-        pieces = [self._counted(host(piece)) for piece in captured.pieces]
-        self.runner = PieceRunner(captured.module, pieces, controls=captured.controls)
+        self.calls = {subgraph.name: 0 for subgraph in captured.subgraphs}
+        subgraphs = [self._counted(host(subgraph)) for subgraph in captured.subgraphs]
+        self.runner = SubgraphRunner(captured.module, subgraphs, controls=captured.controls)
 
-    def _counted(self, piece: HostedPiece) -> HostedPiece:
+    def _counted(self, subgraph: HostedSubgraph) -> HostedSubgraph:
         def call(*tensors: Tensor) -> Sequence[Tensor]:
-            self.calls[piece.place.name] += 1
-            return piece.function(*tensors)
+            self.calls[subgraph.place.name] += 1
+            return subgraph.function(*tensors)
 
-        return HostedPiece(piece.place, call)
+        return HostedSubgraph(subgraph.place, call)
 
     def idle(self) -> list[str]:
-        """Pieces that nobody called."""
+        """Subgraphs that nobody called."""
         return [name for name, count in self.calls.items() if not count]
 
 
@@ -298,9 +298,9 @@ def compare(one: Measurement, captured: CapturedModel | PartialModel, found: Lad
         if isinstance(captured, CapturedModel):
             found.unequal = one.unequal(captured.program.module())
             return
-        pieces = Pieces(captured)
-        found.unequal = one.unequal(pieces.runner, pieces.runner.module)
-        found.idle_pieces, found.missed_calls = pieces.idle(), pieces.runner.missed
+        subgraphs = Subgraphs(captured)
+        found.unequal = one.unequal(subgraphs.runner, subgraphs.runner.module)
+        found.idle_subgraphs, found.missed_calls = subgraphs.idle(), subgraphs.runner.missed
 
 
 def warm_up() -> None:

@@ -17,7 +17,7 @@ def row(name, *, ladder=None, ratio=None, proven=False):
 
 
 WHOLE = LadderFound(rung="export", ops=3, is_exact=True)
-PIECES = LadderFound(rung="partial", ops=3, pieces=2, captured_pieces=1)
+SUBGRAPHS = LadderFound(rung="partial", ops=3, subgraphs=2, captured_subgraphs=1)
 
 
 def claim(found, words, **options):
@@ -31,15 +31,15 @@ def test_the_zoo_has_rows_of_every_family_and_every_row_differs_in_a_size():
     assert all(len(set(one.sizes)) > 1 and one.unseen not in one.sizes for one in ROWS.values())
 
 
-def test_a_row_without_a_captured_piece_breaks_the_claim_about_the_rest():
-    assert claim([row("a", ladder=WHOLE), row("b", ladder=PIECES)], "the rest").holds
-    lost = LadderFound(rung="partial", pieces=2, captured_pieces=0)
+def test_a_row_without_a_captured_subgraph_breaks_the_claim_about_the_rest():
+    assert claim([row("a", ladder=WHOLE), row("b", ladder=SUBGRAPHS)], "the rest").holds
+    lost = LadderFound(rung="partial", subgraphs=2, captured_subgraphs=0)
     assert not claim([row("a", ladder=WHOLE), row("b", ladder=lost)], "the rest").holds
     assert not claim([row("a", ladder=WHOLE), row("b")], "the rest").holds
 
 
-def test_pieces_with_other_results_than_eager_break_the_claim_about_the_rest():
-    wrong = msgspec.structs.replace(PIECES, unequal="unseen: output 0 differs")
+def test_subgraphs_with_other_results_than_eager_break_the_claim_about_the_rest():
+    wrong = msgspec.structs.replace(SUBGRAPHS, unequal="unseen: output 0 differs")
     assert not claim([row("a", ladder=wrong)], "the rest").holds
 
 

@@ -78,12 +78,12 @@ def answer(folder: Path, *words: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_compiles_the_pieces_and_proves_the_folder_in_a_fresh_process(folder: Path) -> None:
+def test_a_run_compiles_the_subgraphs_and_proves_the_folder_in_a_fresh_process(folder: Path) -> None:
     result = answer(folder, "run", "recipe.toml", "--out", "out")
     capture = result["capture"]
     assert capture["rung"] == "partial"
     assert [(one["name"], one["status"]) for one in capture["rungs"]] == [("export", "failed"), ("partial", "ok")]
-    assert [piece["error"] for piece in capture["pieces"]] == [None, None]
+    assert [subgraph["error"] for subgraph in capture["pieces"]] == [None, None]
     (found,) = capture["graph_breaks"]
     assert set(found) >= {"file", "line", "reason", "code", "count", "ops_left_eager", "hint"}
     assert Path(found["file"]).name == "model.py"

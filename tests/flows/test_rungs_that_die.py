@@ -11,7 +11,7 @@ import pytest
 from ace_studio.cli import run_command
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
-from ace_studio.records.messages import AnyEvent, JobFinished, ModelCaptured, RungTried, TraceRequest
+from ace_studio.records.messages import AnyEvent, AttemptEnded, JobFinished, ModelCaptured, TraceRequest
 from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, ModelChoice, Recipe
 from ace_studio.records.tensors import TensorSpec
 
@@ -67,7 +67,7 @@ def test_a_trace_that_hangs_in_native_code_is_ended_and_the_next_rung_wins_in_a_
     problem = outcomes["export"].error
     assert problem is not None and "could not be interrupted" in problem.what
     assert problem.where.endswith("hard.py:15")  # the line of the call that never came back
-    told = [event.outcome.name for event in events if isinstance(event, RungTried)]
+    told = [event.outcome.name for event in events if isinstance(event, AttemptEnded)]
     assert told == ["export", "fx"]
 
 

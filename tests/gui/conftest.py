@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.style.theme import Theme
-from ace_studio.records.messages import JobFinished, ModelCaptured, RungTried
+from ace_studio.records.messages import AttemptEnded, JobFinished, ModelCaptured
 from ace_studio.records.places import example_recipe
 from ace_studio.session.document import Document
 from ace_studio.session.kept.folders import UserFolders
@@ -77,7 +77,7 @@ class Desk:
         self.do("trace")
         job = self.engine.requests[-1].job
         for outcome in capture.rungs:
-            self.session.apply(RungTried(job=job, outcome=outcome))
+            self.session.apply(AttemptEnded(job=job, outcome=outcome))
         sources = dict.fromkeys(table.files, text or "x = 1\n" * 60)
         self.session.apply(ModelCaptured(job=job, fingerprint="f", capture=capture, graph=table, sources=sources))
         self.session.apply(JobFinished(job=job))

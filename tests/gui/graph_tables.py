@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import GraphTable, OpKind
-from ace_studio.records.results import CaptureReport, GraphBreak, PieceKind, PieceReport
+from ace_studio.records.results import CaptureReport, GraphBreak, SubgraphKind, SubgraphReport
 
 
 def table_of(rows, *, edges=(), types=None, name="Net"):
@@ -112,43 +112,43 @@ REASONS = (
 )
 
 
-def _eager_problem(piece):
+def _eager_problem(subgraph):
     return Problem(
         code=ErrorCode.WRONG_CAPTURE,
-        what=f"p{piece} does not match eager",
+        what=f"p{subgraph} does not match eager",
         why="it draws random numbers",
         remedy="it runs as it is",
-        where=f"/models/net.py:{5 + piece}",
+        where=f"/models/net.py:{5 + subgraph}",
     )
 
 
-def partial_capture(pieces=4, *, ops=6, eager=(), lines=None, layers=0):
-    """A graph in pieces with a break between each two, and the report that goes with it.
+def partial_capture(subgraphs=4, *, ops=6, eager=(), lines=None, layers=0):
+    """A graph in subgraphs with a break between each two, and the report that goes with it.
 
     Args:
-        pieces: How many.
-        ops: Ops in each piece.
-        eager: Indices of pieces that stayed eager.
+        subgraphs: How many.
+        ops: Ops in each subgraph.
+        eager: Indices of subgraphs that stayed eager.
         lines: Line of each break; equal lines are one break met several times.
-        layers: So many alike modules inside every piece; 0 for two different ones.
+        layers: So many alike modules inside every subgraph; 0 for two different ones.
     """
-    table_rows, edges, pieces_of, last = [("x", "input", "")], [], [-1], 0
-    lines = lines or tuple(10 + 3 * at for at in range(pieces - 1))
-    for piece in range(pieces):
+    table_rows, edges, subgraphs_of, last = [("x", "input", "")], [], [-1], 0
+    lines = lines or tuple(10 + 3 * at for at in range(subgraphs - 1))
+    for subgraph in range(subgraphs):
         for at in range(ops):
             name = ("linear", "relu", "layer_norm")[at % 3]
-            module = f"stage{piece}.{f'layers.{at * layers // ops}' if layers else 'ab'[at * 2 // ops]}"
-            table_rows.append((f"p{piece}_{name}_{at}", f"aten.{name}.default", module))
-            pieces_of.append(piece)
+            module = f"stage{subgraph}.{f'layers.{at * layers // ops}' if layers else 'ab'[at * 2 // ops]}"
+            table_rows.append((f"p{subgraph}_{name}_{at}", f"aten.{name}.default", module))
+            subgraphs_of.append(subgraph)
             edges.append((last, len(table_rows) - 1))
             last = len(table_rows) - 1
-        if piece < pieces - 1:
-            table_rows.append((f"break_{piece}", "graph break", f"stage{piece}"))
-            pieces_of.append(-1)
+        if subgraph < subgraphs - 1:
+            table_rows.append((f"break_{subgraph}", "graph break", f"stage{subgraph}"))
+            subgraphs_of.append(-1)
             edges.append((last, len(table_rows) - 1))
             last = len(table_rows) - 1
     table_rows.append(("output", "output", ""))
-    pieces_of.append(-1)
+    subgraphs_of.append(-1)
     edges.append((last, len(table_rows) - 1))
     table = table_of(table_rows, edges=edges)
     kinds = tuple(OpKind.BREAK if op == "graph break" else kind for op, kind in zip(table.op, table.kind, strict=True))
@@ -156,7 +156,7 @@ def partial_capture(pieces=4, *, ops=6, eager=(), lines=None, layers=0):
     line = list(table.line)
     for at, row in enumerate(rows):
         line[row] = lines[at]
-    table = replace(table, kind=kinds, piece=tuple(pieces_of), line=tuple(line))
+    table = replace(table, kind=kinds, piece=tuple(subgraphs_of), line=tuple(line))
     first = dict(reversed(list(zip(lines, rows, strict=True))))
     breaks = tuple(
         GraphBreak(
@@ -174,24 +174,24 @@ def partial_capture(pieces=4, *, ops=6, eager=(), lines=None, layers=0):
         for at, where in enumerate(dict.fromkeys(lines))
     )
     reports = tuple(
-        PieceReport(
+        SubgraphReport(
             name=f"p{at}",
-            kind=PieceKind.FRAME if at % 3 else PieceKind.MODULE,
+            kind=SubgraphKind.FRAME if at % 3 else SubgraphKind.MODULE,
             module=f"stage{at}",
             ops=ops,
             error=_eager_problem(at) if at in eager else None,
         )
-        for at in range(pieces)
+        for at in range(subgraphs)
     )  # fmt: skip
     capture = CaptureReport(
-        rung="partial", ops=pieces * ops, seconds=2.0, graph_breaks=breaks, pieces=reports,
+        rung="partial", ops=subgraphs * ops, seconds=2.0, graph_breaks=breaks, pieces=reports,
         ops_left_eager=sum(one.ops_left_eager for one in breaks),
     )  # fmt: skip
     return table, capture
 
 
 def without_breaks(table, capture):
-    """The same pieces with nothing between them and all of one module, as when every submodule is captured alone."""
+    """The same subgraphs with nothing between them and all of one module, as when every submodule is captured alone."""
     rows = [row for row, kind in enumerate(table.kind) if kind is not OpKind.BREAK]
     place = {row: at for at, row in enumerate(rows)}
     columns = ("op_id", "kind", "op", "shape", "dtype", "device", "file", "line", "flops", "weight_bytes",

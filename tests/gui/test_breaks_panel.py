@@ -55,7 +55,7 @@ def press(desk, parent, text):
 
 @pytest.fixture
 def broken(desk):
-    """A capture in four pieces, two of whose three breaks are one line, and one piece of which stays eager."""
+    """A capture in four subgraphs, two of whose three breaks are one line, and one subgraph of which stays eager."""
     return desk.captured(*partial_capture(4, lines=(10, 20, 10), eager=(2,)))
 
 
@@ -110,7 +110,7 @@ def test_a_double_click_zooms_the_graph_to_the_seam(broken):
     assert 0 < y < view.canvas.height()
 
 
-def test_an_eager_piece_is_listed_and_selects_its_ops(broken):
+def test_an_eager_subgraph_is_listed_and_selects_its_ops(broken):
     panel = broken.panel("breaks")
     click_row(broken, panel, 2)
     assert set(broken.document.selection.op_ids) == {op for op in broken.document.graph.op_id if op.startswith("p2_")}

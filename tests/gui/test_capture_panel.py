@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QApplication, QLabel, QToolButton
 from ace_studio.gui.panels.capture.ladder import NAME, OUTCOME
 from ace_studio.gui.panels.capture.rung_rows import moved, rung_rows
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import ModelCaptured, Phase, Progress, RungStarted, RungTried, TraceRequest
-from ace_studio.records.recipes.recipe import ALL_RUNGS, CaptureControl, ControlKind
-from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus, Warning
+from ace_studio.records.messages import AttemptEnded, AttemptStarted, ModelCaptured, Phase, Progress, TraceRequest
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, CaptureControl, ControlKind
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport, Warning
 from tests.gui.graph_tables import layered_table
 
 LEFT = Qt.MouseButton.LeftButton
@@ -19,10 +19,10 @@ WHY = Problem(
     code=ErrorCode.NOT_CAPTURED, what="a branch on a value", why="unknown side", remedy="use where", where="m.py:3"
 )
 OUTCOMES = (
-    RungOutcome(name="export", status=RungStatus.FAILED, seconds=1.5, error=WHY),
-    RungOutcome(name="export-strict", status=RungStatus.TIMEOUT, seconds=60.0),
-    RungOutcome(name="dynamo", status=RungStatus.OK, seconds=2.0, ops=9),
-    RungOutcome(name="fx", status=RungStatus.SKIPPED),
+    CaptureAttempt(name="export", status=AttemptStatus.FAILED, seconds=1.5, error=WHY),
+    CaptureAttempt(name="export-strict", status=AttemptStatus.TIMEOUT, seconds=60.0),
+    CaptureAttempt(name="dynamo", status=AttemptStatus.OK, seconds=2.0, ops=9),
+    CaptureAttempt(name="fx", status=AttemptStatus.SKIPPED),
 )
 
 
@@ -49,7 +49,7 @@ def click_check_box(desk, panel, name):
 
 
 def test_every_rung_is_shown_with_its_outcome_in_words_and_its_problem_below_it(panel):
-    assert [item(panel, name).text(NAME) for name in ALL_RUNGS] == list(ALL_RUNGS)
+    assert [item(panel, name).text(NAME) for name in ALL_CAPTURE_METHODS] == list(ALL_CAPTURE_METHODS)
     failed = item(panel, "export")
     assert failed.text(OUTCOME) == "could not capture it: a branch on a value"
     assert [(failed.child(at).text(0), failed.child(at).text(1)) for at in range(failed.childCount())] == [
@@ -68,8 +68,8 @@ def test_the_ladder_is_live(desk, panel):
     desk.do("trace")
     job = desk.engine.requests[-1].job
     assert item(panel, "export").text(OUTCOME) == ""
-    desk.session.apply(RungTried(job=job, outcome=OUTCOMES[0]))
-    desk.session.apply(RungStarted(job=job, name="export-strict", limit_s=60.0))
+    desk.session.apply(AttemptEnded(job=job, outcome=OUTCOMES[0]))
+    desk.session.apply(AttemptStarted(job=job, name="export-strict", limit_s=60.0))
     desk.settle()
     assert item(panel, "export").text(OUTCOME).startswith("could not")
     assert item(panel, "export-strict").text(OUTCOME) == "at work …"
@@ -89,7 +89,7 @@ def test_a_rung_is_switched_off_and_on_with_its_check_box_and_undo_works(desk, p
     assert desk.document.recipe.capture.rungs == ("export", "export-strict", "dynamo", "partial")
     assert item(panel, "fx").checkState(NAME) is Qt.CheckState.Unchecked
     desk.do("undo")
-    assert desk.document.recipe.capture.rungs == ALL_RUNGS
+    assert desk.document.recipe.capture.rungs == ALL_CAPTURE_METHODS
     assert item(panel, "fx").checkState(NAME) is Qt.CheckState.Checked
 
 
@@ -113,7 +113,7 @@ def test_a_rung_is_tried_earlier_by_button_and_by_key(desk, panel):
     assert desk.document.recipe.capture.rungs[0] == "dynamo"
     assert not panel.up_button.isEnabled()
     desk.bot.mouseClick(panel.reset_button, LEFT)
-    assert desk.document.recipe.capture.rungs == ALL_RUNGS
+    assert desk.document.recipe.capture.rungs == ALL_CAPTURE_METHODS
     assert moved(("a", "b"), "c", 1) == ("a", "b")
 
 

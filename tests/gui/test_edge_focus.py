@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.graph_layout import Arrangement
-from ace_studio.gui.graph_layout.marking import marked_pieces
+from ace_studio.gui.graph_layout.marking import marked_segments
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import EdgeChoice
 from tests.gui.graph_tables import large_table, layered_table, tables
@@ -47,7 +47,7 @@ def test_a_click_on_a_cell_of_the_matrix_marks_the_edges_and_escape_goes_back(de
     assert graph.edge_bar.isVisible()
     assert graph.edge_bar.words.text() == "1 edge from int8-static to fp32"
     picture = graph.view.picture
-    assert picture.edges.pieces(picture.scene).any()
+    assert picture.edges.segments(picture.scene).any()
     # What no such edge touches is dimmed.
     boxes = picture.scene.boxes
     touched = {int(picture.scene.stands_for[row]) for row in picture.rows_of(("add_0", "linear_1"))}
@@ -110,16 +110,16 @@ def test_an_edge_is_marked_exactly_where_it_is_drawn(table, data):
     arrangement.open(data.draw(st.lists(st.sampled_from(blocks), unique=True)) if blocks else [])
     scene = arrangement.scene()
     edges = list(zip(table.edge_source, table.edge_target, strict=True))
-    every = marked_pieces(arrangement.tree, scene, *np.array(edges, dtype=np.int64).reshape(-1, 2).T)
+    every = marked_segments(arrangement.tree, scene, *np.array(edges, dtype=np.int64).reshape(-1, 2).T)
     # All edges together are all lines, and none of them is none.
     assert every.all()
-    assert not marked_pieces(arrangement.tree, scene, np.zeros(0, np.int64), np.zeros(0, np.int64)).any()
+    assert not marked_segments(arrangement.tree, scene, np.zeros(0, np.int64), np.zeros(0, np.int64)).any()
     for source, target in edges[:6]:
-        found = marked_pieces(arrangement.tree, scene, np.array([source]), np.array([target]))
+        found = marked_segments(arrangement.tree, scene, np.array([source]), np.array([target]))
         is_inside = scene.stands_for[source] == scene.stands_for[target]
         assert bool(found.any()) != bool(is_inside)
         ends = {int(scene.stands_for[source]), int(scene.stands_for[target])}
-        touched = {int(n) for n in (*scene.piece_source[found], *scene.piece_target[found]) if n >= 0}
+        touched = {int(n) for n in (*scene.segment_source[found], *scene.segment_target[found]) if n >= 0}
         assert is_inside or ends <= touched
         assert touched <= set(arrangement.tree.chain(source)) | set(arrangement.tree.chain(target))
 
@@ -133,6 +133,6 @@ def test_marking_hundreds_of_edges_of_two_thousand_ops_takes_a_few_milliseconds(
     took = []
     for _ in range(3):
         start = time.process_time()
-        marked_pieces(arrangement.tree, scene, source, target)
+        marked_segments(arrangement.tree, scene, source, target)
         took.append(time.process_time() - start)
     assert min(took) < 0.03

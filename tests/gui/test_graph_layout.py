@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ace_studio.gui.graph_layout import Arrangement, PieceKind, build_hierarchy
+from ace_studio.gui.graph_layout import Arrangement, SegmentKind, build_hierarchy
 from ace_studio.gui.graph_layout.hierarchy import _range_name, shorter_names
 from ace_studio.gui.graph_layout.layered import BlockProblem, Edge, lay_out
 from ace_studio.gui.graph_layout.sizes import detail_of, short_dtype, short_op
@@ -77,7 +77,7 @@ def test_the_same_graph_is_laid_out_the_same_every_time(table):
         arrangement = Arrangement(table)
         arrangement.open(blocks_of(arrangement.tree))
         scenes.append(arrangement.scene())
-    for column in ("x", "y", "width", "height", "pieces", "piece_source"):
+    for column in ("x", "y", "width", "height", "segments", "segment_source"):
         np.testing.assert_array_equal(getattr(scenes[0], column), getattr(scenes[1], column))
 
 
@@ -92,7 +92,7 @@ def test_opening_and_closing_again_restores_the_picture(table):
     after = arrangement.scene()
     np.testing.assert_array_equal(before.boxes, after.boxes)
     np.testing.assert_array_equal(before.x[before.boxes], after.x[after.boxes])
-    np.testing.assert_array_equal(before.pieces, after.pieces)
+    np.testing.assert_array_equal(before.segments, after.segments)
 
 
 @st.composite
@@ -187,8 +187,8 @@ def test_an_edge_too_long_to_draw_becomes_a_stub_at_both_ends():
     chain = [Edge(source=at, target=at + 1) for at in range(count - 1)]
     far = [Edge(source=at, target=count - 1 - at) for at in range(40)]
     layout = lay_out(BlockProblem(widths=(96.0,) * count, heights=(46.0,) * count, edges=tuple(chain + far)))
-    assert (layout.routes.kind == PieceKind.STUB).sum() % 2 == 0
-    assert (layout.routes.kind == PieceKind.STUB).any()
+    assert (layout.routes.kind == SegmentKind.STUB).sum() % 2 == 0
+    assert (layout.routes.kind == SegmentKind.STUB).any()
 
 
 def test_values_with_many_readers_share_one_line_down_the_ranks():
@@ -254,7 +254,7 @@ def test_closed_blocks_that_feed_each_other_are_drawn_with_one_line_turned():
     arrangement = Arrangement(table_of(rows, edges=[(0, 1), (1, 2), (2, 3)]))
     scene = arrangement.scene()
     assert len(scene.boxes) == 2
-    assert sorted(set(scene.piece_arrow.tolist()) - {0}) == [-1, 1]
+    assert sorted(set(scene.segment_arrow.tolist()) - {0}) == [-1, 1]
 
 
 def test_equal_blocks_share_one_layout():
@@ -283,18 +283,18 @@ def test_ports_lead_lines_to_the_frame_of_an_open_block():
     block = tree.block_of_path("layers")
     arrangement.open([block])
     scene = arrangement.scene()
-    own = scene.piece_block == block
-    entering = own & (scene.piece_source == block)
-    leaving = own & (scene.piece_target == block)
+    own = scene.segment_block == block
+    entering = own & (scene.segment_source == block)
+    leaving = own & (scene.segment_target == block)
     assert entering.any()
-    assert scene.pieces[leaving][:, 3].max() == pytest.approx(scene.y[block] + scene.height[block])
+    assert scene.segments[leaving][:, 3].max() == pytest.approx(scene.y[block] + scene.height[block])
 
 
 def test_an_empty_graph_and_a_single_op_have_a_layout():
     assert Arrangement(table_of([])).scene().boxes.tolist() == []
     scene = Arrangement(table_of([("only", "aten.relu.default", "")])).scene()
     assert scene.boxes.tolist() == [0]
-    assert len(scene.pieces) == 0
+    assert len(scene.segments) == 0
 
 
 def test_very_deep_module_paths_do_not_break_the_tree():
@@ -322,35 +322,35 @@ def test_shapes_and_types_are_shortened_for_their_boxes():
     assert detail_of(layered_table(1), 2) == "1×8×4×4 · f32"
 
 
-# --- a capture in pieces ---
+# --- a capture in subgraphs ---
 
 
-def test_pieces_are_blocks_of_their_own_with_the_breaks_between_them():
+def test_subgraphs_are_blocks_of_their_own_with_the_breaks_between_them():
     table, capture = partial_capture(3)
-    tree = build_hierarchy(table, pieces=capture.pieces)
+    tree = build_hierarchy(table, subgraphs=capture.pieces)
     names = [
         tree.names[node - tree.root] if node >= tree.root else table.op_id[node] for node in tree.children(tree.root)
     ]
     assert names == ["x", "p0 · stage0", "break_0", "p1 · stage1", "break_1", "p2 · stage2", "output"]
-    assert [piece for piece in tree.pieces if piece >= 0] == [0, 1, 2]
-    assert [tree.ops_inside[tree.root + at] for at, piece in enumerate(tree.pieces) if piece >= 0] == [6, 6, 6]
+    assert [subgraph for subgraph in tree.subgraphs if subgraph >= 0] == [0, 1, 2]
+    assert [tree.ops_inside[tree.root + at] for at, subgraph in enumerate(tree.subgraphs) if subgraph >= 0] == [6, 6, 6]
 
 
-def test_identical_layers_inside_a_piece_are_folded_and_pieces_with_breaks_between_are_not():
+def test_identical_layers_inside_a_subgraph_are_folded_and_subgraphs_with_breaks_between_are_not():
     table, capture = partial_capture(4, ops=12, layers=4)
-    tree = build_hierarchy(table, pieces=capture.pieces)
+    tree = build_hierarchy(table, subgraphs=capture.pieces)
     assert tree.repeats.count(4) == 4
-    assert sum(piece >= 0 for piece in tree.pieces) == 4
+    assert sum(subgraph >= 0 for subgraph in tree.subgraphs) == 4
     assert not tree.repeats[0]
 
 
-def test_a_piece_that_stays_eager_is_not_folded_with_captured_ones():
+def test_a_subgraph_that_stays_eager_is_not_folded_with_captured_ones():
     whole, capture = without_breaks(*partial_capture(6))
-    folded = build_hierarchy(whole, pieces=capture.pieces)
+    folded = build_hierarchy(whole, subgraphs=capture.pieces)
     assert folded.repeats.count(6) == 1
     assert folded.names[folded.repeats.index(6)] == "p0-p5 · stage0-stage5"
     broken = tuple(replace(one, error=PROBLEM) if at == 3 else one for at, one in enumerate(capture.pieces))
-    assert build_hierarchy(whole, pieces=broken).repeats.count(3) == 1
+    assert build_hierarchy(whole, subgraphs=broken).repeats.count(3) == 1
 
 
 @pytest.mark.parametrize(
@@ -362,10 +362,10 @@ def test_a_piece_that_stays_eager_is_not_folded_with_captured_ones():
         ("", "", "p0-p3"),
     ],
 )
-def test_folded_pieces_are_named_after_the_range_of_their_modules(first, last, expected):
+def test_folded_subgraphs_are_named_after_the_range_of_their_modules(first, last, expected):
     assert _range_name("p0-p3", first, last) == expected
 
 
-def test_names_of_pieces_get_shorter_from_the_left_of_their_module_and_others_stay():
+def test_names_of_subgraphs_get_shorter_from_the_left_of_their_module_and_others_stay():
     assert shorter_names("p13 · layers.0.norm") == ("p13 · layers.0.norm", "p13 · 0.norm", "p13 · norm", "p13")
     assert shorter_names("layers.0") == ("layers.0",)

@@ -1,4 +1,4 @@
-"""Breaks and pieces in the graph view: what is drawn, said, found and clicked."""
+"""Breaks and subgraphs in the graph view: what is drawn, said, found and clicked."""
 
 from __future__ import annotations
 
@@ -74,22 +74,22 @@ def test_rows_of_one_line_carry_the_same_number(view):
     assert view.picture.titles(row(view, "break_1"))[0] == "break 2"
 
 
-def test_the_line_of_a_seam_is_as_wide_as_the_pieces_beside_it(view):
+def test_the_line_of_a_seam_is_as_wide_as_the_subgraphs_beside_it(view):
     view.show_graph(*partial_capture(2, layers=0, ops=2))
     view.open_everything()
     scene = view.picture.scene
     ((_, left, right, _),) = view.picture.seam_spans.tolist()
-    pieces = [node for node in scene.frames.tolist() if node in view.picture.partial.piece_of_block]
-    assert left <= min(scene.x[node] for node in pieces)
-    assert right >= max(scene.x[node] + scene.width[node] for node in pieces)
+    subgraphs = [node for node in scene.frames.tolist() if node in view.picture.partial.subgraph_of_block]
+    assert left <= min(scene.x[node] for node in subgraphs)
+    assert right >= max(scene.x[node] + scene.width[node] for node in subgraphs)
 
 
-def test_pieces_that_stay_eager_look_and_read_differently(view):
+def test_subgraphs_that_stay_eager_look_and_read_differently(view):
     table, capture = partial_capture(3, eager=(1,))
     view.show_graph(table, capture)
     (eager,) = view.picture.partial.eager_blocks
     stage = view.canvas._stage(None, view.picture)
-    captured = next(block for block in view.picture.partial.piece_of_block if block != eager)
+    captured = next(block for block in view.picture.partial.subgraph_of_block if block != eager)
     assert "stays eager" in title_of_block(stage, eager)[1]
     assert "stays eager" not in title_of_block(stage, captured)[1]
     assert "it draws random numbers" in tooltip_of(view.picture, eager)
@@ -120,16 +120,16 @@ def test_the_search_finds_breaks_by_the_word_and_by_their_reason(view):
     assert view.selected_ops == ("break_1",)
 
 
-def test_the_legend_explains_breaks_and_pieces_only_where_there_are_some(view):
+def test_the_legend_explains_breaks_and_subgraphs_only_where_there_are_some(view):
     view.show_graph(*partial_capture(4, eager=(2,)))
     said = [each.text() for each in view.legend.findChildren(QLabel) if each.isVisible() and each.text()]
-    assert said == ["break: Python runs here  3", "captured piece  3", "piece that stays eager  1"]
+    assert said == ["break: Python runs here  3", "captured subgraph  3", "subgraph that stays eager  1"]
     view.show_graph(layered_table(3))
     assert not [each for each in view.legend._notes if each.isVisible()]
 
 
 @pytest.mark.parametrize("ending", ["svg", "pdf", "png"])
-def test_a_graph_in_pieces_can_be_saved(view, tmp_path, ending):
+def test_a_graph_in_subgraphs_can_be_saved(view, tmp_path, ending):
     view.show_graph(*partial_capture(5, eager=(1,)))
     path = tmp_path / f"graph.{ending}"
     view.export(path)
@@ -140,7 +140,7 @@ def test_a_graph_in_pieces_can_be_saved(view, tmp_path, ending):
     assert path.stat().st_size > 2000
 
 
-def test_keys_walk_over_a_seam_from_piece_to_piece(view, qtbot):
+def test_keys_walk_over_a_seam_from_subgraph_to_subgraph(view, qtbot):
     view.show_graph(*partial_capture(3))
     view.close_everything()
     qtbot.keyClick(view.canvas, Qt.Key.Key_Home)
@@ -151,12 +151,12 @@ def test_keys_walk_over_a_seam_from_piece_to_piece(view, qtbot):
     assert walked == ["p0 · stage0", "break 1", "p1 · stage1", "break 2"]
 
 
-def test_a_run_of_identical_pieces_looks_like_a_piece_and_is_counted_piece_by_piece(view):
+def test_a_run_of_identical_subgraphs_looks_like_a_subgraph_and_is_counted_subgraph_by_subgraph(view):
     table, capture = without_breaks(*partial_capture(6))
     view.show_graph(table, capture)
     partial = view.picture.partial
-    assert len(partial.piece_of_block) == 6
-    (stack,) = partial.looks_like_piece - set(partial.piece_of_block)
+    assert len(partial.subgraph_of_block) == 6
+    (stack,) = partial.looks_like_subgraph - set(partial.subgraph_of_block)
     assert view.picture.tree.repeats[stack - view.picture.tree.root] == 6
     said = [each.text() for each in view.legend.findChildren(QLabel) if each.isVisible() and each.text()]
-    assert said == ["captured piece  6"]
+    assert said == ["captured subgraph  6"]

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit
 from ace_studio.gui.ops.precision_offers import precision_offers
 from ace_studio.gui.panels.plan.field_rows import FIELD_ROWS
 from ace_studio.gui.panels.plan.record_form import is_in_recipe
-from ace_studio.records.recipes.plan import Precision, WeightSteps
+from ace_studio.records.recipes.plan import Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import ImproveMethod, PruneMethod
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Part
@@ -184,7 +184,7 @@ def test_a_rule_has_grids_of_its_own_from_its_context_menu(desk, plan):
     menu.deleteLater()
     desk.settle()
     (rule,) = desk.document.recipe.plan.rules
-    assert (rule.weights, rule.activations, rule.group_size) == (WeightSteps.PER_TENSOR, None, 64)
+    assert (rule.weights, rule.activations, rule.group_size) == (WeightGranularity.PER_TENSOR, None, 64)
     assert listed.table.item(0, 1).toolTip() == "per-tensor, groups of 64"
 
 
@@ -319,7 +319,7 @@ def test_the_scheme_of_weights_is_a_choice_of_the_plan(desk, plan):
     combo = plan.precision.scheme.editors["plan.weights"]
     combo.setCurrentIndex(combo.findData("per-tensor"))
     combo.activated.emit(combo.currentIndex())
-    assert desk.document.recipe.plan.weights is WeightSteps.PER_TENSOR
+    assert desk.document.recipe.plan.weights is WeightGranularity.PER_TENSOR
     assert "weight-only" in plan.precision.scheme.editors["plan.group_size"].toolTip()
 
 

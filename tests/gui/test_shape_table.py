@@ -22,7 +22,7 @@ from ace_studio.gui.panels.shapes.rows import (
 )
 from ace_studio.gui.panels.shapes.verdicts import chip_of, next_choice
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.results import RungOutcome, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding, TensorSpec
 from ace_studio.session.choices import change
 
@@ -202,11 +202,11 @@ def test_a_size_that_breaks_a_guard_is_named_with_the_guard(dim, words):
 def test_rows_that_no_graph_took_say_which_rung_refused_them_and_why():
     refusal = Problem(code=ErrorCode.WRONG_CAPTURE, what="forward() takes another path on example 2", why="x.0 != 3")
     rungs = (
-        RungOutcome(name="export", status=RungStatus.WRONG, error=refusal),
-        RungOutcome(name="fx", status=RungStatus.FAILED),
+        CaptureAttempt(name="export", status=AttemptStatus.WRONG, error=refusal),
+        CaptureAttempt(name="fx", status=AttemptStatus.FAILED),
     )
     assert refused_rows(rungs) == {1: "export: forward() takes another path on example 2. x.0 != 3"}
-    assert refused_rows((*rungs, RungOutcome(name="dynamo", status=RungStatus.OK))) == {}
+    assert refused_rows((*rungs, CaptureAttempt(name="dynamo", status=AttemptStatus.OK))) == {}
 
 
 def test_a_row_that_breaks_a_guard_is_red_says_so_and_is_fine_again_after_an_edit(desk, panel):

@@ -16,16 +16,16 @@ from pathlib import Path
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import (
+    AttemptEnded,
+    AttemptStarted,
     FileInspected,
     FileReport,
     InspectRequest,
     JobFinished,
     Phase,
-    RungStarted,
-    RungTried,
     TraceRequest,
 )
-from ace_studio.records.results import RungOutcome, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureAttempt
 
 FOREVER_S = 600.0
 CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
@@ -197,9 +197,9 @@ def _climb(request: TraceRequest, reporter: Reporter) -> None:
     for name in request.recipe.capture.rungs:
         if name in done:
             continue
-        reporter.emit(RungStarted(name=name, limit_s=request.recipe.capture.time_limit_s))
+        reporter.emit(AttemptStarted(name=name, limit_s=request.recipe.capture.time_limit_s))
         function, _, argument = name.partition(" ")
         globals()[function](argument, reporter)
-        status = RungStatus.TIMEOUT if function == "give_up" else RungStatus.OK
-        reporter.emit(RungTried(outcome=RungOutcome(name=name, status=status)))
+        status = AttemptStatus.TIMEOUT if function == "give_up" else AttemptStatus.OK
+        reporter.emit(AttemptEnded(outcome=CaptureAttempt(name=name, status=status)))
     reporter.emit(JobFinished())

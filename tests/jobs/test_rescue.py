@@ -12,23 +12,23 @@ import pytest
 
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
-from ace_studio.jobs.rescue import RungWatch, user_line
+from ace_studio.jobs.rescue import AttemptWatch, user_line
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
     AnyEvent,
+    AttemptEnded,
+    AttemptStarted,
     FixRequest,
     InspectRequest,
     JobFinished,
     Progress,
-    RungStarted,
-    RungTried,
     RunRequest,
     TraceRequest,
     WorkerLost,
     WorkerReady,
 )
 from ace_studio.records.recipes.recipe import CaptureChoice, ModelChoice, Recipe
-from ace_studio.records.results import RungOutcome, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureAttempt
 
 HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
 DIED = Problem(code=ErrorCode.CRASH, what="The engine process crashed (SIGSEGV)", why="the test says so")
@@ -50,8 +50,8 @@ def events_of(client: WorkerClient, request: TraceRequest) -> list[AnyEvent]:
     return list(WorkerExecutor(client).run(request))
 
 
-def tried(events: list[AnyEvent]) -> dict[str, RungOutcome]:
-    return {event.outcome.name: event.outcome for event in events if isinstance(event, RungTried)}
+def tried(events: list[AnyEvent]) -> dict[str, CaptureAttempt]:
+    return {event.outcome.name: event.outcome for event in events if isinstance(event, AttemptEnded)}
 
 
 @posix
@@ -78,10 +78,10 @@ def test_a_rung_that_ends_the_process_is_noted_as_crashed_and_the_next_wins(
 ) -> None:
     events = events_of(client, climb(rung, "echo after"))
     found = tried(events)
-    assert found[rung].status is RungStatus.CRASHED
+    assert found[rung].status is AttemptStatus.CRASHED
     problem = found[rung].error
     assert problem is not None and words in problem.what and problem.remedy
-    assert found["echo after"].status is RungStatus.OK
+    assert found["echo after"].status is AttemptStatus.OK
     assert isinstance(events[-1], JobFinished)
     assert sum(isinstance(event, WorkerReady) for event in events) >= 1
 
@@ -141,14 +141,14 @@ def test_a_rung_that_was_cancelled_and_had_to_be_killed_is_not_tried_again(clien
     until(client, lambda event: isinstance(event, Progress) and event.detail == "stubborn")
     client.cancel("job", grace_s=0.3)
     events = until(client, lambda event: isinstance(event, WorkerLost))
-    assert not any(isinstance(event, RungTried) for event in events)
+    assert not any(isinstance(event, AttemptEnded) for event in events)
     assert isinstance(events[-1], WorkerLost) and events[-1].problem.code is ErrorCode.CANCELLED
     assert not client.is_running
 
 
 def test_closing_the_client_while_a_rung_runs_starts_nothing_new(client: WorkerClient) -> None:
     client.send(climb("sleep", "echo after"))
-    until(client, lambda event: isinstance(event, RungStarted))
+    until(client, lambda event: isinstance(event, AttemptStarted))
     pid = client.pid
     client.close()
     assert client.pid == pid and not client.is_running
@@ -157,27 +157,27 @@ def test_closing_the_client_while_a_rung_runs_starts_nothing_new(client: WorkerC
 # --- the bookkeeping, without a process ---
 
 
-def watch(overrun: Callable[[], None] = lambda: None, grace_s: float = 0.0) -> RungWatch:
-    return RungWatch(grace_s=grace_s, overrun=overrun)
+def watch(overrun: Callable[[], None] = lambda: None, grace_s: float = 0.0) -> AttemptWatch:
+    return AttemptWatch(grace_s=grace_s, overrun=overrun)
 
 
 def test_the_repeated_request_knows_how_every_rung_ended() -> None:
     following = watch()
-    earlier = RungOutcome(name="export", status=RungStatus.CRASHED)
-    failed = RungOutcome(name="export-strict", status=RungStatus.FAILED)
-    following.heard(RungTried(outcome=failed), None)
-    following.heard(RungStarted(name="dynamo"), None)
+    earlier = CaptureAttempt(name="export", status=AttemptStatus.CRASHED)
+    failed = CaptureAttempt(name="export-strict", status=AttemptStatus.FAILED)
+    following.heard(AttemptEnded(outcome=failed), None)
+    following.heard(AttemptStarted(name="dynamo"), None)
     rescue = following.rescue(climb("export", rungs_done=(earlier,)), DIED)
     assert rescue is not None
     assert [one.name for one in rescue.request.rungs_done] == ["export", "export-strict", "dynamo"]
-    assert rescue.outcome.status is RungStatus.CRASHED
+    assert rescue.outcome.status is AttemptStatus.CRASHED
 
 
 def test_between_two_rungs_nothing_is_rescued_and_a_fix_is_not_repeated() -> None:
     following = watch()
-    following.heard(RungStarted(name="export", limit_s=60), None)
+    following.heard(AttemptStarted(name="export", limit_s=60), None)
     assert following.rescue(climb("export", kind=FixRequest), DIED) is None
-    following.heard(RungTried(outcome=RungOutcome(name="export", status=RungStatus.FAILED)), None)
+    following.heard(AttemptEnded(outcome=CaptureAttempt(name="export", status=AttemptStatus.FAILED)), None)
     assert following.rescue(climb("export"), DIED) is None
     following.forget()
 
@@ -186,7 +186,7 @@ def test_a_rung_that_reports_in_time_is_never_called_hung() -> None:
     calls: list[str] = []
     following = watch(lambda: calls.append("hung"), grace_s=0.1)
     for limit_s in (0.05, None):
-        following.heard(RungStarted(name="export", limit_s=limit_s), None)
+        following.heard(AttemptStarted(name="export", limit_s=limit_s), None)
     time.sleep(0.3)
     assert not calls
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import (
-    ALL_RUNGS,
+    ALL_CAPTURE_METHODS,
     METRIC_NAMES,
     TARGET_NAMES,
     CalibrationChoice,
@@ -85,7 +85,7 @@ def recipes() -> st.SearchStrategy[Recipe]:
         inputs=_inputs(),
         capture=st.builds(
             CaptureChoice,
-            rungs=st.lists(st.sampled_from(ALL_RUNGS), min_size=1, unique=True).map(tuple),
+            rungs=st.lists(st.sampled_from(ALL_CAPTURE_METHODS), min_size=1, unique=True).map(tuple),
             controls=st.lists(_controls, max_size=3).map(tuple),
             time_limit_s=_positive,
             batch_only=st.booleans(),

@@ -6,7 +6,7 @@ import pytest
 
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.file import parse_recipe, recipe_text
-from ace_studio.records.recipes.plan import ActivationGrid, Scheme, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, Scheme, WeightGranularity
 from ace_studio.records.recipes.recipe import ImproveMethod, Observer, Subset
 
 HEAD = 'format = 1\n[model]\nsource = "model.py"\n'
@@ -44,7 +44,7 @@ def test_every_key_is_read_and_comes_back_as_it_was():
     assert recipe.improve.methods == (ImproveMethod.EQUALIZE, ImproveMethod.BIAS_CORRECTION)
     (rule,) = recipe.plan.rules
     symmetric = ActivationGrid.SYMMETRIC
-    assert recipe.plan.scheme == Scheme(weights=WeightSteps.PER_TENSOR, activations=symmetric, group_size=64)
+    assert recipe.plan.scheme == Scheme(weights=WeightGranularity.PER_TENSOR, activations=symmetric, group_size=64)
     assert rule.scheme(recipe.plan) == Scheme(activations=symmetric, group_size=128)
     assert parse_recipe(recipe_text(recipe), name="again.toml") == recipe
 

@@ -13,7 +13,15 @@ from ace_studio.records.messages import (
     WorkerLost,
     WorkerReady,
 )
-from ace_studio.records.results import CaptureReport, Latency, Result, ResultStatus, RungOutcome, RunStatus, TargetRun
+from ace_studio.records.results import (
+    CaptureAttempt,
+    CaptureReport,
+    Latency,
+    Result,
+    ResultStatus,
+    RunStatus,
+    TargetRun,
+)
 
 
 class FakeEngineLink:
@@ -70,7 +78,7 @@ def graph(*op_ids: str) -> GraphTable:
 
 
 CAPTURE = CaptureReport(rung="export", ops=2, seconds=1.0)
-RUNG = RungOutcome(name="export", status="ok")  # type: ignore[arg-type]
+RUNG = CaptureAttempt(name="export", status="ok")  # type: ignore[arg-type]
 
 
 def captured(job: str, *op_ids: str) -> ModelCaptured:

@@ -36,7 +36,7 @@ def fix_of(file: str, line: int, status: FixStatus = FixStatus.GREEN, **more) ->
 
 @pytest.fixture
 def partial(opened, engine):
-    """A session with a capture in four pieces; the breaks between the first and the last two are one line."""
+    """A session with a capture in four subgraphs; the breaks between the first and the last two are one line."""
     table, capture = partial_capture(4, lines=(10, 20, 10))
     opened.trace()
     text = {"/models/net.py": "x\n" * 40}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
     AnyEvent,
+    AttemptEnded,
     BaselineMeasured,
     DoctorRequest,
     EnvironmentFound,
@@ -22,7 +23,6 @@ from ace_studio.records.messages import (
     LogLine,
     Phase,
     Progress,
-    RungTried,
     RunRequest,
     TargetFinished,
     TraceRequest,
@@ -324,7 +324,7 @@ def test_a_trace_is_followed_to_its_end_and_findings_are_never_undone(opened: Se
     activity = opened.document.activity
     assert (activity.state, activity.verb, activity.phase) == (EngineState.BUSY, Verb.TRACE, Phase.CAPTURE)
     assert (activity.detail, activity.fraction) == ("export", 0.5)
-    opened.apply(RungTried(job=job, outcome=RUNG))
+    opened.apply(AttemptEnded(job=job, outcome=RUNG))
     opened.apply(captured(job, "a", "b"))
     opened.apply(JobFinished(job=job))
     assert opened.document.activity.state is EngineState.IDLE

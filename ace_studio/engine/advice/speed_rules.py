@@ -192,8 +192,8 @@ def mend_the_break(facts: Facts) -> Advice | None:
     return Advice(
         kind="mend-break",
         title=f"Mend the break at {Path(worst.file).name}:{worst.line}",
-        why=f"{capture.ops_left_eager} of {total} ops run eagerly between {len(capture.pieces)} pieces; this break is "
-        f"the most costly one: {worst.reason}.",
+        why=f"{capture.ops_left_eager} of {total} ops run eagerly between {len(capture.pieces)} subgraphs; this break "
+        f"is the most costly one: {worst.reason}.",
         estimate="no number: a whole graph can be compressed and fused throughout",
         quantity=AdviceQuantity.LATENCY,
         do_first="Run `ace-studio fix RECIPE`: it tries fixes for this place in a copy and shows those that work.",

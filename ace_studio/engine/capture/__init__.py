@@ -18,7 +18,7 @@ from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialM
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import Problem
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import CaptureReport, RungOutcome
+from ace_studio.records.results import CaptureAttempt, CaptureReport
 
 
 def capture_model(
@@ -28,16 +28,16 @@ def capture_model(
     *,
     device: torch.device,
     reporter: Reporter,
-    rungs_done: tuple[RungOutcome, ...] = (),
+    rungs_done: tuple[CaptureAttempt, ...] = (),
 ) -> tuple[CapturedModel | PartialModel, CaptureReport]:
-    """Capture the whole graph, or pieces of it, prove that it equals eager, and say what was found.
+    """Capture the whole graph, or subgraphs of it, prove that it equals eager, and say what was found.
 
     Args:
         loaded: The model; it is put into eval mode. Module and examples must be on ``device`` already.
         examples: The user's examples, at least one.
         recipe: ``[inputs.dims]`` and ``[capture]`` are read.
         device: Where the module is.
-        reporter: Gets a `RungTried` per rung, and the warnings.
+        reporter: Gets a `AttemptEnded` per rung, and the warnings.
         rungs_done: Outcomes of rungs in a process that ended under the last of them; they are not tried again.
 
     Raises: AceError(BAD_INPUT or USER_CODE) if the model does not run; AceError(RECIPE) for dimensions that do not
@@ -58,7 +58,7 @@ def capture_model(
     if cache is not None and not rungs_done and (found := cache.find(fingerprint)) is not None:
         return found
     with torch.no_grad():
-        ladder = Ladder(loaded.module, tuple(examples), recipe, reporter, rungs_done, capture_pieces=_pieces_of)
+        ladder = Ladder(loaded.module, tuple(examples), recipe, reporter, rungs_done, capture_subgraphs=_subgraphs_of)
         ladder.run_eager()
         accepted = ladder.climb()
     findings = accepted.findings if held is None else held.explained(accepted.findings)
@@ -74,7 +74,7 @@ def capture_model(
     }
     captured: CapturedModel | PartialModel
     if isinstance(accepted, PartialCapture):
-        captured = PartialModel(**common, pieces=accepted.pieces, controls=accepted.controls)
+        captured = PartialModel(**common, subgraphs=accepted.subgraphs, controls=accepted.controls)
     else:
         captured = CapturedModel(**common, program=accepted.program)
     report = CaptureReport(
@@ -97,7 +97,7 @@ def capture_model(
     return captured, report
 
 
-def _pieces_of(ladder: Ladder) -> PartialCapture | Problem:
+def _subgraphs_of(ladder: Ladder) -> PartialCapture | Problem:
     return capture_partially(
         PartialJob(
             module=ladder.module,

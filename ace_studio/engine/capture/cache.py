@@ -38,7 +38,7 @@ from ace_studio.records.errors import AceError
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import CaptureReport, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureReport
 
 Shapes = tuple[tuple[int, ...], ...]
 """Of every tensor leaf of one example."""
@@ -150,7 +150,7 @@ class CaptureCache:
             raise ValueError("it is of another model")
         if any(file_digest(Path(path)) != digest for path, digest in entry.files.items()):
             raise ValueError("a file that the model imports has changed")
-        skipped = [one for one in entry.report.rungs if one.status is RungStatus.SKIPPED and one.error is None]
+        skipped = [one for one in entry.report.rungs if one.status is AttemptStatus.SKIPPED and one.error is None]
         if self.recipe.capture.compare_rungs and skipped:
             raise _StaleError
 

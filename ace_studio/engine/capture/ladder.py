@@ -17,10 +17,10 @@ from ace_studio.engine.capture.controls import Controls
 from ace_studio.engine.capture.diagnose import diagnose, is_specific
 from ace_studio.engine.capture.eager import EagerRun, copied, has_bad_numbers, run_example
 from ace_studio.engine.capture.findings import GraphInputs
-from ace_studio.engine.capture.limit import RungInterruptedError, RungTimeoutError
+from ace_studio.engine.capture.limit import CaptureInterruptedError, CaptureTimeoutError
 from ace_studio.engine.capture.output import captured_output
 from ace_studio.engine.capture.prove import Proof, Prover
-from ace_studio.engine.capture.rungs import RUNGS, Rung
+from ace_studio.engine.capture.rungs import RUNGS, CaptureMethod
 from ace_studio.engine.capture.verify import Mismatch, random_ops
 from ace_studio.engine.capture.watched import watched_rung
 from ace_studio.engine.examples.leaves import describe, forward_parameters, named_leaves
@@ -30,9 +30,9 @@ from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.shapes import compare_examples, tracing_example, widest_example
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.messages import Phase, RungTried
+from ace_studio.records.messages import AttemptEnded, Phase
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import RungOutcome, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.records.tensors import DimVerdict, InputFinding
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ class Ladder:
     examples: tuple[Example, ...]
     recipe: Recipe
     reporter: Reporter
-    rungs_done: tuple[RungOutcome, ...] = ()
+    rungs_done: tuple[CaptureAttempt, ...] = ()
     """Outcomes of an earlier process, which one of them ended."""
-    capture_pieces: Callable[[Ladder], PartialCapture | Problem] | None = None
-    """The rung that takes a model to pieces; None in the ladder of a piece."""
-    outcomes: list[RungOutcome] = field(default_factory=list)
+    capture_subgraphs: Callable[[Ladder], PartialCapture | Problem] | None = None
+    """The rung that takes a model to subgraphs; None in the ladder of a subgraph."""
+    outcomes: list[CaptureAttempt] = field(default_factory=list)
 
     # --- eager ---
 
@@ -147,9 +147,9 @@ class Ladder:
             if name in given_up:
                 self.outcomes.append(self._given_up(given_up[name]))
             elif accepted is not None and not self.recipe.capture.compare_rungs:
-                self._note(RungOutcome(name=name, status=RungStatus.SKIPPED))
+                self._note(CaptureAttempt(name=name, status=AttemptStatus.SKIPPED))
             else:
-                found = self._try_pieces(name) if RUNGS[name].capture is None else self.try_rung(RUNGS[name])
+                found = self._try_subgraphs(name) if RUNGS[name].capture is None else self.try_rung(RUNGS[name])
                 accepted = accepted or found
         if accepted is None:
             for title in self.controls.unused():
@@ -161,32 +161,32 @@ class Ladder:
             self._warn_about_the_graph(accepted)
         return accepted
 
-    def _given_up(self, outcome: RungOutcome) -> RungOutcome:
+    def _given_up(self, outcome: CaptureAttempt) -> CaptureAttempt:
         """The outcome as it was told; a rung that hung says as well what may help."""
-        if outcome.error is None or outcome.status is not RungStatus.TIMEOUT:
+        if outcome.error is None or outcome.status is not AttemptStatus.TIMEOUT:
             return outcome
         return msgspec.structs.replace(outcome, error=offered(outcome.error, self.inputs))
 
-    def _note(self, outcome: RungOutcome) -> None:
+    def _note(self, outcome: CaptureAttempt) -> None:
         self.outcomes.append(outcome)
-        self.reporter.emit(RungTried(job=self.reporter.job, outcome=outcome))
+        self.reporter.emit(AttemptEnded(job=self.reporter.job, outcome=outcome))
 
-    def _try_pieces(self, name: str) -> PartialCapture | None:
-        capture_pieces = self.capture_pieces
-        if capture_pieces is None:
+    def _try_subgraphs(self, name: str) -> PartialCapture | None:
+        capture_subgraphs = self.capture_subgraphs
+        if capture_subgraphs is None:
             return None
         started = time.monotonic()
-        found = self._guarded(name, lambda: capture_pieces(self))
+        found = self._guarded(name, lambda: capture_subgraphs(self))
         seconds = time.monotonic() - started
         if isinstance(found, Problem):
-            status = _STATUS_OF.get(found.code, RungStatus.FAILED)
-            self._note(RungOutcome(name=name, status=status, seconds=seconds, error=found))
+            status = _STATUS_OF.get(found.code, AttemptStatus.FAILED)
+            self._note(CaptureAttempt(name=name, status=status, seconds=seconds, error=found))
             return None
-        ops = sum(piece.captured.table.op_count for piece in found.pieces)
-        self._note(RungOutcome(name=name, status=RungStatus.OK, seconds=seconds, ops=ops))
+        ops = sum(subgraph.captured.table.op_count for subgraph in found.subgraphs)
+        self._note(CaptureAttempt(name=name, status=AttemptStatus.OK, seconds=seconds, ops=ops))
         return found
 
-    def try_rung(self, rung: Rung) -> Accepted | None:
+    def try_rung(self, rung: CaptureMethod) -> Accepted | None:
         """The rung's graph if there is one and it holds; what became of it is among `outcomes`.
 
         A graph that refuses an example may have taken a size inside the model for 1 (a feature map shrunk to a point)
@@ -194,7 +194,7 @@ class Ladder:
         """
         started = time.monotonic()
         outcome, accepted = self._try_once(rung)
-        if outcome.status is RungStatus.WRONG and self._widen():
+        if outcome.status is AttemptStatus.WRONG and self._widen():
             outcome, accepted = self._try_once(rung)
         self._note(msgspec.structs.replace(outcome, seconds=time.monotonic() - started))
         return accepted
@@ -211,13 +211,13 @@ class Ladder:
         self.tracing, self.is_grown = wider, True
         return True
 
-    def _try_once(self, rung: Rung) -> tuple[RungOutcome, Accepted | None]:
+    def _try_once(self, rung: CaptureMethod) -> tuple[CaptureAttempt, Accepted | None]:
         """The rung with the example that is to be traced, and its graph if that holds."""
-        status, error, accepted, ops = RungStatus.OK, None, None, 0
+        status, error, accepted, ops = AttemptStatus.OK, None, None, 0
         program = self._capture(rung, self.tracing)
         if isinstance(program, Problem):
             error = program
-            status = RungStatus.TIMEOUT if program.code is ErrorCode.TIMEOUT else RungStatus.FAILED
+            status = AttemptStatus.TIMEOUT if program.code is ErrorCode.TIMEOUT else AttemptStatus.FAILED
         else:
             table = build_graph_table(program, module=self.module)
             ops = table.op_count
@@ -227,19 +227,19 @@ class Ladder:
             )
             proof = prover.prove(program)
             if isinstance(proof, Mismatch):
-                status, error = RungStatus.WRONG, self._wrong(rung, proof)
+                status, error = AttemptStatus.WRONG, self._wrong(rung, proof)
             else:
                 accepted = self._accept(rung, program, table, proof)
-        return RungOutcome(name=rung.name, status=status, seconds=0.0, ops=ops, error=error), accepted
+        return CaptureAttempt(name=rung.name, status=status, seconds=0.0, ops=ops, error=error), accepted
 
-    def _accept(self, rung: Rung, program: ExportedProgram, table: GraphTable, proof: Proof) -> Accepted:
+    def _accept(self, rung: CaptureMethod, program: ExportedProgram, table: GraphTable, proof: Proof) -> Accepted:
         names = [leaf.name for leaf in named_leaves(self.tracing, self.parameters)]
         view = GraphInputs(program, self.inputs, names)
         run = [*self.examples, *proof.unseen, *([self.tracing] if self.is_grown else [])]
         findings = view.findings(run, examples=len(self.examples))
         return Accepted(rung.name, program, table, findings, proof.unseen)
 
-    def _wrong(self, rung: Rung, mismatch: Mismatch) -> Problem:
+    def _wrong(self, rung: CaptureMethod, mismatch: Mismatch) -> Problem:
         """The problem with the line to look at: tracing the example that the graph refuses ends there."""
         where = ""
         if mismatch.example is not None:
@@ -247,7 +247,7 @@ class Ladder:
             where = other.where if isinstance(other, Problem) else ""
         return mismatch.problem(where=where)
 
-    def _capture(self, rung: Rung, example: Example) -> ExportedProgram | Problem:
+    def _capture(self, rung: CaptureMethod, example: Example) -> ExportedProgram | Problem:
         """The rung's graph, or why it has none."""
         assert rung.capture is not None
         free = sum(len(one.dynamic_dims()) for one in self.inputs)
@@ -267,9 +267,9 @@ class Ladder:
                 watched_rung(name, limit_s, module=self.module, reporter=self.reporter),
             ):
                 return work()
-        except RungTimeoutError:
+        except CaptureTimeoutError:
             return self._too_slow(RUNGS[name], limit_s)
-        except RungInterruptedError:
+        except CaptureInterruptedError:
             self.reporter.check()
             raise
         except Cancelled:
@@ -282,7 +282,7 @@ class Ladder:
         finally:
             self.eager.state.restore()
 
-    def _too_slow(self, rung: Rung, limit_s: float) -> Problem:
+    def _too_slow(self, rung: CaptureMethod, limit_s: float) -> Problem:
         free = [f"{one.name}.{dim}" for one in self.inputs for dim in one.dynamic_dims()]
         problem = Problem(
             code=ErrorCode.TIMEOUT,
@@ -320,12 +320,12 @@ class Ladder:
                     )
 
 
-_STATUS_OF = {ErrorCode.TIMEOUT: RungStatus.TIMEOUT, ErrorCode.WRONG_CAPTURE: RungStatus.WRONG}
+_STATUS_OF = {ErrorCode.TIMEOUT: AttemptStatus.TIMEOUT, ErrorCode.WRONG_CAPTURE: AttemptStatus.WRONG}
 
 
-def _causes(outcomes: list[RungOutcome]) -> list[Problem]:
+def _causes(outcomes: list[CaptureAttempt]) -> list[Problem]:
     """The reasons of the rungs that were tried, one per line of code, the most telling first."""
-    tried = [one for one in outcomes if one.error is not None and one.status is not RungStatus.SKIPPED]
+    tried = [one for one in outcomes if one.error is not None and one.status is not AttemptStatus.SKIPPED]
     if not tried:
         return [
             Problem(
@@ -343,8 +343,8 @@ def _causes(outcomes: list[RungOutcome]) -> list[Problem]:
     return list(problems.values())
 
 
-def _telling(outcome: RungOutcome) -> tuple[bool, bool, bool]:
+def _telling(outcome: CaptureAttempt) -> tuple[bool, bool, bool]:
     """Sort key: a comparison with eager tells most, then a known cause, then one with a place."""
     problem = outcome.error
     assert problem is not None
-    return (outcome.status is not RungStatus.WRONG, not is_specific(problem), not problem.where)
+    return (outcome.status is not AttemptStatus.WRONG, not is_specific(problem), not problem.where)

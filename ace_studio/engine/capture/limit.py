@@ -17,11 +17,11 @@ _POLL_S = 0.1
 _REPEAT_S = 1.0
 
 
-class RungTimeoutError(BaseException):
+class CaptureTimeoutError(BaseException):
     """The limit was reached. No `Exception`, so that the code it interrupts does not swallow it."""
 
 
-class RungInterruptedError(BaseException):
+class CaptureInterruptedError(BaseException):
     """Somebody asked to stop."""
 
 
@@ -29,7 +29,7 @@ class RungInterruptedError(BaseException):
 def interruptible(limit_s: float, *, should_stop: Callable[[], bool]) -> Iterator[None]:
     """Run the block until it ends, the limit is reached or ``should_stop`` says so.
 
-    Raises: RungTimeoutError or RungInterruptedError out of the block.
+    Raises: CaptureTimeoutError or CaptureInterruptedError out of the block.
     """
     watcher = _Watcher(threading.get_ident(), limit_s, should_stop)
     watcher.start()
@@ -44,7 +44,7 @@ def _end(watcher: _Watcher) -> None:
     while True:
         try:
             watcher.end()
-        except (RungTimeoutError, RungInterruptedError):
+        except (CaptureTimeoutError, CaptureInterruptedError):
             continue
         return
 
@@ -76,8 +76,8 @@ class _Watcher(threading.Thread):
 
     def _reason(self) -> type[BaseException] | None:
         if self._should_stop():
-            return RungInterruptedError
-        return RungTimeoutError if time.monotonic() > self._deadline else None
+            return CaptureInterruptedError
+        return CaptureTimeoutError if time.monotonic() > self._deadline else None
 
     def _raise(self, reason: type[BaseException]) -> None:
         with self._lock:

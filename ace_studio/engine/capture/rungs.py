@@ -23,14 +23,14 @@ Capture = Callable[[nn.Module, Example, tuple[InputDims, ...], ApplyControls], E
 
 
 @dataclass(frozen=True)
-class Rung:
+class CaptureMethod:
     """One way to capture."""
 
     name: str
     label: str
     """What it does, in words, for the progress display."""
     capture: Capture | None
-    """None: it gives no whole graph, but pieces."""
+    """None: it gives no whole graph, but subgraphs."""
 
 
 def _export(*, strict: bool) -> Capture:
@@ -51,10 +51,10 @@ def _export(*, strict: bool) -> Capture:
 
 
 _ROWS = (
-    Rung("export", "running the model with symbolic sizes", _export(strict=False)),
-    Rung("export-strict", "reading the model's bytecode", _export(strict=True)),
-    Rung("dynamo", "capturing through the compiler", capture_with_dynamo),
-    Rung("fx", "tracing with placeholders", capture_with_fx),
-    Rung("partial", "capturing piece by piece", None),
+    CaptureMethod("export", "running the model with symbolic sizes", _export(strict=False)),
+    CaptureMethod("export-strict", "reading the model's bytecode", _export(strict=True)),
+    CaptureMethod("dynamo", "capturing through the compiler", capture_with_dynamo),
+    CaptureMethod("fx", "tracing with placeholders", capture_with_fx),
+    CaptureMethod("partial", "capturing subgraph by subgraph", None),
 )
-RUNGS: dict[str, Rung] = {row.name: row for row in _ROWS}
+RUNGS: dict[str, CaptureMethod] = {row.name: row for row in _ROWS}

@@ -74,7 +74,7 @@ def examples_from_arrays(
 ) -> tuple[Example, ...]:
     """Calls like ``form`` with tensors out of arrays whose first axis counts the samples.
 
-    An array [N, ...] is cut into pieces of the traced batch (1 if the batch is free); an array with one dimension more
+    An array [N, ...] is cut into batches of the traced size (1 if the batch is free); an array with one dimension more
     than the input, or a list, holds whole inputs. A file of a list holds examples: tuples, dicts or tensors.
 
     Args:
@@ -93,16 +93,16 @@ def examples_from_arrays(
             Example.of(content[index]) for index in choose_indices(len(content), samples=samples, subset=subset)
         )
     given = _by_input(arrays, inputs, where)
-    pieces, problems = {}, []
+    batches, problems = {}, []
     for wanted in inputs:
         problem = _misfit(given[wanted.name], wanted)
         if problem:
             problems.append(_bad_array(wanted, problem, where))
         else:
-            pieces[wanted.name] = _pieces(given[wanted.name], wanted)
+            batches[wanted.name] = _batches(given[wanted.name], wanted)
     if problems:
         raise AceError(*problems)
-    counts = {name: len(one) for name, one in pieces.items()}
+    counts = {name: len(one) for name, one in batches.items()}
     if len(set(counts.values())) > 1:
         raise AceError.of(
             ErrorCode.BAD_INPUT,
@@ -112,7 +112,7 @@ def examples_from_arrays(
             where=where,
         )
     chosen = choose_indices(min(counts.values()), samples=samples, subset=subset)
-    return tuple(_filled(form, [pieces[one.name][index] for one in inputs]) for index in chosen)
+    return tuple(_filled(form, [batches[one.name][index] for one in inputs]) for index in chosen)
 
 
 def _by_input(arrays: Mapping[str, Any], inputs: Sequence[WantedInput], where: str) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _bad_array(wanted: WantedInput, problem: str, where: str) -> Problem:
     )
 
 
-def _pieces(value: Any, wanted: WantedInput) -> list[Tensor]:
+def _batches(value: Any, wanted: WantedInput) -> list[Tensor]:
     """The array as inputs of the model, one per sample; a rest that fills no batch is left out."""
     dtype = wanted.template.dtype
     if isinstance(value, list | tuple):

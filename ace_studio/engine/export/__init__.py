@@ -1,6 +1,6 @@
 """Saving artifacts, and proving each in a process that has never seen the model."""
 
 from ace_studio.engine.export.artifact import ModelSource, VerifyOrder, artifact_bytes, verify_artifact
-from ace_studio.engine.export.partial import verify_pieces
+from ace_studio.engine.export.partial import verify_subgraphs
 
-__all__ = ["ModelSource", "VerifyOrder", "artifact_bytes", "verify_artifact", "verify_pieces"]
+__all__ = ["ModelSource", "VerifyOrder", "artifact_bytes", "verify_artifact", "verify_subgraphs"]

@@ -49,7 +49,7 @@ class VerifyOrder(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[StoredCall, ...] = ()
     """How the examples are nested, for an artifact that is called like forward; empty for flat ones."""
     model: ModelSource | None = None
-    """Where the module comes from that an artifact in pieces needs."""
+    """Where the module comes from that an artifact in subgraphs needs."""
     sys_path: tuple[str, ...] = ()
     registers: ModelSource | None = None
     """Where code comes from that registers operators which the artifact calls."""

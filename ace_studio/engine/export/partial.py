@@ -1,4 +1,4 @@
-"""Proving an artifact in pieces: the model is built anew elsewhere, and the saved pieces are put in their places."""
+"""Verifies the artifact of a partial capture: a fresh process builds the model again and inserts its subgraphs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 
 
-def verify_pieces(
+def verify_subgraphs(
     target: str,
     path: Path,
     examples: Sequence[Example],
@@ -37,7 +37,7 @@ def verify_pieces(
     threads: int,
     reporter: Reporter,
 ) -> int | None:
-    """Build the model in a new process, load the pieces by the file that lies beside them, and compare.
+    """Build the model in a new process, load the subgraphs by the file that lies beside them, and compare.
 
     Args:
         target: Registry name of the target.
@@ -61,7 +61,7 @@ def verify_pieces(
             _verify_here(path, examples, expected=expected, module=module)
             reporter.warn(
                 "verified-here",
-                f"The saved pieces were loaded and compared in this process only: {error}",
+                f"The saved subgraphs were loaded and compared in this process only: {error}",
                 where=str(path.name),
             )
             return None
@@ -107,7 +107,7 @@ def _verify_here(
         if sqnr_db(wanted, [leaf.detach().cpu() for leaf in got]) < MIN_RELOAD_SQNR_DB:
             raise AceError.of(
                 ErrorCode.WRONG_CAPTURE,
-                f"The saved pieces in {path.name} do not compute what they did in memory",
+                f"The saved subgraphs in {path.name} do not compute what they did in memory",
                 why="they were loaded again and compared with the candidate",
                 remedy="Do not ship them. Try another target.",
                 where=str(path),

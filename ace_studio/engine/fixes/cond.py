@@ -171,7 +171,7 @@ class _Rewriter:
         line = first.lineno
         while line > 1 and self.source.line_text(line - 1).startswith(f"{indent}#"):
             line -= 1
-        text = self.source.piece(self.source.starts[line - 1], self.source.end_of(last), edits)
+        text = self.source.extract(self.source.starts[line - 1], self.source.end_of(last), edits)
         return [one.removeprefix(indent).rstrip() for one in text.splitlines()]
 
     def _replaced(self, first: ast.stmt, last: ast.stmt, lines: Sequence[str]) -> Edit:

@@ -81,9 +81,9 @@ class SourceText:
 
     def segment(self, node: ast.stmt | ast.expr, edits: Iterable[Edit] = ()) -> str:
         """The text of a node, with those of the edits that lie inside it."""
-        return self.piece(self.start_of(node), self.end_of(node), edits)
+        return self.extract(self.start_of(node), self.end_of(node), edits)
 
-    def piece(self, start: int, end: int, edits: Iterable[Edit] = ()) -> str:
+    def extract(self, start: int, end: int, edits: Iterable[Edit] = ()) -> str:
         """The text between two offsets, with those of the edits that lie between them."""
         inside = sorted((edit for edit in edits if start <= edit.start and edit.end <= end), key=lambda one: one.start)
         parts, position = [], start
@@ -94,7 +94,7 @@ class SourceText:
 
     def edited(self, edits: Sequence[Edit]) -> str:
         """The whole text after the edits, which must not overlap."""
-        return self.piece(0, len(self.text), edits)
+        return self.extract(0, len(self.text), edits)
 
     def functions_at(self, line: int) -> list[Function | ast.ClassDef]:
         """The functions and classes around a line, outermost first."""

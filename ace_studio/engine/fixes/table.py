@@ -175,7 +175,7 @@ FIX_ROWS: tuple[FixRow, ...] = (
     _control_row(
         ControlKind.DISABLE,
         "keep {name} out of every graph",
-        "It runs as plain Python between the pieces; nothing in it is compressed.",
+        "It runs as plain Python between the subgraphs; nothing in it is compressed.",
         _user_functions,
     ),
 )

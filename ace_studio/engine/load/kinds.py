@@ -54,7 +54,7 @@ class Loader:
     build: Callable[[BuildJob], Built]
     code_files: Callable[[Path], tuple[Path, ...]] = lambda path: (path,)
     """The files that a word of trust is about, where it needs one."""
-    way: str = "torch"
+    frontend: str = "torch"
     """How the pipeline comes by the graph of what is built."""
     has_own_entry: bool = False
     """Whether ``entry`` is a word for this kind instead of a callable in a ``.py`` file."""
@@ -186,7 +186,7 @@ _ROWS = (
         suffixes=(".onnx",),
         describe=describe_onnx,
         build=build_from_onnx,
-        way="onnx",
+        frontend="onnx",
     ),
     Loader(
         name="huggingface",

@@ -92,7 +92,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         sha256=files_sha256(files),
         examples=built.examples,
         files=files,
-        way=sources.loader.way,
+        frontend=sources.loader.frontend,
         reference=built.reference,
         calibration=functions.get("calibration"),
         calibration_data=data_path(recipe.calibration.inputs, folder),

@@ -25,10 +25,10 @@ from ace_studio.engine.pipeline.compress import Bench, Outcome, run_job
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.metric import find_metric
 from ace_studio.engine.pipeline.fixes.run import FixBench
-from ace_studio.engine.pipeline.frontends import WAYS
+from ace_studio.engine.pipeline.frontends import FRONTENDS
 from ace_studio.engine.pipeline.preparing import (
     Prepared,
-    check_pieces,
+    check_subgraphs,
     is_needed,
     prepare_model,
     preview_pruning,
@@ -59,7 +59,7 @@ from ace_studio.records.messages import (
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision, idle_rules
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import Baseline, CaptureReport, Result, RungOutcome
+from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result
 from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import ValueSource
 
@@ -242,13 +242,13 @@ def capture(
     folder: Path,
     *,
     reporter: Reporter,
-    rungs_done: tuple[RungOutcome, ...] = (),
+    rungs_done: tuple[CaptureAttempt, ...] = (),
 ) -> tuple[CapturedModel | PartialModel, CaptureReport]:
     """Gather the examples, capture the graph on the chosen device, and tell about it.
 
     ``rungs_done`` are outcomes of an engine process that ended under the last of them.
     """
-    way = WAYS[loaded.way]
+    way = FRONTENDS[loaded.frontend]
     device = choose_device(recipe.measure.device if way.can_leave_the_cpu else "cpu")
     examples = examples_on(device, loaded, recipe, folder)
     with torch.no_grad():
@@ -276,11 +276,11 @@ def compress(
     reporter: Reporter,
 ) -> Outcome:
     """Plan, compress, lower, check, evaluate, measure, export and choose."""
-    way = WAYS[loaded.way]
+    way = FRONTENDS[loaded.frontend]
     recipe = way.fit_recipe(recipe)
     find_metric(loaded, captured, recipe, Path.cwd())
     _warn_about_made_up_data(loaded, recipe, reporter)
-    check_pieces(loaded, captured)
+    check_subgraphs(loaded, captured)
     for match in idle_rules(recipe.plan, captured.table):
         reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")
     bench = Bench(

@@ -16,17 +16,17 @@ from ace_studio.engine.pipeline.compress.candidates import select_targets
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS, report_support
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import Baseline, CaptureReport, RungOutcome
+from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport
 
 AnyCapture = CapturedModel | PartialModel
 Capture = Callable[
-    [LoadedModel, Sequence[Example], Recipe, torch.device, Reporter, tuple[RungOutcome, ...]],
+    [LoadedModel, Sequence[Example], Recipe, torch.device, Reporter, tuple[CaptureAttempt, ...]],
     tuple[AnyCapture, CaptureReport],
 ]
 
 
 @dataclass(frozen=True)
-class Way:
+class Frontend:
     """One way."""
 
     capture: Capture
@@ -45,7 +45,7 @@ def _capture_module(
     recipe: Recipe,
     device: torch.device,
     reporter: Reporter,
-    rungs_done: tuple[RungOutcome, ...],
+    rungs_done: tuple[CaptureAttempt, ...],
 ) -> tuple[AnyCapture, CaptureReport]:
     captured, report = capture_model(loaded, examples, recipe, device=device, reporter=reporter, rungs_done=rungs_done)
     support = report_support(captured, select_targets(recipe.targets.names, TARGETS))
@@ -58,15 +58,15 @@ def _read_file(
     recipe: Recipe,
     device: torch.device,
     reporter: Reporter,
-    _: tuple[RungOutcome, ...],
+    _: tuple[CaptureAttempt, ...],
 ) -> tuple[AnyCapture, CaptureReport]:
     fingerprint = capture_fingerprint(loaded, recipe, device)
     return onnx_file.read_onnx(loaded, examples, fingerprint=fingerprint, reporter=reporter)
 
 
-WAYS: dict[str, Way] = {
-    "torch": Way(capture=_capture_module),
-    "onnx": Way(
+FRONTENDS: dict[str, Frontend] = {
+    "torch": Frontend(capture=_capture_module),
+    "onnx": Frontend(
         capture=_read_file,
         baseline=onnx_file.BASELINE_NAME,
         can_leave_the_cpu=False,
@@ -74,4 +74,4 @@ WAYS: dict[str, Way] = {
         fit_recipe=onnx_file.with_its_targets,
     ),
 }
-"""Word of `Loader.way` -> row."""
+"""Word of `Loader.frontend` -> row."""

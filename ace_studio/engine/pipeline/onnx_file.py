@@ -21,7 +21,7 @@ from ace_studio.engine.targets.onnx.file_program import TARGETS_OF_A_FILE, share
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 
 RUNG = "onnx"
@@ -79,7 +79,7 @@ def read_onnx(
         rung=RUNG,
         ops=table.op_count,
         seconds=seconds,
-        rungs=(RungOutcome(name=RUNG, status=RungStatus.OK, seconds=seconds, ops=table.op_count),),
+        rungs=(CaptureAttempt(name=RUNG, status=AttemptStatus.OK, seconds=seconds, ops=table.op_count),),
         warnings=tuple(reporter.warnings),
         inputs=findings,
     )

@@ -27,7 +27,7 @@ from ace_studio.engine.prune import Pruned, PruneJob, prune_module
 from ace_studio.engine.prune.importance import TaylorData
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipes.plan import Plan, Precision, WeightSteps, rule_matches
+from ace_studio.records.recipes.plan import Plan, Precision, WeightGranularity, rule_matches
 from ace_studio.records.recipes.recipe import FinetuneMethod, PruneMethod, Recipe
 from ace_studio.records.recipes.rules import DATA_SUFFIXES
 from ace_studio.records.results.finetuning import FinetuneReport
@@ -105,8 +105,8 @@ def preview_pruning(
     )
 
 
-def check_pieces(loaded: LoadedModel, captured: object) -> None:
-    """A model in pieces is loaded from the user's files again and given the weights of the artifact: they must fit.
+def check_subgraphs(loaded: LoadedModel, captured: object) -> None:
+    """A model in subgraphs is loaded from the user's files again and given the weights of the artifact: they must fit.
 
     Raises: AceError(UNSUPPORTED) if channels were taken away from a model that could not be captured whole.
     """
@@ -116,8 +116,8 @@ def check_pieces(loaded: LoadedModel, captured: object) -> None:
     if before != after:
         raise AceError.of(
             ErrorCode.UNSUPPORTED,
-            "A model in pieces cannot be built with fewer channels",
-            why="Python runs between the pieces, so an artifact needs your module, and that has all its channels",
+            "A model in subgraphs cannot be built with fewer channels",
+            why="Python runs between the subgraphs, so an artifact needs your module, and that has all its channels",
             remedy='Mend the breaks (`ace-studio fix`), or take method = "unstructured" or "n:m".',
             where="[prune] method",
         )
@@ -134,7 +134,7 @@ class _Workshop:
     reporter: Reporter
 
     def __post_init__(self) -> None:
-        if self.loaded.way != "torch":
+        if self.loaded.frontend != "torch":
             raise AceError.of(
                 ErrorCode.UNSUPPORTED,
                 "An ONNX file cannot be pruned or trained",
@@ -169,7 +169,7 @@ class _Workshop:
             metric=None if metric is None else lambda call: self._measured(metric, call, what="the trained model"),
             higher_is_better=self.recipe.evaluate.is_higher_better,
             stays_high=lambda path, layer: _stays_high(plan, path, layer),
-            per_channel=plan.weights is WeightSteps.PER_CHANNEL,
+            per_channel=plan.weights is WeightGranularity.PER_CHANNEL,
         )
 
     def metric_of(self, module: nn.Module, *, what: str) -> float | None:

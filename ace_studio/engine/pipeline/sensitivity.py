@@ -23,9 +23,9 @@ from ace_studio.records.results import OpSensitivity
 
 SEARCHED = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
 """What a scan looks at if nobody plans anything else."""
-_PIECES_NOTE = (
-    "the model is captured in pieces: each op's noise is that at the outputs of its piece, because the Python between "
-    "the pieces has no derivative"
+_SUBGRAPHS_NOTE = (
+    "the model is captured in subgraphs: each op's noise is that at the outputs of its subgraph, because the Python "
+    "between the subgraphs has no derivative"
 )
 _FILE_NOTE = "an ONNX file has no graph of torch that could be differentiated, so nothing was scanned"
 
@@ -68,7 +68,7 @@ def sense(
     reporter: Reporter,
     folder: Path | None,
 ) -> Sensing:
-    """Scan the model, or each of its pieces.
+    """Scan the model, or each of its subgraphs.
 
     Args:
         captured: The model.
@@ -83,7 +83,7 @@ def sense(
         reporter.emit(_nothing_found(captured.fingerprint, reporter.job, _FILE_NOTE))
         return Sensing(notes=(_FILE_NOTE,))
     if isinstance(captured, PartialModel):
-        return _sense_pieces(captured, recipe, precisions=precisions, reporter=reporter, folder=folder)
+        return _sense_subgraphs(captured, recipe, precisions=precisions, reporter=reporter, folder=folder)
     examples = calibration()[: recipe.sensitivity.samples]
     teller = _Teller(captured.fingerprint, reporter, samples=len(examples))
     return _sense_one(captured, recipe, examples, precisions=precisions, teller=teller, folder=folder)
@@ -106,7 +106,7 @@ def _is_file(captured: CapturedModel | PartialModel) -> bool:
     return any(op.startswith("onnx.") for op in captured.table.op)
 
 
-def _sense_pieces(
+def _sense_subgraphs(
     partial: PartialModel,
     recipe: Recipe,
     *,
@@ -114,14 +114,14 @@ def _sense_pieces(
     reporter: Reporter,
     folder: Path | None,
 ) -> Sensing:
-    """Each piece by itself, on the calls that it was captured with."""
-    whole = Sensing(notes=(_PIECES_NOTE,))
-    for piece in partial.pieces:
-        examples = piece.captured.examples[: recipe.sensitivity.samples]
-        teller = _Teller(partial.fingerprint, reporter, samples=len(examples), name=piece.id_in_model, before=whole)
-        found = _sense_one(piece.captured, recipe, examples, precisions=precisions, teller=teller, folder=folder)
+    """Each subgraph by itself, on the calls that it was captured with."""
+    whole = Sensing(notes=(_SUBGRAPHS_NOTE,))
+    for subgraph in partial.subgraphs:
+        examples = subgraph.captured.examples[: recipe.sensitivity.samples]
+        teller = _Teller(partial.fingerprint, reporter, samples=len(examples), name=subgraph.id_in_model, before=whole)
+        found = _sense_one(subgraph.captured, recipe, examples, precisions=precisions, teller=teller, folder=folder)
         for precision, row in found.noise.items():
-            whole.noise.setdefault(precision, {}).update({piece.id_in_model(one): row[one] for one in row})
+            whole.noise.setdefault(precision, {}).update({subgraph.id_in_model(one): row[one] for one in row})
         whole.forwards = max(whole.forwards, found.forwards)
         whole.notes = tuple(dict.fromkeys((*whole.notes, *found.notes)))
     return whole
@@ -181,7 +181,7 @@ class _Teller:
         self._before = before or Sensing()
 
     def tell(self, scan: Scan, noise: Noise) -> None:
-        """Send it, behind what earlier pieces gave."""
+        """Send it, behind what earlier subgraphs gave."""
         named = {precision: {self._name(one): row[one] for one in row} for precision, row in noise.items()}
         self.reporter.emit(
             SensitivityFound(

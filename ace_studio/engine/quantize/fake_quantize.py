@@ -10,7 +10,7 @@ from torch import Tensor
 from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid
 from ace_studio.engine.quantize.observers import ValueRange
-from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightGranularity
 
 _WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
 _FP8 = torch.float8_e4m3fn
@@ -66,7 +66,7 @@ def round_weight(weight: Tensor, axes: WeightAxes, *, precision: Precision, sche
     if precision is Precision.FP8:
         return _fp8_round_trip(weight, weight.abs().amax(others, keepdim=True))
     bound = weight.abs().float()
-    is_per_channel = scheme.weights is WeightSteps.PER_CHANNEL
+    is_per_channel = scheme.weights is WeightGranularity.PER_CHANNEL
     bound = bound.amax(others) if is_per_channel and others else bound.amax()
     grid = symmetric_grid(bound, axis=axes.output if is_per_channel else None)
     return grid.round_trip(weight.float()).to(weight.dtype)

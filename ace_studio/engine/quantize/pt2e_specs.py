@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ace_studio.engine.quantize.affine import affine_grid
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
-from ace_studio.records.recipes.plan import ActivationGrid, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, WeightGranularity
 
 STEP_OF_ZEROS = 2.0**-12
 """Step of a value that was always 0, and the smallest of one that is found at every call."""
@@ -80,7 +80,7 @@ def _activation_spec(observer: Any, *, is_signed: bool, is_dynamic: bool = False
     )
 
 
-def weight_specs() -> dict[WeightSteps, Any]:
+def weight_specs() -> dict[WeightGranularity, Any]:
     """Symmetric weights. The kernels know steps per channel only: one for all is the same one in every channel."""
     from torchao.quantization.pt2e import PerChannelMinMaxObserver  # noqa: PLC0415 - slow
     from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
@@ -93,7 +93,7 @@ def weight_specs() -> dict[WeightSteps, Any]:
             step, zero_point = super().calculate_qparams()
             return step.max().expand_as(step).clone(), zero_point
 
-    kinds = {WeightSteps.PER_CHANNEL: PerChannelMinMaxObserver, WeightSteps.PER_TENSOR: SharedStepObserver}
+    kinds = {WeightGranularity.PER_CHANNEL: PerChannelMinMaxObserver, WeightGranularity.PER_TENSOR: SharedStepObserver}
     return {
         steps: QuantizationSpec(
             dtype=torch.int8,

@@ -1,16 +1,16 @@
-"""Run a model of which only pieces were captured: every piece in its place, the model's own Python between them.
+"""Run a model of which only subgraphs were captured: every subgraph in its place, the model's own Python between them.
 
-This file stands alone. ACE Studio writes a copy of it beside the pieces that it saves, so it needs torch and the
-runtime that the pieces were built for, and nothing else:
+This file stands alone. ACE Studio writes a copy of it beside the subgraphs that it saves, so it needs torch and the
+runtime that the subgraphs were built for, and nothing else:
 
     from run_pieces import load
     model = load(my_module, "folder")      # my_module: the nn.Module that was captured, with its weights
     model(x)
 
-There are two kinds of pieces. A *frame* is what torch's compiler finds between two places that it cannot follow: the
+There are two kinds of subgraphs. A *frame* is what torch's compiler finds between two places that it cannot follow: the
 compiler is asked for its graphs again, and each graph that is known by its code and its weights is answered by the
-piece. A *module* is a submodule whose forward is replaced. A call that a piece was not made for (another size of a
-dimension that is fixed in it) runs eagerly, so that the result is always that of the model.
+subgraph. A *module* is a submodule whose forward is replaced. A call that a subgraph was not made for (another size of
+a dimension that is fixed in it) runs eagerly, so that the result is always that of the model.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 
 Flat = Callable[..., Sequence[Tensor]]
-"""A built piece: flat tensors in, a list of flat tensors out."""
+"""A built subgraph: flat tensors in, a list of flat tensors out."""
 Limits = tuple[tuple[int, int | None], ...]
 """Per dimension of a tensor: smallest and largest size; the largest is None if there is none."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a piece belongs, and which calls it was made for. Positions count the values of a call."""
+    """Where a subgraph belongs, and which calls it was made for. Positions count the values of a call."""
 
     name: str
     kind: str
@@ -53,7 +53,7 @@ class Place:
     weights: tuple[tuple[int, str], ...] = ()
     """Frame: position -> name of the parameter or buffer that is given there."""
     tensors: tuple[int, ...] = ()
-    """Positions of the tensors that the piece takes."""
+    """Positions of the tensors that the subgraph takes."""
     limits: tuple[Limits, ...] = ()
     """What their sizes must be."""
     carried: tuple[int, ...] = ()
@@ -68,7 +68,7 @@ class Place:
     """Module: leaves of the result that are no tensors."""
 
     def fits(self, values: Sequence[Any]) -> bool:
-        """Whether the piece was made for a call with these values."""
+        """Whether the subgraph was made for a call with these values."""
         for position, limits in zip(self.tensors, self.limits, strict=True):
             shape = values[position].shape
             if len(shape) != len(limits):
@@ -79,7 +79,7 @@ class Place:
         return all(values[at] == value for at, value in self.fixed) and all(values[at] >= 0 for at in self.carried)
 
     def inputs(self, values: Sequence[Any]) -> list[Tensor]:
-        """What the piece is called with."""
+        """What the subgraph is called with."""
         found = [values[position] for position in self.tensors]
         found += [carrier(values[position]) for position in self.carried]
         return found
@@ -91,8 +91,8 @@ def carrier(number: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class HostedPiece:
-    """A piece that can be called, and its place."""
+class HostedSubgraph:
+    """A subgraph that can be called, and its place."""
 
     place: Place
     function: Flat
@@ -107,7 +107,7 @@ MOST_SIZES = 4096
 
 
 @contextmanager
-def piece_settings() -> Iterator[None]:
+def subgraph_settings() -> Iterator[None]:
     """One graph per place whatever the sizes: none is fixed by what it is on the first call, 0 and 1 included."""
     import torch._dynamo.config as settings  # noqa: PLC0415 - loading the compiler takes seconds
     from torch.fx.experimental import _config as sizes  # noqa: PLC0415 - as above
@@ -242,29 +242,29 @@ def _number_of(value: Any, given: Mapping[str, int]) -> int:
 # --- running ---
 
 
-class PieceRunner:
-    """A model that runs with pieces in their places. Call it like the module; it never needs gradients.
+class SubgraphRunner:
+    """A model that runs with subgraphs in their places. Call it like the module; it never needs gradients.
 
     Attributes:
-        ran: How many calls of places a piece answered.
-        missed: How many calls of known places ran eagerly because their sizes were none that the piece was made for.
+        ran: How many calls of places a subgraph answered.
+        missed: How many calls of known places ran eagerly because their sizes were none that the subgraph was made for.
     """
 
     def __init__(
-        self, module: nn.Module, pieces: Sequence[HostedPiece], *, controls: Sequence[tuple[str, str]] = ()
+        self, module: nn.Module, subgraphs: Sequence[HostedSubgraph], *, controls: Sequence[tuple[str, str]] = ()
     ) -> None:
         self.ran = 0
         self.missed = 0
         self._module = own_copy(module)
         self._names = weight_names(self._module)
         self._controls = tuple(controls)
-        frames = [one for one in pieces if one.place.kind == "frame"]
-        self._pieces = {(one.place.graph, tuple(name for _, name in one.place.weights)): one for one in frames}
+        frames = [one for one in subgraphs if one.place.kind == "frame"]
+        self._subgraphs = {(one.place.graph, tuple(name for _, name in one.place.weights)): one for one in frames}
         self._weights_at: dict[str, tuple[int, ...]] = {
             one.place.graph: tuple(position for position, _ in one.place.weights) for one in frames
         }
-        self._unseen = set(self._pieces)
-        for one in pieces:
+        self._unseen = set(self._subgraphs)
+        for one in subgraphs:
             if one.place.kind == "module":
                 self._host_module(one)
         self._found: set[tuple[str, tuple[str, ...]]] = set()
@@ -279,7 +279,7 @@ class PieceRunner:
     def _compile(self) -> None:
         """Have the compiler read the model (again); it keeps what it read per backend, so this one is new."""
         self._is_stale = False
-        self._unseen = set(self._pieces)
+        self._unseen = set(self._subgraphs)
         self._sizes_read.clear()
         self._call = torch.compile(self._module, backend=lambda graph, _: self._backend(graph))
 
@@ -291,12 +291,12 @@ class PieceRunner:
     @property
     def waiting(self) -> list[str]:
         """Names of the frames that no call has come to yet."""
-        return sorted(piece.place.name for key, piece in self._pieces.items() if key not in self._found)
+        return sorted(subgraph.place.name for key, subgraph in self._subgraphs.items() if key not in self._found)
 
     @property
     def needs_graphs(self) -> bool:
         """Whether the compiler has to be asked for its graphs."""
-        return bool(self._pieces)
+        return bool(self._subgraphs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module would give."""
@@ -305,7 +305,7 @@ class PieceRunner:
                 return self._call(*args, **kwargs)
             if self._is_stale:
                 self._compile()
-            # Changing the settings takes longer than many a piece; but sizes never met may be a new path to read.
+            # Changing the settings takes longer than many a subgraph; but sizes never met may be a new path to read.
             sizes = _sizes_of(args, kwargs)
             self._is_settled = not self._unseen and sizes in self._sizes_read
             if self._is_settled:
@@ -313,7 +313,7 @@ class PieceRunner:
                     return self._call_settled(*args, **kwargs)
                 except torch._dynamo.exc.TorchDynamoException:
                     self._compile()  # a new path that only our settings get the compiler through
-            with piece_settings(), marked(self._controls):
+            with subgraph_settings(), marked(self._controls):
                 results = self._call(*args, **kwargs)
             if len(self._sizes_read) < MOST_SIZES:
                 self._sizes_read.add(sizes)
@@ -345,21 +345,21 @@ class PieceRunner:
             frame.digest,
             tuple(self._names.get(id(values[at]), "") for at in self._weights_at.get(frame.digest, ())),
         )
-        piece = self._pieces.get(key)
-        if piece is None:
+        subgraph = self._subgraphs.get(key)
+        if subgraph is None:
             return frame.graph(*values)
         self._unseen.discard(key)
         self._found.add(key)
-        if not piece.place.fits(values):
+        if not subgraph.place.fits(values):
             self.missed += 1
             return frame.graph(*values)
         self.ran += 1
-        return frame.results(piece.function(*piece.place.inputs(values)), values)
+        return frame.results(subgraph.function(*subgraph.place.inputs(values)), values)
 
     # --- modules ---
 
-    def _host_module(self, piece: HostedPiece) -> None:
-        place = piece.place
+    def _host_module(self, subgraph: HostedSubgraph) -> None:
+        place = subgraph.place
         child = self._module.get_submodule(place.module)
         eager = child.forward
         nesting, result = pytree.treespec_loads(place.nesting), pytree.treespec_loads(place.result)
@@ -371,7 +371,7 @@ class PieceRunner:
                 self.missed += 1
                 return eager(*args, **kwargs)
             self.ran += 1
-            waiting = iter(piece.function(*place.inputs(leaves)))
+            waiting = iter(subgraph.function(*place.inputs(leaves)))
             given = [constants[at] if at in constants else next(waiting) for at in range(result.num_leaves)]
             return pytree.tree_unflatten(given, result)
 
@@ -471,22 +471,22 @@ def _python_function(function: Any) -> Any:
     return call
 
 
-# --- saved pieces ---
+# --- saved subgraphs ---
 
 MANIFEST = "pieces.json"
 REST = "rest.safetensors"
-"""Weights that are in no piece."""
+"""Weights that are in no subgraph."""
 
 
 @dataclass(frozen=True)
-class SavedPiece:
-    """One piece on disk."""
+class SavedSubgraph:
+    """One subgraph on disk."""
 
     place: Place
     path: str
     """Relative to the folder."""
     outputs: tuple[int, ...]
-    """Which of the runtime's outputs are the piece's tensors."""
+    """Which of the runtime's outputs are the subgraph's tensors."""
 
 
 @dataclass(frozen=True)
@@ -495,8 +495,8 @@ class Manifest:
 
     target: str
     model: str
-    """Class of the module that the pieces belong to."""
-    pieces: tuple[SavedPiece, ...]
+    """Class of the module that the subgraphs belong to."""
+    pieces: tuple[SavedSubgraph, ...]
     controls: tuple[tuple[str, str], ...] = ()
     format: int = 1
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -511,11 +511,11 @@ class Manifest:
         stored = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if stored.get("format") != 1:
             raise ValueError(f"{folder / MANIFEST} has format {stored.get('format')}; this file reads format 1")
-        pieces = tuple(
-            SavedPiece(_read_place(one["place"]), one["path"], tuple(one["outputs"])) for one in stored["pieces"]
+        subgraphs = tuple(
+            SavedSubgraph(_read_place(one["place"]), one["path"], tuple(one["outputs"])) for one in stored["pieces"]
         )
         controls = tuple((name, kind) for name, kind in stored["controls"])
-        return cls(stored["target"], stored["model"], pieces, controls, versions=stored["versions"])
+        return cls(stored["target"], stored["model"], subgraphs, controls, versions=stored["versions"])
 
 
 def _read_place(stored: dict[str, Any]) -> Place:
@@ -527,12 +527,12 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(one) for one in value) if isinstance(value, list) else value
 
 
-def load(module: nn.Module, folder: str | Path, *, threads: int | None = None) -> PieceRunner:
-    """The saved pieces in the places of ``module``.
+def load(module: nn.Module, folder: str | Path, *, threads: int | None = None) -> SubgraphRunner:
+    """The saved subgraphs in the places of ``module``.
 
     Args:
-        module: The model that was captured, built by the same code. Weights that are in no piece are loaded into it.
-        folder: Where the pieces are.
+        module: The model that was captured, built by the same code. Weights that are in no subgraph are loaded into it.
+        folder: Where the subgraphs are.
         threads: Threads for the runtime; torch's own number if None.
 
     Raises: ValueError if the module is none of the class that was captured; ImportError if the runtime is missing.
@@ -540,7 +540,7 @@ def load(module: nn.Module, folder: str | Path, *, threads: int | None = None) -
     folder = Path(folder)
     manifest = Manifest.read(folder)
     if type(module).__name__ != manifest.model:
-        raise ValueError(f"the pieces belong to a {manifest.model}, not to a {type(module).__name__}")
+        raise ValueError(f"the subgraphs belong to a {manifest.model}, not to a {type(module).__name__}")
     module.eval()
     rest = folder / REST
     if rest.is_file():
@@ -549,8 +549,8 @@ def load(module: nn.Module, folder: str | Path, *, threads: int | None = None) -
     hosted = []
     for saved in manifest.pieces:
         run = OPENERS[manifest.target](folder / saved.path, threads)
-        hosted.append(HostedPiece(saved.place, _chosen(run, saved.outputs)))
-    return PieceRunner(module, hosted, controls=manifest.controls)
+        hosted.append(HostedSubgraph(saved.place, _chosen(run, saved.outputs)))
+    return SubgraphRunner(module, hosted, controls=manifest.controls)
 
 
 def _chosen(run: Flat, outputs: Sequence[int]) -> Flat:
@@ -562,7 +562,7 @@ def _chosen(run: Flat, outputs: Sequence[int]) -> Flat:
 
 
 def _open_onnxruntime(path: Path, threads: int) -> Flat:
-    import onnxruntime  # noqa: PLC0415 - only if it is what the pieces were built for
+    import onnxruntime  # noqa: PLC0415 - only if it is what the subgraphs were built for
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -577,7 +577,7 @@ def _open_onnxruntime(path: Path, threads: int) -> Flat:
 
 
 def _open_openvino(path: Path, threads: int) -> Flat:
-    import openvino  # noqa: PLC0415 - only if it is what the pieces were built for
+    import openvino  # noqa: PLC0415 - only if it is what the subgraphs were built for
 
     settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
     request = openvino.Core().compile_model(str(path), "CPU", settings).create_infer_request()
@@ -642,4 +642,4 @@ OPENERS: dict[str, Callable[[Path, int], Flat]] = {
     "openvino": _open_openvino,
     "executorch": _open_executorch,
 }
-"""How the pieces of each target are opened."""
+"""How the subgraphs of each target are opened."""

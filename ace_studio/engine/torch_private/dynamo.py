@@ -133,7 +133,7 @@ def graph_breaks_heard(hear: Callable[[HeardBreak], object]) -> Iterator[None]:
 
     owner: Any = symbolic_convert.InstructionTranslatorBase
     before = getattr(owner, "log_graph_break", None)
-    if before is None:  # another release of torch says it elsewhere; pieces are found all the same
+    if before is None:  # another release of torch says it elsewhere; subgraphs are found all the same
         yield
         return
 

@@ -18,7 +18,7 @@ from ace_studio.gui.graph_layout.layered import BlockLayout, BlockProblem, Edge,
 from ace_studio.gui.graph_layout.lifting import Links, lift_edges
 from ace_studio.gui.graph_layout.sizes import FRAME_BOTTOM, FRAME_SIDE, TITLE_HEIGHT, node_sizes
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.results import PieceReport
+from ace_studio.records.results import SubgraphReport
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,7 +31,7 @@ READABLE = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """Everything visible, in one coordinate system. Rows of `pieces` belong to `piece_*` of the same index."""
+    """Everything visible, in one coordinate system. Rows of `segments` belong to `segment_*` of the same index."""
 
     x: Floats
     """[nodes] left edge; only meaningful where `visible`."""
@@ -45,17 +45,17 @@ class Scene:
     """Open blocks that are visible, outer ones first, without the root."""
     stands_for: Ints
     """[rows] the visible box in which each row is."""
-    pieces: Floats
-    """[pieces, 4] start and end of each piece of a line."""
-    piece_kind: npt.NDArray[np.uint8]
-    piece_arrow: npt.NDArray[np.int8]
-    piece_source: Ints
+    segments: Floats
+    """[segments, 4] start and end of each segment of a line."""
+    segment_kind: npt.NDArray[np.uint8]
+    segment_arrow: npt.NDArray[np.int8]
+    segment_source: Ints
     """Node whose value it is; the block itself for a value that enters it."""
-    piece_target: Ints
-    """Node that is reached, the block itself for a value that leaves it; -1 where several edges share the piece."""
-    piece_rank: npt.NDArray[np.int32]
-    piece_block: Ints
-    """Block in which the piece is drawn."""
+    segment_target: Ints
+    """Node that is reached, the block itself for a value that leaves it; -1 where several edges share the segment."""
+    segment_rank: npt.NDArray[np.int32]
+    segment_block: Ints
+    """Block in which the segment is drawn."""
     total_width: float
     total_height: float
 
@@ -63,10 +63,12 @@ class Scene:
 class Arrangement:
     """The state of one graph's picture: open blocks and their layouts."""
 
-    def __init__(self, table: GraphTable, tree: Hierarchy | None = None, *, pieces: Sequence[PieceReport] = ()) -> None:
+    def __init__(
+        self, table: GraphTable, tree: Hierarchy | None = None, *, subgraphs: Sequence[SubgraphReport] = ()
+    ) -> None:
         """Start with every block but the root closed."""
         self.table = table
-        self.tree = tree or build_hierarchy(table, pieces=pieces)
+        self.tree = tree or build_hierarchy(table, subgraphs=subgraphs)
         source = np.array(table.edge_source, dtype=np.int64)
         target = np.array(table.edge_target, dtype=np.int64)
         self._lifted = lift_edges(self.tree, source, target)
@@ -231,7 +233,7 @@ class Arrangement:
         shown_open = visible & self._open
         frames = by_depth[shown_open[by_depth]]
         rows = np.arange(tree.row_count)
-        pieces = self._flat_pieces(frames, x, y)
+        segments = self._flat_segments(frames, x, y)
         return Scene(
             x=x,
             y=y,
@@ -243,7 +245,7 @@ class Arrangement:
             stands_for=self._stand_ins(rows, visible),
             total_width=float(self._width[tree.root]),
             total_height=float(self._height[tree.root]),
-            **pieces,
+            **segments,
         )
 
     def _stand_ins(self, rows: Ints, visible: npt.NDArray[np.bool_]) -> Ints:
@@ -257,8 +259,8 @@ class Arrangement:
             stand_in = np.where(hidden & deeper, self.tree.ancestors[:, level], stand_in)
         return stand_in
 
-    def _flat_pieces(self, blocks: Ints, x: Floats, y: Floats) -> dict[str, npt.NDArray]:
-        """Pieces of all open visible blocks, shifted to where the blocks are."""
+    def _flat_segments(self, blocks: Ints, x: Floats, y: Floats) -> dict[str, npt.NDArray]:
+        """Segments of all open visible blocks, shifted to where the blocks are."""
         routes = [self._layouts[int(block)].routes for block in blocks]
         counts = np.array([len(route.kind) for route in routes], dtype=np.int64)
         block_of = np.repeat(blocks, counts)
@@ -274,13 +276,13 @@ class Arrangement:
             return np.where(inside, child, np.where(local < 0, -1, block_of))
 
         return {
-            "pieces": ends,
-            "piece_kind": np.concatenate([route.kind for route in routes]),
-            "piece_arrow": np.concatenate([route.arrow for route in routes]),
-            "piece_source": node_of(np.concatenate([route.source for route in routes]).astype(np.int64)),
-            "piece_target": node_of(np.concatenate([route.target for route in routes]).astype(np.int64)),
-            "piece_rank": np.concatenate([route.rank for route in routes]),
-            "piece_block": block_of,
+            "segments": ends,
+            "segment_kind": np.concatenate([route.kind for route in routes]),
+            "segment_arrow": np.concatenate([route.arrow for route in routes]),
+            "segment_source": node_of(np.concatenate([route.source for route in routes]).astype(np.int64)),
+            "segment_target": node_of(np.concatenate([route.target for route in routes]).astype(np.int64)),
+            "segment_rank": np.concatenate([route.rank for route in routes]),
+            "segment_block": block_of,
         }
 
 

@@ -52,7 +52,7 @@ class _Gaps:
 
 
 def _conflicts(chains: Chains, layers: list[list[int]]) -> set[tuple[int, int]]:
-    """Edges that cross a piece of a chain: the chain stays straight, they give way."""
+    """Edges that cross a segment of a chain: the chain stays straight, they give way."""
     found = set()
     total = chains.total
     for upper, lower in pairwise(layers):

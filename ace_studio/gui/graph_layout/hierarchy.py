@@ -4,7 +4,7 @@ Nodes are numbered: rows of the table keep their index, the root is ``row_count`
 Three things make the tree fit for looking at: a module with one op is that op, a module whose only content is
 another module is merged with it, and a run of identical sibling layers becomes one block marked xN.
 
-A graph in pieces has a block per piece under the root, with the modules inside; breaks lie between them.
+A graph in subgraphs has a block per subgraph under the root, with the modules inside; breaks lie between them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_studio.records.graph import GraphTable, OpKind
-from ace_studio.records.results import PieceReport
+from ace_studio.records.results import SubgraphReport
 
 Ints = npt.NDArray[np.int64]
 
@@ -28,7 +28,7 @@ CONTAINERS = frozenset({"", "ModuleList", "ModuleDict"})
 """Classes without a forward of their own."""
 
 NAME_GAP = " · "
-"""Between the name of a piece and that of the module it is."""
+"""Between the name of a subgraph and that of the module it is."""
 
 MIN_STACK = 3
 """So many identical neighbours are shown as one block."""
@@ -63,8 +63,8 @@ class Hierarchy:
     """[blocks] class name; empty if unknown."""
     repeats: tuple[int, ...]
     """[blocks] how many identical layers a block stands for; 0 for an ordinary one."""
-    pieces: tuple[int, ...]
-    """[blocks] index of the piece that a block is; -1 for modules."""
+    subgraphs: tuple[int, ...]
+    """[blocks] index of the subgraph that a block is; -1 for modules."""
     row_names: tuple[str, ...]
     """[rows] name of the module a row stands for alone, such as ``conv1``; empty otherwise."""
 
@@ -119,34 +119,36 @@ class _Tree:
     paths: list[str] = field(default_factory=lambda: [""])
     types: list[str] = field(default_factory=lambda: [""])
     repeats: list[int] = field(default_factory=lambda: [0])
-    pieces: list[int] = field(default_factory=lambda: [-1])
+    subgraphs: list[int] = field(default_factory=lambda: [-1])
     children: list[list[int]] = field(default_factory=lambda: [[]])
 
-    def add(self, *, name: str, path: str, module_type: str, repeats: int = 0, piece: int = -1) -> int:
+    def add(self, *, name: str, path: str, module_type: str, repeats: int = 0, subgraph: int = -1) -> int:
         self.names.append(name)
         self.paths.append(path)
         self.types.append(module_type)
         self.repeats.append(repeats)
-        self.pieces.append(piece)
+        self.subgraphs.append(subgraph)
         self.children.append([])
         return len(self.names) - 1
 
 
-def build_hierarchy(table: GraphTable, *, fold_identical: bool = True, pieces: Sequence[PieceReport] = ()) -> Hierarchy:
+def build_hierarchy(
+    table: GraphTable, *, fold_identical: bool = True, subgraphs: Sequence[SubgraphReport] = ()
+) -> Hierarchy:
     """The tree of blocks of a table.
 
     Args:
         table: The captured graph.
         fold_identical: Whether runs of identical layers become one block.
-        pieces: Names and fates of the pieces, if the graph is in pieces.
+        subgraphs: Names and fates of the subgraphs, if the graph is in subgraphs.
     """
-    tree = _plant(table, pieces)
+    tree = _plant(table, subgraphs)
     _dissolve_scattered(tree)
     row_names = [""] * len(table)
     order = _preorder(tree)
     for block in reversed(order):
         _tidy_children(tree, block, row_names)
-    signatures = _Signatures(table, tree, eager=frozenset(at for at, one in enumerate(pieces) if one.error))
+    signatures = _Signatures(table, tree, eager=frozenset(at for at, one in enumerate(subgraphs) if one.error))
     for block in reversed(_preorder(tree)):
         if fold_identical:
             _fold_runs(tree, block, signatures)
@@ -154,39 +156,39 @@ def build_hierarchy(table: GraphTable, *, fold_identical: bool = True, pieces: S
     return _columns(table, tree, signatures, tuple(row_names))
 
 
-def _plant(table: GraphTable, pieces: Sequence[PieceReport]) -> _Tree:
-    """Blocks for every piece and every prefix of every module path, each with its content in order of first row."""
+def _plant(table: GraphTable, subgraphs: Sequence[SubgraphReport]) -> _Tree:
+    """Blocks for every subgraph and every prefix of every module path, each with its content in order of first row."""
     tree = _Tree()
     tree.types[0] = tree.names[0] = table.name
     types = dict(zip(table.module_paths, table.module_types, strict=False))
     by_path: dict[tuple[int, str], int] = {(-1, ""): 0}
 
-    def block_of(piece: int, path: str) -> int:
-        block = by_path.get((piece, path))
+    def block_of(subgraph: int, path: str) -> int:
+        block = by_path.get((subgraph, path))
         if block is not None:
             return block
         parts = path.split(".")
         if not path:
-            about = pieces[piece] if piece < len(pieces) else None
-            name = about.name if about else f"p{piece}"
+            about = subgraphs[subgraph] if subgraph < len(subgraphs) else None
+            name = about.name if about else f"p{subgraph}"
             module = about.module if about else ""
             title = f"{name}{NAME_GAP}{module}" if module else name
-            block = tree.add(name=title, path=name, module_type=types.get(module, ""), piece=piece)
+            block = tree.add(name=title, path=name, module_type=types.get(module, ""), subgraph=subgraph)
             tree.children[0].append(-1 - block)
         elif len(parts) > MAX_DEPTH:
-            block = block_of(piece, ".".join(parts[:MAX_DEPTH]))
+            block = block_of(subgraph, ".".join(parts[:MAX_DEPTH]))
         else:
-            parent = block_of(piece, ".".join(parts[:-1]))
+            parent = block_of(subgraph, ".".join(parts[:-1]))
             block = tree.add(name=parts[-1], path=path, module_type=types.get(path, ""))
             tree.children[parent].append(-1 - block)
-        by_path[piece, path] = block
+        by_path[subgraph, path] = block
         return block
 
     for row, path in enumerate(table.module):
-        piece = table.piece[row] if table.piece else -1
-        # What belongs to no piece of a graph in pieces lies between them.
-        is_between = bool(table.piece) and piece < 0
-        tree.children[block_of(piece, "" if is_between else path)].append(row)
+        subgraph = table.piece[row] if table.piece else -1
+        # What belongs to no subgraph of a graph in subgraphs lies between them.
+        is_between = bool(table.piece) and subgraph < 0
+        tree.children[block_of(subgraph, "" if is_between else path)].append(row)
     return tree
 
 
@@ -209,7 +211,7 @@ def _dissolve_scattered(tree: _Tree) -> None:
     for block in reversed(_preorder(tree)):
         for at in range(len(tree.children[block]) - 1, -1, -1):
             child = tree.children[block][at]
-            if child >= 0 or tree.types[-1 - child] not in CONTAINERS or tree.pieces[-1 - child] >= 0:
+            if child >= 0 or tree.types[-1 - child] not in CONTAINERS or tree.subgraphs[-1 - child] >= 0:
                 continue
             first, last, count = spans[-1 - child]
             if count != last - first + 1:
@@ -231,7 +233,7 @@ def _tidy_children(tree: _Tree, block: int, row_names: list[str]) -> None:
         if child >= 0:
             continue
         inner = tree.children[-1 - child]
-        if tree.pieces[-1 - child] >= 0:
+        if tree.subgraphs[-1 - child] >= 0:
             _name_after_content(tree, -1 - child)
             continue
         if len(inner) != 1:
@@ -244,18 +246,18 @@ def _tidy_children(tree: _Tree, block: int, row_names: list[str]) -> None:
             tree.names[-1 - only] = f"{name}.{tree.names[-1 - only]}"
 
 
-def _name_after_content(tree: _Tree, piece: int) -> None:
-    """A piece whose only content is a module takes its content, and its name if it has none of its own.
+def _name_after_content(tree: _Tree, subgraph: int) -> None:
+    """A subgraph whose only content is a module takes its content, and its name if it has none of its own.
 
     It stays a block of its own.
     """
-    inner = tree.children[piece]
+    inner = tree.children[subgraph]
     if len(inner) == 1 and inner[0] < 0:
         only = -1 - inner[0]
-        if NAME_GAP not in tree.names[piece]:
-            tree.names[piece] = f"{tree.names[piece]}{NAME_GAP}{tree.names[only]}"
-        tree.types[piece] = tree.types[only]
-        tree.children[piece] = tree.children[only]
+        if NAME_GAP not in tree.names[subgraph]:
+            tree.names[subgraph] = f"{tree.names[subgraph]}{NAME_GAP}{tree.names[only]}"
+        tree.types[subgraph] = tree.types[only]
+        tree.children[subgraph] = tree.children[only]
 
 
 class _Signatures:
@@ -276,8 +278,8 @@ class _Signatures:
         known = self._blocks.get(block)
         if known is None:
             inside = tuple(self.of(child) for child in self._tree.children[block])
-            piece = self._tree.pieces[block]
-            kind = (piece >= 0, piece in self._eager)
+            subgraph = self._tree.subgraphs[block]
+            kind = (subgraph >= 0, subgraph in self._eager)
             key = (self._tree.types[block], self._tree.repeats[block], kind, inside)
             known = self._blocks[block] = self._numbers.setdefault(key, len(self._numbers))
         return known
@@ -323,15 +325,15 @@ def _stack(tree: _Tree, run: list[int]) -> int:
 
 def shorter_names(name: str) -> tuple[str, ...]:
     """A name and what can stand for it where there is less room: ``p13 · layers.0.norm``, ``p13 · norm``, ``p13``."""
-    piece, gap, module = name.partition(NAME_GAP)
+    subgraph, gap, module = name.partition(NAME_GAP)
     if not gap:
         return (name,)
     parts = module.split(".")
-    return (*(f"{piece}{gap}{'.'.join(parts[at:])}" for at in range(len(parts))), piece)
+    return (*(f"{subgraph}{gap}{'.'.join(parts[at:])}" for at in range(len(parts))), subgraph)
 
 
 def _range_name(name: str, first: str, last: str) -> str:
-    """``p0-p3 · layers.0.experts.0-3``: the pieces, and what of their modules' paths is not the same."""
+    """``p0-p3 · layers.0.experts.0-3``: the subgraphs, and what of their modules' paths is not the same."""
     if not first or not last:
         return name
     ours, theirs = first.split("."), last.split(".")
@@ -380,7 +382,7 @@ def _columns(table: GraphTable, tree: _Tree, signatures: _Signatures, row_names:
         paths=tuple(tree.paths[block] for block in order),
         types=tuple(tree.types[block] for block in order),
         repeats=tuple(tree.repeats[block] for block in order),
-        pieces=tuple(tree.pieces[block] for block in order),
+        subgraphs=tuple(tree.subgraphs[block] for block in order),
         row_names=row_names,
     )
 

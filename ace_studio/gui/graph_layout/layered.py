@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ace_studio.gui.graph_layout import ordering, routes
 from ace_studio.gui.graph_layout.ranks import rank_nodes
-from ace_studio.gui.graph_layout.routes import PieceKind, Routes
+from ace_studio.gui.graph_layout.routes import Routes, SegmentKind
 
-__all__ = ["BlockLayout", "BlockProblem", "Edge", "PieceKind", "Routes", "lay_out"]
+__all__ = ["BlockLayout", "BlockProblem", "Edge", "Routes", "SegmentKind", "lay_out"]
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Which pieces of the drawn lines belong to some of the edges; one edge is drawn by several, in several blocks."""
+"""Which segments of the drawn lines belong to some of the edges; one edge is drawn by several, in several blocks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ace_studio.gui.graph_layout.lifting import Links, lift_edges
 Mask = npt.NDArray[np.bool_]
 
 
-def marked_pieces(tree: Hierarchy, scene: Scene, edge_source: Ints, edge_target: Ints) -> Mask:
-    """Pieces of the scene that these edges run along, also where they share them with others.
+def marked_segments(tree: Hierarchy, scene: Scene, edge_source: Ints, edge_target: Ints) -> Mask:
+    """Segments of the scene that these edges run along, also where they share them with others.
 
-    Shapes: edge_source, edge_target [edges], rows of the table -> [pieces].
+    Shapes: edge_source, edge_target [edges], rows of the table -> [segments].
     """
     lifted = lift_edges(tree, edge_source, edge_target)
     block, first, second = _columns(tree, lifted.inner)
@@ -26,17 +26,17 @@ def marked_pieces(tree: Hierarchy, scene: Scene, edge_source: Ints, edge_target:
         [_keys(tree, block, first, second), _keys(tree, block, second, first),
          _keys(tree, into, into, child), _keys(tree, out_of, leaver, out_of)]
     )  # fmt: skip
-    has_end = scene.piece_target >= 0
-    drawn = _keys(tree, scene.piece_block, scene.piece_source, np.maximum(scene.piece_target, 0))
+    has_end = scene.segment_target >= 0
+    drawn = _keys(tree, scene.segment_block, scene.segment_source, np.maximum(scene.segment_target, 0))
     last = has_end & np.isin(drawn, wanted)
     return last | leads_to(scene, last, node_count=tree.node_count)
 
 
 def leads_to(scene: Scene, last: Mask, *, node_count: int) -> Mask:
-    """Pieces shared by several edges on the way to some of the last pieces, which end at a node."""
+    """Segments shared by several edges on the way to some of the last segments, which end at a node."""
     deepest = np.full(node_count + 1, -1)
-    np.maximum.at(deepest, scene.piece_source[last], scene.piece_rank[last])
-    return (scene.piece_target < 0) & (scene.piece_rank < deepest[scene.piece_source])
+    np.maximum.at(deepest, scene.segment_source[last], scene.segment_rank[last])
+    return (scene.segment_target < 0) & (scene.segment_rank < deepest[scene.segment_source])
 
 
 def _columns(tree: Hierarchy, links: Links) -> tuple[Ints, Ints, Ints]:

@@ -1,4 +1,4 @@
-"""Bands, columns and the pieces of lines: from ranks and centres to a drawable picture of one block.
+"""Bands, columns and the segments of lines: from ranks and centres to a drawable picture of one block.
 
 Every rank is a band. Within bands lines run vertically, so they never pass through a node; they bend in the gaps
 between bands. A long narrow picture is cut into columns; lines that go on in the next column climb between the two.
@@ -35,8 +35,8 @@ LANE = 9.0
 MAX_LANES = 16
 
 
-class PieceKind(IntEnum):
-    """How a piece of a line is drawn."""
+class SegmentKind(IntEnum):
+    """How a segment of a line is drawn."""
 
     CURVE = 0
     """Leaves and arrives vertically."""
@@ -47,29 +47,29 @@ class PieceKind(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Routes:
-    """Pieces of lines as columns, in coordinates of the block."""
+    """Segments of lines as columns, in coordinates of the block."""
 
     ends: npt.NDArray[np.float64]
-    """[pieces, 4] x and y of the start, x and y of the end."""
+    """[segments, 4] x and y of the start, x and y of the end."""
     kind: npt.NDArray[np.uint8]
-    """[pieces] `PieceKind`."""
+    """[segments] `SegmentKind`."""
     arrow: npt.NDArray[np.int8]
-    """[pieces] 1 an arrowhead at the end, -1 at the start, 0 none."""
+    """[segments] 1 an arrowhead at the end, -1 at the start, 0 none."""
     source: npt.NDArray[np.int32]
-    """[pieces] child whose value this is, or ``children + port``."""
+    """[segments] child whose value this is, or ``children + port``."""
     target: npt.NDArray[np.int32]
-    """[pieces] node that the piece reaches; -1 where several edges share it."""
+    """[segments] node that the segment reaches; -1 where several edges share it."""
     rank: npt.NDArray[np.int32]
-    """[pieces] rank of the upper end."""
+    """[segments] rank of the upper end."""
 
 
 def no_routes() -> Routes:
     """Routes of a block without edges."""
-    return _Pieces().finished()
+    return _Segments().finished()
 
 
 @dataclass
-class _Pieces:
+class _Segments:
     ends: list[tuple[float, float, float, float]] = field(default_factory=list)
     kind: list[int] = field(default_factory=list)
     arrow: list[int] = field(default_factory=list)
@@ -80,13 +80,13 @@ class _Pieces:
         ends: tuple[float, float, float, float],
         owner: tuple[int, int, int],
         *,
-        kind: PieceKind = PieceKind.CURVE,
+        kind: SegmentKind = SegmentKind.CURVE,
         arrow: int = 0,
     ) -> None:
         if ends[0] == ends[2] and ends[1] == ends[3] and not arrow:
             return
         self.ends.append(ends)
-        self.kind.append(PieceKind.STRAIGHT if ends[0] == ends[2] and kind is PieceKind.CURVE else kind)
+        self.kind.append(SegmentKind.STRAIGHT if ends[0] == ends[2] and kind is SegmentKind.CURVE else kind)
         self.arrow.append(arrow)
         self.owner.append(owner)
 
@@ -227,8 +227,8 @@ class Sheet:
         return self._band_top[rank] + self._band_height[rank]
 
     def route(self, edges: list[tuple[int, int, float, float]]) -> Routes:
-        """The pieces of all lines. Each edge: source, target, and where it starts and ends beside their middles."""
-        pieces = _Pieces()
+        """The segments of all lines. Each edge: source, target, and where it starts and ends beside their middles."""
+        segments = _Segments()
         drawn: set[tuple[object, ...]] = set()
         for source, target, source_offset, target_offset in edges:
             upper, lower = source, target
@@ -240,24 +240,24 @@ class Sheet:
                 arrow = 0
             ends = (self.center[upper] + upper_offset, self.center[lower] + lower_offset)
             if (upper, lower) in self.chains.cut:
-                self._stubs(pieces, (upper, lower), ends=ends, arrow=arrow)
+                self._stubs(segments, (upper, lower), ends=ends, arrow=arrow)
             else:
-                self._line(pieces, (upper, lower), ends=ends, arrow=arrow, drawn=drawn)
-        return pieces.finished()
+                self._line(segments, (upper, lower), ends=ends, arrow=arrow, drawn=drawn)
+        return segments.finished()
 
-    def _stubs(self, pieces: _Pieces, pair: tuple[int, int], *, ends: tuple[float, float], arrow: int) -> None:
+    def _stubs(self, segments: _Segments, pair: tuple[int, int], *, ends: tuple[float, float], arrow: int) -> None:
         upper, lower = pair
         rank_up, rank_low = self.chains.rank[upper], self.chains.rank[lower]
         leave, arrive = self.top[upper] + self._height(upper), self.top[lower]
         owner = (upper, lower, rank_up)
         first = (ends[0], leave, ends[0], leave + STUB_LENGTH)
-        pieces.add(first, owner, kind=PieceKind.STUB, arrow=min(arrow, 0))
+        segments.add(first, owner, kind=SegmentKind.STUB, arrow=min(arrow, 0))
         last = (ends[1], arrive - STUB_LENGTH, ends[1], arrive)
-        pieces.add(last, (upper, lower, rank_low - 1), kind=PieceKind.STUB, arrow=max(arrow, 0))
+        segments.add(last, (upper, lower, rank_low - 1), kind=SegmentKind.STUB, arrow=max(arrow, 0))
 
     def _line(
         self,
-        pieces: _Pieces,
+        segments: _Segments,
         pair: tuple[int, int],
         *,
         ends: tuple[float, float],
@@ -276,33 +276,35 @@ class Sheet:
             key = (upper, rank, (ends[0], arrow < 0) if first else None)
             if not (shared and key in drawn):
                 owner = (upper, -1 if shared else lower, rank)
-                self._leave_band(pieces, (x, y), owner, rank=rank, arrow=min(arrow, 0) if first else 0)
-                self._cross_gap(pieces, (x, next_x), owner, rank=rank)
+                self._leave_band(segments, (x, y), owner, rank=rank, arrow=min(arrow, 0) if first else 0)
+                self._cross_gap(segments, (x, next_x), owner, rank=rank)
                 arrive = self.top[lower] if final else self._bottom(rank + 1)
                 down = (next_x, self._band_top[rank + 1], next_x, arrive)
-                pieces.add(down, owner, kind=PieceKind.STRAIGHT, arrow=max(arrow, 0) if final else 0)
+                segments.add(down, owner, kind=SegmentKind.STRAIGHT, arrow=max(arrow, 0) if final else 0)
                 if shared:
                     drawn.add(key)
             x, y = next_x, self._bottom(rank + 1)
             first = False
             rank += 1
         if lower >= self.children:
-            pieces.add((x, y, x, self.height), (upper, lower, rank), kind=PieceKind.STRAIGHT)
+            segments.add((x, y, x, self.height), (upper, lower, rank), kind=SegmentKind.STRAIGHT)
 
     def _leave_band(
-        self, pieces: _Pieces, start: tuple[float, float], owner: tuple[int, int, int], *, rank: int, arrow: int
+        self, segments: _Segments, start: tuple[float, float], owner: tuple[int, int, int], *, rank: int, arrow: int
     ) -> None:
         x, y = start
-        pieces.add((x, y, x, self._bottom(rank)), owner, kind=PieceKind.STRAIGHT, arrow=arrow)
+        segments.add((x, y, x, self._bottom(rank)), owner, kind=SegmentKind.STRAIGHT, arrow=arrow)
 
-    def _cross_gap(self, pieces: _Pieces, xs: tuple[float, float], owner: tuple[int, int, int], *, rank: int) -> None:
+    def _cross_gap(
+        self, segments: _Segments, xs: tuple[float, float], owner: tuple[int, int, int], *, rank: int
+    ) -> None:
         """From the lower end of a band to the upper end of the next, which may be in the next column."""
         start, end = xs
         y, next_y = self._bottom(rank), self._band_top[rank + 1]
         if rank not in self._lanes:
             last = ARRIVAL if owner[1] >= 0 and start != end else 0.0
-            pieces.add((start, y, end, next_y - last), owner)
-            pieces.add((end, next_y - last, end, next_y), owner)
+            segments.add((start, y, end, next_y - last), owner)
+            segments.add((end, next_y - last, end, next_y), owner)
             return
         column = self._breaks.index(rank) + 1
         above = owner[0] if self.chains.rank[owner[0]] == rank else self.chains.point[owner[0], rank]
@@ -312,7 +314,7 @@ class Sheet:
         gutter = self._gutter[column] + LANE * (self._lane_count(rank) - 1 - lane)
         corners = [(start, y), (start, turn), (gutter, turn), (gutter, over), (end, over), (end, next_y)]
         for (x0, y0), (x1, y1) in pairwise(corners):
-            pieces.add((x0, y0, x1, y1), owner, kind=PieceKind.STRAIGHT)
+            segments.add((x0, y0, x1, y1), owner, kind=SegmentKind.STRAIGHT)
 
 
 def _fill(tall: list[float], gap: float, *, limit: float) -> list[int]:

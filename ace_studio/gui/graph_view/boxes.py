@@ -10,7 +10,7 @@ from ace_studio.gui.graph_layout.hierarchy import Ints, shorter_names
 from ace_studio.gui.graph_layout.sizes import STACK_LEAF
 from ace_studio.gui.graph_view.colours import blend, luminance, text_on
 from ace_studio.gui.graph_view.primitives import draw_rects
-from ace_studio.gui.graph_view.seams import draw_seam, hatch, piece_pen
+from ace_studio.gui.graph_view.seams import draw_seam, hatch, subgraph_pen
 from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, IMAGE_BELOW, ROUND_FROM, TEXT_FROM, Stage
 
 MAX_ROUND = 900
@@ -106,13 +106,13 @@ def _fill(stage: Stage, drawn: tuple[Ints, np.ndarray], style: np.ndarray, *, fi
         else:
             draw_rects(painter, rects[same])
     if stage.picture.partial:
-        _outline_pieces(stage, boxes, rects, radius if rounded else 0.0)
+        _outline_subgraphs(stage, boxes, rects, radius if rounded else 0.0)
 
 
-def _outline_pieces(stage: Stage, boxes: Ints, rects: np.ndarray, radius: float) -> None:
-    """Closed pieces have a stronger edge; those that stay eager are hatched."""
+def _outline_subgraphs(stage: Stage, boxes: Ints, rects: np.ndarray, radius: float) -> None:
+    """Closed subgraphs have a stronger edge; those that stay eager are hatched."""
     for at in np.flatnonzero(boxes >= stage.picture.tree.root):
-        pen = piece_pen(stage, int(boxes[at]))
+        pen = subgraph_pen(stage, int(boxes[at]))
         if pen is not None:
             if int(boxes[at]) in stage.picture.partial.looks_eager:
                 left, top, wide, tall = rects[at]

@@ -264,8 +264,8 @@ class GraphCanvas(QWidget):
             return
         self.setAccessibleName(f"Graph of {picture.table.name or 'the model'}")
         here = f" At {', '.join(part for part in picture.titles(self.current) if part)}." if self.current >= 0 else ""
-        pieces, breaks = len(picture.partial.piece_of_block), len(picture.partial.seams)
-        partial = f" Captured in {pieces} pieces with {breaks} breaks between them." if pieces else ""
+        subgraphs, breaks = len(picture.partial.subgraph_of_block), len(picture.partial.seams)
+        partial = f" Captured in {subgraphs} subgraphs with {breaks} breaks between them." if subgraphs else ""
         self.setAccessibleDescription(
             f"{picture.table.op_count} ops in {len(picture.scene.boxes)} boxes and {len(picture.scene.frames)} open "
             f"blocks; {int(picture.selected.sum())} selected.{partial}{here}"

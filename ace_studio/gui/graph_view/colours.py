@@ -30,11 +30,11 @@ class GraphColours:
     match: str
     """What a search found."""
     seam: str
-    """Breaks: the line between two pieces, and its number."""
-    piece: str
-    """Edge of a piece."""
+    """Breaks: the line between two subgraphs, and its number."""
+    subgraph: str
+    """Edge of a subgraph."""
     eager: str
-    """Hatching of a piece that stays eager."""
+    """Hatching of a subgraph that stays eager."""
     panel: str
     """Fill of the map, the legend and the search field."""
     panel_border: str
@@ -56,7 +56,7 @@ DARK = GraphColours(
     accent="#5cb3ff",
     match="#ffc53d",
     seam="#f2a33c",
-    piece="#8fa3c4",
+    subgraph="#8fa3c4",
     eager="#ff8f87",
     panel="#1f232b",
     panel_border="#3c4352",
@@ -87,7 +87,7 @@ LIGHT = GraphColours(
     accent="#0b6bcb",
     match="#d97a00",
     seam="#b85c00",
-    piece="#5f7492",
+    subgraph="#5f7492",
     eager="#b3261e",
     panel="#ffffff",
     panel_border="#c3ccd9",

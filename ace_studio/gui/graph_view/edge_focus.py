@@ -8,7 +8,7 @@ import numpy as np
 
 from ace_studio.gui.graph_layout import Hierarchy, Scene
 from ace_studio.gui.graph_layout.hierarchy import Ints
-from ace_studio.gui.graph_layout.marking import Mask, marked_pieces
+from ace_studio.gui.graph_layout.marking import Mask, marked_segments
 
 
 class EdgeFocus:
@@ -21,13 +21,13 @@ class EdgeFocus:
         self.source: Ints = ends[:, 0]
         self.target: Ints = ends[:, 1]
         self._scene: Scene | None = None
-        self._pieces: Mask = np.zeros(0, dtype=bool)
+        self._segments: Mask = np.zeros(0, dtype=bool)
         self._boxes: Mask = np.zeros(0, dtype=bool)
 
-    def pieces(self, scene: Scene) -> Mask:
-        """[pieces] Which pieces of lines belong to the edges."""
+    def segments(self, scene: Scene) -> Mask:
+        """[segments] Which segments of lines belong to the edges."""
         self._look_at(scene)
-        return self._pieces
+        return self._segments
 
     def misses(self, scene: Scene, boxes: Ints) -> Mask:
         """Which of these boxes no edge starts or ends in."""
@@ -41,6 +41,6 @@ class EdgeFocus:
     def _look_at(self, scene: Scene) -> None:
         if scene is not self._scene:
             self._scene = scene
-            self._pieces = marked_pieces(self._tree, scene, self.source, self.target)
+            self._segments = marked_segments(self._tree, scene, self.source, self.target)
             self._boxes = np.zeros(self._tree.node_count, dtype=bool)
             self._boxes[scene.stands_for[np.concatenate([self.source, self.target])]] = True

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from ace_studio.gui.graph_layout.hierarchy import shorter_names
 from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
 from ace_studio.gui.graph_view.primitives import draw_rects
-from ace_studio.gui.graph_view.seams import hatch, piece_pen
+from ace_studio.gui.graph_view.seams import hatch, subgraph_pen
 from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, ROUND_FROM, TEXT_FROM, Stage
 
 MAX_ROUND = 400
@@ -44,15 +44,15 @@ def draw_frames(stage: Stage) -> None:
         else:
             draw_rects(painter, rects[same])
     if picture.partial:
-        _outline_pieces(stage, frames, rects)
+        _outline_subgraphs(stage, frames, rects)
     _outline_marked(stage, frames, rects)
 
 
-def _outline_pieces(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None:
-    """Pieces have a stronger edge; those that stay eager are hatched."""
+def _outline_subgraphs(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None:
+    """Subgraphs have a stronger edge; those that stay eager are hatched."""
     radius = min(12.0, 9.0 * stage.camera.scale) if stage.op_height >= ROUND_FROM else 0.0
     for frame, rect in zip(frames.tolist(), rects, strict=True):
-        pen = piece_pen(stage, frame)
+        pen = subgraph_pen(stage, frame)
         if pen is None:
             continue
         if frame in stage.picture.partial.looks_eager:
@@ -90,7 +90,7 @@ def title_of_block(stage: Stage, block: int) -> tuple[str, str]:
     name, module_type = stage.picture.titles(block)
     repeats = tree.repeats[block - tree.root]
     ops = int(tree.ops_inside[block])
-    if block in stage.picture.partial.piece_of_block and block not in stage.picture.partial.eager_blocks:
+    if block in stage.picture.partial.subgraph_of_block and block not in stage.picture.partial.eager_blocks:
         module_type = ""  # its name holds the module's; what counts is how much was captured
     parts = [module_type, f"×{repeats}" if repeats else "", f"{ops} op" if ops == 1 else f"{ops} ops"]
     return name, "  ·  ".join(part for part in parts if part)

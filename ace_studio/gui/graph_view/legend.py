@@ -18,7 +18,7 @@ SWATCH = 16
 
 @dataclass(frozen=True, kw_only=True)
 class LegendNote:
-    """A look that does not depend on the colouring: a break, a piece, a piece that stays eager."""
+    """A look that does not depend on the colouring: a break, a subgraph, a subgraph that stays eager."""
 
     shape: str
     """``diamond``, ``frame`` or ``hatch``."""
@@ -27,12 +27,15 @@ class LegendNote:
 
 
 def legend_notes(partial: Partial, colours: GraphColours) -> tuple[LegendNote, ...]:
-    """What the legend says about a graph in pieces; nothing for a whole one."""
-    breaks, pieces, eager = len(partial.seams), len(partial.piece_of_block), len(partial.eager_blocks)
+    """What the legend says about a graph in subgraphs; nothing for a whole one."""
+    breaks, subgraphs, eager = len(partial.seams), len(partial.subgraph_of_block), len(partial.eager_blocks)
     notes = (
         (breaks, LegendNote(shape="diamond", colour=colours.seam, text=f"break: Python runs here  {breaks}")),
-        (pieces - eager, LegendNote(shape="frame", colour=colours.piece, text=f"captured piece  {pieces - eager}")),
-        (eager, LegendNote(shape="hatch", colour=colours.eager, text=f"piece that stays eager  {eager}")),
+        (
+            subgraphs - eager,
+            LegendNote(shape="frame", colour=colours.subgraph, text=f"captured subgraph  {subgraphs - eager}"),
+        ),
+        (eager, LegendNote(shape="hatch", colour=colours.eager, text=f"subgraph that stays eager  {eager}")),
     )
     return tuple(note for count, note in notes if count)
 

@@ -6,7 +6,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
-from ace_studio.gui.graph_layout import PieceKind
+from ace_studio.gui.graph_layout import SegmentKind
 from ace_studio.gui.graph_layout.marking import leads_to
 from ace_studio.gui.graph_view.colours import blend
 from ace_studio.gui.graph_view.primitives import draw_lines as draw_all_lines
@@ -21,7 +21,7 @@ ARROW = 7.5
 
 
 def draw_lines(stage: Stage) -> None:
-    """Draw the visible pieces of all edges; those at the selection last and stronger.
+    """Draw the visible segments of all edges; those at the selection last and stronger.
 
     From far away only edges that are looked at are drawn.
     """
@@ -30,8 +30,8 @@ def draw_lines(stage: Stage) -> None:
     if not len(index):
         return
     edges = stage.picture.edges
-    strong = _strong(stage)[index] if edges is None else edges.pieces(scene)[index]
-    kind, arrow = scene.piece_kind[index], scene.piece_arrow[index]
+    strong = _strong(stage)[index] if edges is None else edges.segments(scene)[index]
+    kind, arrow = scene.segment_kind[index], scene.segment_arrow[index]
     colour, accent = stage.colours.edge, stage.colours.accent if edges is None else stage.colours.match
     if edges is not None or strong.any():
         colour = blend(colour, stage.colours.background, share=0.62 if edges is None else 0.3)
@@ -41,23 +41,23 @@ def draw_lines(stage: Stage) -> None:
 
 
 def _visible(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
-    """Pieces that touch the window, in pixels, and their indices."""
-    pieces, camera = stage.picture.scene.pieces, stage.camera
+    """Segments that touch the window, in pixels, and their indices."""
+    segments, camera = stage.picture.scene.segments, stage.camera
     if stage.culls:
         left, top, right, bottom = stage.exposed_scene(margin=12.0)
-        lefts, tops, rights, bottoms = stage.picture.piece_bounds
+        lefts, tops, rights, bottoms = stage.picture.segment_bounds
         index = np.flatnonzero((bottoms > top) & (tops < bottom) & (rights > left) & (lefts < right))
         # Within 0.5 px of each other the ends are one point on the screen.
         long = (rights[index] - lefts[index] + bottoms[index] - tops[index]) * camera.scale > 0.5
-        index = index[long | (stage.picture.scene.piece_arrow[index] != 0)]
+        index = index[long | (stage.picture.scene.segment_arrow[index] != 0)]
     else:
-        index = np.arange(len(pieces))
+        index = np.arange(len(segments))
     offset = np.array([camera.dx, camera.dy, camera.dx, camera.dy])
-    return pieces[index] * camera.scale + offset, index
+    return segments[index] * camera.scale + offset, index
 
 
 def _strong(stage: Stage) -> np.ndarray:
-    """Which pieces belong to the selected boxes or to the one under the pointer."""
+    """Which segments belong to the selected boxes or to the one under the pointer."""
     picture, scene = stage.picture, stage.picture.scene
     marked = np.zeros(picture.tree.node_count + 1, dtype=bool)
     selected = picture.selected
@@ -67,10 +67,10 @@ def _strong(stage: Stage) -> np.ndarray:
     if stage.hovered >= 0 and scene.visible[stage.hovered] and not picture.arrangement.is_open(stage.hovered):
         marked[stage.hovered] = True
     if not marked.any():
-        return np.zeros(len(scene.pieces), dtype=bool)
-    last = marked[scene.piece_target] & (scene.piece_target >= 0)
+        return np.zeros(len(scene.segments), dtype=bool)
+    last = marked[scene.segment_target] & (scene.segment_target >= 0)
     leading = leads_to(scene, last, node_count=picture.tree.node_count)
-    return marked[scene.piece_source] | marked[scene.piece_target] | leading
+    return marked[scene.segment_source] | marked[scene.segment_target] | leading
 
 
 def _draw(stage: Stage, ends: np.ndarray, marks: tuple[np.ndarray, np.ndarray], *, colour: str, width: float) -> None:
@@ -82,7 +82,7 @@ def _draw(stage: Stage, ends: np.ndarray, marks: tuple[np.ndarray, np.ndarray], 
     painter.setPen(pen)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, close or len(ends) < MAX_SMOOTH)
-    curved = (kind == PieceKind.CURVE) & (np.abs(ends[:, 0] - ends[:, 2]) > 1.0)
+    curved = (kind == SegmentKind.CURVE) & (np.abs(ends[:, 0] - ends[:, 2]) > 1.0)
     if not close or curved.sum() > MAX_CURVES:
         draw_all_lines(painter, ends)
     else:

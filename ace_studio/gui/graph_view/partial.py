@@ -1,4 +1,4 @@
-"""What a picture knows of a capture in pieces: its breaks, its pieces, and what became of them."""
+"""What a picture knows of a capture in subgraphs: its breaks, its subgraphs, and what became of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from ace_studio.gui.graph_layout import Hierarchy, Scene
 from ace_studio.records.graph import GraphTable, OpKind
-from ace_studio.records.results import CaptureReport, GraphBreak, PieceReport
+from ace_studio.records.results import CaptureReport, GraphBreak, SubgraphReport
 from ace_studio.session.seams import seam_numbers
 
 SPAN_MARGIN = 10.0
-"""How far the line of a break reaches beyond the pieces beside it, in the scene."""
+"""How far the line of a break reaches beyond the subgraphs beside it, in the scene."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +44,12 @@ class Seam:
 
 
 class Partial:
-    """Breaks and pieces of one graph; empty for a graph that was captured whole."""
+    """Breaks and subgraphs of one graph; empty for a graph that was captured whole."""
 
     def __init__(self, table: GraphTable, tree: Hierarchy, capture: CaptureReport | None) -> None:
         """Match rows with the report."""
         breaks: Sequence[GraphBreak] = capture.graph_breaks if capture is not None else ()
-        self.pieces: Sequence[PieceReport] = capture.pieces if capture is not None else ()
+        self.subgraphs: Sequence[SubgraphReport] = capture.pieces if capture is not None else ()
         self.is_break = np.array([kind is OpKind.BREAK for kind in table.kind], dtype=bool)
         numbers = seam_numbers(table, breaks) if self.is_break.any() else {}
         self.seams: dict[int, Seam] = {}
@@ -57,22 +57,26 @@ class Partial:
             at = numbers.get(row)
             about = breaks[at] if at is not None else _unlisted(table, row)
             self.seams[row] = Seam(number=0 if at is None else at + 1, about=about)
-        self.piece_of_block = {tree.root + at: piece for at, piece in enumerate(tree.pieces) if piece >= 0}
-        known = {block: piece for block, piece in self.piece_of_block.items() if piece < len(self.pieces)}
-        self.eager_blocks = frozenset(block for block, piece in known.items() if self.pieces[piece].error)
-        stacks = _stacks_of_pieces(tree)
-        self.looks_like_piece = frozenset(self.piece_of_block) | frozenset(stacks)
-        """Pieces, and runs of identical pieces that are folded into one block."""
+        self.subgraph_of_block = {
+            tree.root + at: subgraph for at, subgraph in enumerate(tree.subgraphs) if subgraph >= 0
+        }
+        known = {
+            block: subgraph for block, subgraph in self.subgraph_of_block.items() if subgraph < len(self.subgraphs)
+        }
+        self.eager_blocks = frozenset(block for block, subgraph in known.items() if self.subgraphs[subgraph].error)
+        stacks = _stacks_of_subgraphs(tree)
+        self.looks_like_subgraph = frozenset(self.subgraph_of_block) | frozenset(stacks)
+        """Subgraphs, and runs of identical subgraphs that are folded into one block."""
         self.looks_eager = self.eager_blocks | {block for block, first in stacks.items() if first in self.eager_blocks}
         self._neighbours = self._find_neighbours(table, tree)
 
     def __bool__(self) -> bool:
-        return bool(self.seams or self.piece_of_block)
+        return bool(self.seams or self.subgraph_of_block)
 
-    def piece(self, block: int) -> PieceReport | None:
-        """What the report says of the piece that a block is."""
-        at = self.piece_of_block.get(block, -1)
-        return self.pieces[at] if 0 <= at < len(self.pieces) else None
+    def subgraph(self, block: int) -> SubgraphReport | None:
+        """What the report says of the subgraph that a block is."""
+        at = self.subgraph_of_block.get(block, -1)
+        return self.subgraphs[at] if 0 <= at < len(self.subgraphs) else None
 
     def _find_neighbours(self, table: GraphTable, tree: Hierarchy) -> dict[int, tuple[int, ...]]:
         """Row of a break -> the nodes of its own level that it is linked with."""
@@ -94,19 +98,19 @@ class Partial:
             middle = (left + right) / 2
             for node in beside:
                 low, high = float(scene.x[node]), float(scene.x[node] + scene.width[node])
-                # The next piece may be in another column of the picture.
+                # The next subgraph may be in another column of the picture.
                 if scene.visible[node] and low <= middle <= high:
                     left, right = min(left, low), max(right, high)
             lines.append((row, left - SPAN_MARGIN, right + SPAN_MARGIN, scene.y[row] + scene.height[row] / 2))
         return np.array(lines, dtype=np.float64).reshape(-1, 4)
 
 
-def _stacks_of_pieces(tree: Hierarchy) -> dict[int, int]:
-    """Block that stands for several identical pieces -> the first of them."""
+def _stacks_of_subgraphs(tree: Hierarchy) -> dict[int, int]:
+    """Block that stands for several identical subgraphs -> the first of them."""
     folded = (tree.root + at for at, repeats in enumerate(tree.repeats) if repeats)
     firsts = {block: int(tree.children(block)[0]) for block in folded}
     return {
-        block: first for block, first in firsts.items() if first >= tree.root and tree.pieces[first - tree.root] >= 0
+        block: first for block, first in firsts.items() if first >= tree.root and tree.subgraphs[first - tree.root] >= 0
     }
 
 

@@ -18,10 +18,10 @@ from ace_studio.records.results import CaptureReport
 Mask = npt.NDArray[np.bool_]
 
 
-def _bounds_of(pieces: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], ...]:
-    """Left, top, right and bottom of each piece; small and contiguous, because every frame looks through all."""
-    low = np.minimum(pieces[:, :2], pieces[:, 2:]).astype(np.float32)
-    high = np.maximum(pieces[:, :2], pieces[:, 2:]).astype(np.float32)
+def _bounds_of(segments: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], ...]:
+    """Left, top, right and bottom of each segment; small and contiguous, because every frame looks through all."""
+    low = np.minimum(segments[:, :2], segments[:, 2:]).astype(np.float32)
+    high = np.maximum(segments[:, :2], segments[:, 2:]).astype(np.float32)
     return tuple(np.ascontiguousarray(column) for column in (low[:, 0], low[:, 1], high[:, 0], high[:, 1]))
 
 
@@ -29,14 +29,14 @@ class Picture:
     """One graph as it is shown now."""
 
     def __init__(self, table: GraphTable, colouring: Colouring, capture: CaptureReport | None = None) -> None:
-        """Open as many blocks as stay readable. The report names the breaks and the pieces, if there are any."""
+        """Open as many blocks as stay readable. The report names the breaks and the subgraphs, if there are any."""
         self.table = table
-        self.arrangement = Arrangement(table, pieces=capture.pieces if capture is not None else ())
+        self.arrangement = Arrangement(table, subgraphs=capture.pieces if capture is not None else ())
         self.arrangement.open_readably()
         self.tree: Hierarchy = self.arrangement.tree
         self.partial = Partial(table, self.tree, capture)
         self.scene: Scene = self.arrangement.scene()
-        self.piece_bounds = _bounds_of(self.scene.pieces)
+        self.segment_bounds = _bounds_of(self.scene.segments)
         self.seam_spans = self.partial.spans(self.scene)
         self.selected: Mask = np.zeros(len(table), dtype=bool)
         self.matched: Mask = np.zeros(len(table), dtype=bool)
@@ -135,7 +135,7 @@ class Picture:
     def refresh(self) -> None:
         """Make the scene anew after blocks were opened or closed."""
         self.scene = self.arrangement.scene()
-        self.piece_bounds = _bounds_of(self.scene.pieces)
+        self.segment_bounds = _bounds_of(self.scene.segments)
         self.seam_spans = self.partial.spans(self.scene)
         self.version += 1
 

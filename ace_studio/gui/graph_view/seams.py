@@ -1,4 +1,4 @@
-"""Breaks as numbered seams across the picture; pieces as frames of their own, hatched if they stay eager."""
+"""Breaks as numbered seams across the picture; subgraphs as frames of their own, hatched if they stay eager."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DASHES = [5.0, 3.5]
 
 
 def draw_seam_lines(stage: Stage) -> None:
-    """A dashed line as wide as the pieces that each break separates. It is drawn at any distance."""
+    """A dashed line as wide as the subgraphs that each break separates. It is drawn at any distance."""
     spans = stage.picture.seam_spans
     if not len(spans):
         return
@@ -113,7 +113,7 @@ def _words(stage: Stage, seam: Seam, box: tuple[float, float, float, float], *, 
 
 
 def hatch(stage: Stage, rect: QRectF, radius: float) -> None:
-    """Slanted lines over a piece that stays eager; a brush with a pattern would know no scale of the screen."""
+    """Slanted lines over a subgraph that stays eager; a brush with a pattern would know no scale of the screen."""
     painter = stage.painter
     colour = QColor(stage.colours.eager)
     colour.setAlphaF(HATCH_SHARE)
@@ -124,7 +124,7 @@ def hatch(stage: Stage, rect: QRectF, radius: float) -> None:
         )
     if seen.isEmpty():
         return
-    # Multiples of the step from the corner of the piece, so that the lines stay where they are while it is panned.
+    # Multiples of the step from the corner of the subgraph, so that the lines stay where they are while it is panned.
     first = np.floor((seen.left() + seen.top() - rect.left() - rect.top()) / HATCH_STEP)
     last = (seen.right() + seen.bottom() - rect.left() - rect.top()) / HATCH_STEP
     total = rect.left() + rect.top() + np.arange(first, last + 1) * HATCH_STEP
@@ -140,13 +140,13 @@ def hatch(stage: Stage, rect: QRectF, radius: float) -> None:
     painter.restore()
 
 
-def piece_pen(stage: Stage, block: int) -> QPen | None:
-    """The outline of a piece: stronger than that of a module, dotted if it stays eager; None for a module."""
+def subgraph_pen(stage: Stage, block: int) -> QPen | None:
+    """The outline of a subgraph: stronger than that of a module, dotted if it stays eager; None for a module."""
     partial = stage.picture.partial
-    if block not in partial.looks_like_piece:
+    if block not in partial.looks_like_subgraph:
         return None
     is_eager = block in partial.looks_eager
-    pen = QPen(QColor(stage.colours.eager if is_eager else stage.colours.piece), 1.6)
+    pen = QPen(QColor(stage.colours.eager if is_eager else stage.colours.subgraph), 1.6)
     if is_eager:
         pen.setStyle(Qt.PenStyle.DotLine)
     return pen

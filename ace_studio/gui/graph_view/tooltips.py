@@ -72,11 +72,14 @@ def _block_facts(picture: Picture, block: int) -> tuple[str, list[tuple[str, str
     tree, at = picture.tree, block - picture.tree.root
     rows = picture.rows_inside(block)
     repeats = tree.repeats[at]
-    piece = picture.partial.piece(block)
-    error = piece.error if piece is not None else None
+    subgraph = picture.partial.subgraph(block)
+    error = subgraph.error if subgraph is not None else None
     return tree.paths[at] or picture.table.name, [
         ("class", tree.types[at]),
-        ("piece", f"{piece.name}, called {piece.calls} time{'' if piece.calls == 1 else 's'}" if piece else ""),
+        (
+            "subgraph",
+            f"{subgraph.name}, called {subgraph.calls} time{'' if subgraph.calls == 1 else 's'}" if subgraph else "",
+        ),
         ("stays eager", " ".join(part for part in (error.what, error.why) if part) if error else ""),
         ("identical", f"{repeats} layers" if repeats else ""),
         ("ops", f"{int(tree.ops_inside[block]):,}"),

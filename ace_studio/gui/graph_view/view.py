@@ -125,7 +125,7 @@ class GraphView(QWidget):
     def show_graph(self, table: GraphTable | None, capture: CaptureReport | None = None) -> None:
         """Show a graph, or the text that there is none. The colouring stays.
 
-        The report of the capture names breaks and pieces, if the graph was not captured whole.
+        The report of the capture names breaks and subgraphs, if the graph was not captured whole.
         """
         self._index, self._matches, self._match = None, [], -1
         picture = None

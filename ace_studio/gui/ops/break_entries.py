@@ -1,4 +1,4 @@
-"""Places where capture stops, as one list: why there is no whole graph, the breaks, and the pieces that stay eager."""
+"""Places where capture stops, as one list: the failed whole graph, the breaks, and subgraphs that stay eager."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ace_studio.gui.ops.facts import row_of_ops
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
-from ace_studio.records.results import GraphBreak, PieceReport
+from ace_studio.records.results import GraphBreak, SubgraphReport
 from ace_studio.session.document import Document
 
 _PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)(?=$|[,:\s])")
@@ -24,7 +24,7 @@ class Entry:
     """One place where capture stops."""
 
     mark: str
-    """Number of the seam, name of the piece, or ``!`` for the reason why there is no whole graph."""
+    """Number of the seam, name of the subgraph, or ``!`` for the reason why there is no whole graph."""
     title: str
     """What happened, in one sentence."""
     why: str = ""
@@ -38,8 +38,8 @@ class Entry:
     details: str = ""
     seam: int | None = None
     """Index into the breaks of the capture."""
-    piece: int | None = None
-    """Index into its pieces."""
+    subgraph: int | None = None
+    """Index into its subgraphs."""
     is_fixable: bool = True
     """Whether a fix of the capture may help: not where the model itself does not run."""
 
@@ -63,7 +63,7 @@ class Entry:
         """What it is, in two words."""
         if self.seam is not None:
             return f"Break {self.mark}"
-        return f"Piece {self.mark} stays eager" if self.piece is not None else "Not captured"
+        return f"Subgraph {self.mark} stays eager" if self.subgraph is not None else "Not captured"
 
     @property
     def cost(self) -> str:
@@ -79,46 +79,46 @@ class Entry:
 
 
 def entries(document: Document) -> tuple[Entry, ...]:
-    """All places of the document: the failure first, then the breaks by number, then pieces that stay eager."""
+    """All places of the document: the failure first, then the breaks by number, then subgraphs that stay eager."""
     found = [_of_problem(one, mark="!") for one in (document.failure.problems if document.failure else ())]
     if document.capture is not None:
         found += [_of_break(one, at) for at, one in enumerate(document.capture.graph_breaks)]
-        found += [_of_piece(one, at) for at, one in enumerate(document.capture.pieces) if one.error is not None]
+        found += [_of_subgraph(one, at) for at, one in enumerate(document.capture.pieces) if one.error is not None]
     return tuple(found)
 
 
 def chosen_entry(document: Document, offered: Sequence[Entry]) -> Entry | None:
     """The entry that the selection of the document is about."""
     selection = document.selection
-    piece = _selected_piece(document) if any(one.piece is not None for one in offered) else -1
+    subgraph = _selected_subgraph(document) if any(one.subgraph is not None for one in offered) else -1
     for one in offered:
         if one.seam is not None and one.seam == selection.seam:
             return one
-        if one.piece is not None and one.piece == piece:
+        if one.subgraph is not None and one.subgraph == subgraph:
             return one
-        is_failure = one.seam is None and one.piece is None and selection.seam is None
+        is_failure = one.seam is None and one.subgraph is None and selection.seam is None
         if is_failure and selection.place is not None and is_same_place((one.file, one.line), selection.place):
             return one
     return None
 
 
-def _selected_piece(document: Document) -> int:
-    """The piece of which all ops, and no others, are selected; -1 if it is not so."""
+def _selected_subgraph(document: Document) -> int:
+    """The subgraph of which all ops, and no others, are selected; -1 if it is not so."""
     graph, op_ids = document.graph, document.selection.op_ids
     row = row_of_ops(graph).get(op_ids[0], -1) if graph is not None and graph.piece and op_ids else -1
     if graph is None or row < 0:
         return -1
-    piece = graph.piece[row]
-    is_all = len(op_ids) == graph.piece.count(piece) and op_ids == ops_of_piece(document, piece)
-    return piece if is_all else -1
+    subgraph = graph.piece[row]
+    is_all = len(op_ids) == graph.piece.count(subgraph) and op_ids == ops_of_subgraph(document, subgraph)
+    return subgraph if is_all else -1
 
 
-def ops_of_piece(document: Document, piece: int) -> tuple[str, ...]:
-    """Ids of the rows of a piece."""
+def ops_of_subgraph(document: Document, subgraph: int) -> tuple[str, ...]:
+    """Ids of the rows of a subgraph."""
     graph = document.graph
     if graph is None or not graph.piece:
         return ()
-    return tuple(op_id for op_id, at in zip(graph.op_id, graph.piece, strict=True) if at == piece)
+    return tuple(op_id for op_id, at in zip(graph.op_id, graph.piece, strict=True) if at == subgraph)
 
 
 def fixes_of(fixes: Sequence[FixReport], entry: Entry) -> tuple[FixReport, ...]:
@@ -147,13 +147,13 @@ def _of_break(one: GraphBreak, at: int) -> Entry:
     )  # fmt: skip
 
 
-def _of_piece(one: PieceReport, at: int) -> Entry:
+def _of_subgraph(one: SubgraphReport, at: int) -> Entry:
     problem = one.error
     assert problem is not None
     entry = _of_problem(problem, mark=one.name)
     return Entry(
         mark=one.name, title=entry.title, why=entry.why, remedy=entry.remedy, file=entry.file, line=entry.line,
-        module=one.module, ops_left_eager=one.ops, details=entry.details, piece=at,
+        module=one.module, ops_left_eager=one.ops, details=entry.details, subgraph=at,
     )  # fmt: skip
 
 

@@ -12,20 +12,20 @@ from ace_studio.gui.style.theme import Colours, Theme, monospace
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, button, column, label, row
 from ace_studio.gui.words.formatting import latency_text, plural, seconds_text, speedup_text
-from ace_studio.records.results import RungOutcome, RungStatus, RunStatus, TargetRun
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
 from ace_studio.session.document import Activity, Document, EngineState, Part, Verb
 from ace_studio.session.session import Session
 
-_RUNG_WORDS: dict[RungStatus, str] = {
-    RungStatus.OK: "captured, and equal to eager",
-    RungStatus.FAILED: "could not capture it",
-    RungStatus.WRONG: "captured, but not equal to eager",
-    RungStatus.TIMEOUT: "took too long",
-    RungStatus.CRASHED: "ended the engine process",
-    RungStatus.SKIPPED: "not needed",
+_RUNG_WORDS: dict[AttemptStatus, str] = {
+    AttemptStatus.OK: "captured, and equal to eager",
+    AttemptStatus.FAILED: "could not capture it",
+    AttemptStatus.WRONG: "captured, but not equal to eager",
+    AttemptStatus.TIMEOUT: "took too long",
+    AttemptStatus.CRASHED: "ended the engine process",
+    AttemptStatus.SKIPPED: "not needed",
 }
 
-_RUNG_MOODS: dict[RungStatus, str] = {RungStatus.OK: "good", RungStatus.SKIPPED: ""}
+_RUNG_MOODS: dict[AttemptStatus, str] = {AttemptStatus.OK: "good", AttemptStatus.SKIPPED: ""}
 
 
 class RunPanel(Panel):
@@ -181,9 +181,9 @@ class RunPanel(Panel):
             bar.setValue(bar.maximum())
 
 
-def _rung_text(rung: RungOutcome) -> str:
+def _rung_text(rung: CaptureAttempt) -> str:
     words = _RUNG_WORDS[rung.status]
-    if rung.status is RungStatus.OK:
+    if rung.status is AttemptStatus.OK:
         return f"{words}: {plural(rung.ops, 'op')} in {seconds_text(rung.seconds)}"
     return f"{words}: {rung.error.what}" if rung.error else words
 

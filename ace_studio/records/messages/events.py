@@ -9,7 +9,7 @@ from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages.phases import Phase
 from ace_studio.records.messages.reports import EnvironmentReport, FileReport, ModuleCalls, TargetRefusals
-from ace_studio.records.results import Baseline, CaptureReport, OpSensitivity, Result, RungOutcome, TargetRun
+from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, OpSensitivity, Result, TargetRun
 from ace_studio.records.results.pruning import PruningReport
 from ace_studio.records.tensors import TensorSpec
 
@@ -60,18 +60,18 @@ class EnvironmentFound(Event, frozen=True, kw_only=True):
     report: EnvironmentReport
 
 
-class RungStarted(Event, frozen=True, kw_only=True):
-    """A rung of the ladder is at work; if the process dies or hangs before its `RungTried`, the rung did it."""
+class AttemptStarted(Event, frozen=True, kw_only=True):
+    """A rung of the ladder is at work; if the process dies or hangs before its `AttemptEnded`, the rung did it."""
 
     name: str
     limit_s: float | None = None
     """Seconds from now after which it has hung; None while its graph is compared with eager, which has no limit."""
 
 
-class RungTried(Event, frozen=True, kw_only=True):
+class AttemptEnded(Event, frozen=True, kw_only=True):
     """One rung of the ladder ended."""
 
-    outcome: RungOutcome
+    outcome: CaptureAttempt
 
 
 class ModelCaptured(Event, frozen=True, kw_only=True):
@@ -174,7 +174,7 @@ class WorkerLost(Event, frozen=True, kw_only=True):
 
 
 AnyEvent = (
-    WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | RungStarted | RungTried | ModelCaptured
+    WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | AttemptStarted | AttemptEnded | ModelCaptured
     | SensitivityFound | FixTried | InputsCaught | PruningPreviewed | BaselineMeasured | TargetFinished | JobFinished
     | JobFailed | JobCancelled | WorkerLost
 )  # fmt: skip

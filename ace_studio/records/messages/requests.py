@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import RungOutcome
+from ace_studio.records.results import CaptureAttempt
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -30,7 +30,7 @@ class TraceRequest(Request, frozen=True, kw_only=True):
     """Hashes of files that the user said may run."""
     trust_all: bool = False
     """The command line's ``--trust``."""
-    rungs_done: tuple[RungOutcome, ...] = ()
+    rungs_done: tuple[CaptureAttempt, ...] = ()
     """How rungs ended in an engine process that died under one of them. Those that failed are not tried again."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 from msgspec import inspect as types
 
 from ace_studio.records.recipes.fault import Fault, listing_hint, nearest_hint, path_text
-from ace_studio.records.recipes.plan import ActivationGrid, Precision, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import (
     ControlKind,
     FinetuneMethod,
@@ -33,7 +33,7 @@ from ace_studio.records.tensors import DimChoice
 _LARGEST_INTEGER = 2**53
 _ENUM_NOUNS: dict[type, str] = {
     Precision: "a precision",
-    WeightSteps: "a way to share the steps of a weight",
+    WeightGranularity: "a way to share the steps of a weight",
     ActivationGrid: "a kind of grid",
     DimChoice: "a choice for a dimension",
     ControlKind: "a way to treat a function",

@@ -65,7 +65,7 @@ WEIGHTED_OPS = (
 """Ops that hold the arithmetic of a network; the ones whose precision decides size and speed."""
 
 
-class WeightSteps(StrEnum):
+class WeightGranularity(StrEnum):
     """What of an 8-bit weight shares one step."""
 
     PER_CHANNEL = "per-channel"
@@ -86,7 +86,7 @@ class ActivationGrid(StrEnum):
 class Scheme(msgspec.Struct, frozen=True, kw_only=True):
     """The grids of an op at an integer precision; floats ignore it."""
 
-    weights: WeightSteps = WeightSteps.PER_CHANNEL
+    weights: WeightGranularity = WeightGranularity.PER_CHANNEL
     activations: ActivationGrid = ActivationGrid.AFFINE
     group_size: int = 32
     """Neighbouring weights of one output channel that share a step, at int8-weight and int4-weight; 0: all of them."""
@@ -101,7 +101,7 @@ class PlanRule(msgspec.Struct, frozen=True, kw_only=True):
 
     match: str
     precision: Precision
-    weights: WeightSteps | None = None
+    weights: WeightGranularity | None = None
     """None: as the plan says."""
     activations: ActivationGrid | None = None
     """None: as the plan says."""
@@ -122,7 +122,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     default: Precision = Precision.FP32
     rules: tuple[PlanRule, ...] = ()
-    weights: WeightSteps = WeightSteps.PER_CHANNEL
+    weights: WeightGranularity = WeightGranularity.PER_CHANNEL
     activations: ActivationGrid = ActivationGrid.AFFINE
     group_size: int = 32
     """As in `Scheme`."""

@@ -15,7 +15,7 @@ from ace_studio.records.recipes.plan import Plan
 from ace_studio.records.tensors import DimChoice, TensorSpec
 
 RECIPE_FORMAT = 1
-ALL_RUNGS = ("export", "export-strict", "dynamo", "fx", "partial")
+ALL_CAPTURE_METHODS = ("export", "export-strict", "dynamo", "fx", "partial")
 TARGET_NAMES = (
     "eager",
     "inductor",
@@ -73,7 +73,7 @@ class CaptureControl(msgspec.Struct, frozen=True, kw_only=True, rename={"treat_a
 class CaptureChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The rungs to try, in order, and the controls that hold for all of them."""
 
-    rungs: tuple[str, ...] = ALL_RUNGS
+    rungs: tuple[str, ...] = ALL_CAPTURE_METHODS
     controls: tuple[CaptureControl, ...] = ()
     time_limit_s: float = 600.0
     """Seconds that one rung may take."""

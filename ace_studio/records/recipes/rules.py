@@ -13,7 +13,7 @@ from typing import Any
 from ace_studio.records.advice import AdviceQuantity
 from ace_studio.records.recipes.fault import Fault, listing_hint, nearest_hint, path_text
 from ace_studio.records.recipes.plan import FLOATS, rule_problem
-from ace_studio.records.recipes.recipe import ALL_RUNGS, METRIC_NAMES, TARGET_NAMES
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, METRIC_NAMES, TARGET_NAMES
 from ace_studio.records.recipes.toml_lines import KeyPath
 from ace_studio.records.tensors import ValueSource, bytes_per_element
 
@@ -195,7 +195,7 @@ _RULES: tuple[_Rule, ...] = (
         lambda count: "" if count >= 2 else f"is {count}, but two tokens are the least that can be timed",
         lambda _: "give 2 or more; 32 to 128 are usual",
     ),
-    _word_rule(("capture", "rungs", "*"), "a rung of the capture ladder", ALL_RUNGS),
+    _word_rule(("capture", "rungs", "*"), "a rung of the capture ladder", ALL_CAPTURE_METHODS),
     _word_rule(("targets", "names", "*"), "a target", ("auto", *TARGET_NAMES)),
     _list_rule("capture", "rungs", "rung"),
     _list_rule("targets", "names", "target"),

@@ -13,13 +13,13 @@ import msgspec
 from ace_studio.records.advice import Advice, AdviceOutcome
 from ace_studio.records.errors import Problem
 from ace_studio.records.results.capture import (
+    AttemptStatus,
+    CaptureAttempt,
     CaptureReport,
     GraphBreak,
     OpSupport,
-    PieceKind,
-    PieceReport,
-    RungOutcome,
-    RungStatus,
+    SubgraphKind,
+    SubgraphReport,
     SupportStatus,
     TargetSupport,
 )
@@ -48,9 +48,11 @@ from ace_studio.records.results.runs import (
 
 __all__ = [
     "RESULT_FORMAT",
+    "AttemptStatus",
     "Baseline",
     "BatchThroughput",
     "Bound",
+    "CaptureAttempt",
     "CaptureReport",
     "Ceilings",
     "DecodeReport",
@@ -62,14 +64,12 @@ __all__ = [
     "OpSupport",
     "OpsProfile",
     "ParetoPoint",
-    "PieceKind",
-    "PieceReport",
     "Result",
     "ResultStatus",
     "RunStatus",
-    "RungOutcome",
-    "RungStatus",
     "SearchStep",
+    "SubgraphKind",
+    "SubgraphReport",
     "SupportStatus",
     "TargetRun",
     "TargetSupport",

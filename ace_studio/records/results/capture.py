@@ -11,7 +11,7 @@ from ace_studio.records.results.findings import Warning
 from ace_studio.records.tensors import InputFinding
 
 
-class RungStatus(StrEnum):
+class AttemptStatus(StrEnum):
     """How one rung of the capture ladder ended."""
 
     OK = "ok"
@@ -28,11 +28,11 @@ class RungStatus(StrEnum):
     """Not tried: an earlier rung was accepted, or this one does not apply."""
 
 
-class RungOutcome(msgspec.Struct, frozen=True, kw_only=True):
+class CaptureAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One rung's outcome."""
 
     name: str
-    status: RungStatus
+    status: AttemptStatus
     seconds: float = 0.0
     ops: int = 0
     error: Problem | None = None
@@ -56,8 +56,8 @@ class GraphBreak(msgspec.Struct, frozen=True, kw_only=True):
     """What torch said, for those who ask."""
 
 
-class PieceKind(StrEnum):
-    """What one piece of a partial capture is."""
+class SubgraphKind(StrEnum):
+    """What one subgraph of a partial capture is."""
 
     FRAME = "frame"
     """What runs between two breaks, found by reading the code."""
@@ -65,12 +65,12 @@ class PieceKind(StrEnum):
     """One submodule, captured by itself because the code that calls it could not be read."""
 
 
-class PieceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One piece of a partial capture."""
+class SubgraphReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One subgraph of a partial capture."""
 
     name: str
     """``p0``, ``p1``, ...: what the ids of its ops begin with."""
-    kind: PieceKind
+    kind: SubgraphKind
     module: str = ""
     """Dotted path of the module that it is, or that its code belongs to; empty at the root."""
     ops: int = 0
@@ -122,13 +122,13 @@ class CaptureReport(msgspec.Struct, frozen=True, kw_only=True):
     ops: int
     seconds: float
     graph_breaks: tuple[GraphBreak, ...] = ()
-    rungs: tuple[RungOutcome, ...] = ()
+    rungs: tuple[CaptureAttempt, ...] = ()
     warnings: tuple[Warning, ...] = ()
     inputs: tuple[InputFinding, ...] = ()
     cached: bool = False
-    pieces: tuple[PieceReport, ...] = ()
+    pieces: tuple[SubgraphReport, ...] = ()
     """Empty if the graph was captured whole."""
     ops_left_eager: int = 0
-    """Ops that run between the pieces."""
+    """Ops that run between the subgraphs."""
     support: tuple[TargetSupport, ...] = ()
     """One per target that is available and that the recipe names."""

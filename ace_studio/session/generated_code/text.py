@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from ace_studio.records.recipes.named_source import named_source
-from ace_studio.records.recipes.recipe import ALL_RUNGS, FinetuneMethod, PruneMethod, Recipe
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, FinetuneMethod, PruneMethod, Recipe
 from ace_studio.records.recipes.rules import DATA_SUFFIXES
 from ace_studio.records.tensors import TensorSpec, ValueSource
 from ace_studio.session.document import Document
@@ -282,7 +282,7 @@ def _plain_keywords(recipe: Recipe) -> list[str]:
     pairs = [
         *((key, getattr(recipe.goal, key), getattr(default.goal, key)) for key in recipe.goal.__struct_fields__),
         ("target", names[0] if len(names) == 1 else list(names), "auto"),
-        ("rungs", list(recipe.capture.rungs), list(ALL_RUNGS)),
+        ("rungs", list(recipe.capture.rungs), list(ALL_CAPTURE_METHODS)),
         *(
             (key, getattr(recipe.calibration, key), getattr(default.calibration, key))
             for key in ("samples", "subset", "observer", "percentile")

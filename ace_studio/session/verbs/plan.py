@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightSteps, rule_problem
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightGranularity, rule_problem
 from ace_studio.session import choices, plan_rules
 from ace_studio.session.verbs.base import Verbs
 
@@ -51,7 +51,7 @@ class PlanVerbs(Verbs):
         rule = replace(old, match=match or old.match, precision=precision or old.precision)
         self._plan(f"{rule.precision} for {rule.match}", plan_rules.with_changed_rule(plan, index, rule))
 
-    def set_rule_grid(self, index: int, **grid: WeightSteps | ActivationGrid | int | None) -> None:
+    def set_rule_grid(self, index: int, **grid: WeightGranularity | ActivationGrid | int | None) -> None:
         """How the steps of integers lie for the ops of one rule: ``weights``, ``activations`` or ``group_size``.
 
         None lets the plan decide.

@@ -17,7 +17,7 @@ from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, Recipe
-from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
 from ace_studio.records.tensors import DimChoice
 
 torch.set_num_threads(1)
@@ -45,7 +45,7 @@ class SlowInSizes(Picture):
 
 
 def capture(
-    module: nn.Module, recipe: Recipe, examples: list[Any] | None = None, rungs_done: tuple[RungOutcome, ...] = ()
+    module: nn.Module, recipe: Recipe, examples: list[Any] | None = None, rungs_done: tuple[CaptureAttempt, ...] = ()
 ) -> tuple[CapturedModel, CaptureReport]:
     captured, report = capture_model(
         LoadedModel(module=module, source=Path(), sha256=""),
@@ -96,13 +96,13 @@ def test_a_rung_over_its_limit_offers_it_and_with_it_the_capture_is_quick() -> N
         capture(SlowInSizes(), slow)
     assert "batch_only = true" in caught.value.problem.remedy and "x.0" in caught.value.problem.remedy
     _, report = capture(SlowInSizes(), BATCH_ONLY)
-    assert report.rungs[0].status is RungStatus.OK
+    assert report.rungs[0].status is AttemptStatus.OK
 
 
 def test_it_is_not_offered_when_only_the_batch_is_free_and_offered_for_a_rung_that_hung() -> None:
     batches = [(torch.rand(n, 3, 8, 8),) for n in (2, 3)]
     error = AceError.of(ErrorCode.TIMEOUT, "it hung", remedy="wait").problem
-    hung = (RungOutcome(name="export", status=RungStatus.TIMEOUT, error=error),)
+    hung = (CaptureAttempt(name="export", status=AttemptStatus.TIMEOUT, error=error),)
     recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
     for examples, is_offered in ((batches, False), (PICTURES, True)):
         with pytest.raises(AceError) as caught:

@@ -19,7 +19,7 @@ from ace_studio.engine.capture.cache_store import CaptureStore
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.messages import RungTried
+from ace_studio.records.messages import AttemptEnded
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import CaptureReport
 from tests import tiny_models
@@ -71,7 +71,7 @@ def test_a_capture_found_again_is_the_same_in_all_that_others_read(folder: Path,
     first, told, _ = capture_tiny(name, recipe)
     again, told_again, events = capture_tiny(name, recipe)
     assert (told.cached, told_again.cached) == (False, True)
-    assert not any(isinstance(event, RungTried) for event in events)
+    assert not any(isinstance(event, AttemptEnded) for event in events)
     assert again.table == first.table and again.inputs == first.inputs and again.fingerprint == first.fingerprint
     assert shapes(again) == shapes(first) and len(again.unseen) == len(first.unseen)
     assert told_again.rungs == told.rungs and told_again.warnings == told.warnings

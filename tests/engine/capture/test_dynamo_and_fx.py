@@ -14,7 +14,7 @@ from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from ace_studio.records.results import CaptureReport, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureReport
 from tests import tiny_models
 from tests.engine.capture.test_capture_model import HoldsScript, capture, dims
 
@@ -83,8 +83,8 @@ class Unpacks(nn.Module):
 def test_models_that_export_refuses_are_captured_with_a_free_batch(module: nn.Module, rungs: set[str]) -> None:
     captured, report = capture(module, [(torch.randn(2, 4),), (torch.randn(5, 4),)])
     status = {one.name: one.status for one in report.rungs}
-    assert status["export"] is not RungStatus.OK
-    assert status["export-strict"] is not RungStatus.OK
+    assert status["export"] is not AttemptStatus.OK
+    assert status["export-strict"] is not AttemptStatus.OK
     assert report.rung in rungs
     assert dims(captured)["x.0"].symbol == "s0"
     graph = captured.program.module()

@@ -16,7 +16,7 @@ from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, ControlKind, Recipe
-from ace_studio.records.results import CaptureReport, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureReport
 from tests.engine.capture.test_capture_model import assert_helpful, capture, dims
 
 ALL = Recipe().capture.rungs
@@ -378,11 +378,11 @@ def test_all_rungs_are_tried_on_request_and_the_first_that_holds_is_taken() -> N
     status = {one.name: one.status for one in report.rungs}
     assert report.rung == "export-strict"
     assert status == {
-        "export": RungStatus.FAILED,
-        "export-strict": RungStatus.OK,
-        "dynamo": RungStatus.OK,
-        "fx": RungStatus.OK,
-        "partial": RungStatus.OK,
+        "export": AttemptStatus.FAILED,
+        "export-strict": AttemptStatus.OK,
+        "dynamo": AttemptStatus.OK,
+        "fx": AttemptStatus.OK,
+        "partial": AttemptStatus.OK,
     }
 
 

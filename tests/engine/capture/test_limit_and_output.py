@@ -10,7 +10,7 @@ import warnings
 
 import pytest
 
-from ace_studio.engine.capture.limit import RungInterruptedError, RungTimeoutError, interruptible
+from ace_studio.engine.capture.limit import CaptureInterruptedError, CaptureTimeoutError, interruptible
 from ace_studio.engine.capture.output import captured_output
 
 
@@ -22,13 +22,13 @@ def busy(seconds: float) -> None:
 
 def test_a_block_over_the_limit_is_interrupted() -> None:
     started = time.monotonic()
-    with pytest.raises(RungTimeoutError), interruptible(0.2, should_stop=lambda: False):
+    with pytest.raises(CaptureTimeoutError), interruptible(0.2, should_stop=lambda: False):
         busy(30)
     assert time.monotonic() - started < 5
 
 
 def test_a_block_that_swallows_the_first_interrupt_is_interrupted_again() -> None:
-    with pytest.raises(RungTimeoutError), interruptible(0.1, should_stop=lambda: False):
+    with pytest.raises(CaptureTimeoutError), interruptible(0.1, should_stop=lambda: False):
         try:
             busy(30)
         except BaseException:  # noqa: BLE001 - what careless code does
@@ -36,7 +36,7 @@ def test_a_block_that_swallows_the_first_interrupt_is_interrupted_again() -> Non
 
 
 def test_a_wish_to_stop_is_heard_before_the_limit() -> None:
-    with pytest.raises(RungInterruptedError), interruptible(60, should_stop=lambda: True):
+    with pytest.raises(CaptureInterruptedError), interruptible(60, should_stop=lambda: True):
         busy(30)
 
 

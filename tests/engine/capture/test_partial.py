@@ -1,4 +1,4 @@
-"""Models whose whole graph cannot be had: pieces of them are captured, and the whole still equals eager."""
+"""Models whose whole graph cannot be had: subgraphs of them are captured, and the whole still equals eager."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.capture import capture_model
-from ace_studio.engine.capture.limit import RungTimeoutError
+from ace_studio.engine.capture.limit import CaptureTimeoutError
 from ace_studio.engine.capture.partial.capture import host
 from ace_studio.engine.capture.partial.recording import Recorder
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.subgraphs.run_pieces import PieceRunner
+from ace_studio.engine.subgraphs.run_pieces import SubgraphRunner
 from ace_studio.engine.torch_private.dynamo import forget_traces
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import OpKind
 from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, ControlKind, Recipe
-from ace_studio.records.results import CaptureReport, PieceKind
+from ace_studio.records.results import CaptureReport, SubgraphKind
 from ace_studio.records.tensors import DimVerdict
 
 torch.set_num_threads(1)
@@ -38,8 +38,10 @@ def capture(module: nn.Module, examples: list[Any], recipe: Recipe = PARTIAL) ->
     return captured, report
 
 
-def runner_of(captured: PartialModel) -> PieceRunner:
-    return PieceRunner(captured.module, [host(piece) for piece in captured.pieces], controls=captured.controls)
+def runner_of(captured: PartialModel) -> SubgraphRunner:
+    return SubgraphRunner(
+        captured.module, [host(subgraph) for subgraph in captured.subgraphs], controls=captured.controls
+    )
 
 
 def code_of(report: CaptureReport) -> list[str]:
@@ -152,7 +154,7 @@ def test_something_is_captured_and_the_whole_equals_eager_at_sizes_that_nobody_g
     captured, report = capture(module, [(example,) for example in examples])
     assert report.rung == "partial"
     assert len(report.pieces) >= 1
-    assert all(piece.error is None for piece in report.pieces)
+    assert all(subgraph.error is None for subgraph in report.pieces)
     assert report.graph_breaks
     assert report.ops_left_eager > 0
     assert captured.unseen
@@ -164,18 +166,18 @@ def test_something_is_captured_and_the_whole_equals_eager_at_sizes_that_nobody_g
 
 def test_a_loop_with_a_break_is_captured_by_its_submodules() -> None:
     _, report = capture(EarlyExit().eval(), [(row,) for row in ROWS])
-    kinds = {piece.module: piece.kind for piece in report.pieces}
-    assert kinds == {f"blocks.{n}": PieceKind.FRAME for n in range(3)} | {
-        f"exits.{n}": PieceKind.MODULE for n in range(3)
+    kinds = {subgraph.module: subgraph.kind for subgraph in report.pieces}
+    assert kinds == {f"blocks.{n}": SubgraphKind.FRAME for n in range(3)} | {
+        f"exits.{n}": SubgraphKind.MODULE for n in range(3)
     }
     assert code_of(report) == ["if result.softmax(-1).max() > 0.9:"]
     assert report.graph_breaks[0].count == 3
 
 
 @pytest.mark.parametrize(
-    ("failure", "words"), [(RungTimeoutError(), "longer than"), (RuntimeError("x"), "RuntimeError")]
+    ("failure", "words"), [(CaptureTimeoutError(), "longer than"), (RuntimeError("x"), "RuntimeError")]
 )
-def test_submodules_are_the_pieces_where_the_code_is_not_read_to_the_end(
+def test_submodules_are_the_subgraphs_where_the_code_is_not_read_to_the_end(
     monkeypatch: pytest.MonkeyPatch, failure: BaseException, words: str
 ) -> None:
     def fails(*_: Any, **__: Any) -> None:
@@ -184,7 +186,7 @@ def test_submodules_are_the_pieces_where_the_code_is_not_read_to_the_end(
     monkeypatch.setattr(Recorder, "_run_frame", fails)
     module = Branches().eval()
     captured, report = capture(module, [(image,) for image in IMAGES])
-    assert {piece.kind for piece in report.pieces} == {PieceKind.MODULE}
+    assert {subgraph.kind for subgraph in report.pieces} == {SubgraphKind.MODULE}
     assert [one.code for one in report.warnings] == ["reading-given-up"]
     assert words in report.warnings[0].what
     assert code_of(report) == ["if y.mean() > 0:"]
@@ -201,7 +203,7 @@ def test_a_break_that_the_compiler_did_not_come_to_is_taken_from_the_rungs_befor
 
     def too_long(recorder: Recorder, *args: Any) -> Any:
         if recorder.needs_graphs:
-            raise RungTimeoutError
+            raise CaptureTimeoutError
         return plain(recorder, *args)
 
     monkeypatch.setattr(Recorder, "__call__", too_long)
@@ -225,7 +227,7 @@ def test_a_break_says_its_line_reason_hint_cost_and_row() -> None:
     assert captured.table.line[row] == found.line
 
 
-def test_pieces_and_breaks_are_one_graph_in_the_order_of_the_code() -> None:
+def test_subgraphs_and_breaks_are_one_graph_in_the_order_of_the_code() -> None:
     captured, _ = capture(Branches().eval(), [(image,) for image in IMAGES])
     table = captured.table
     kinds = [f"{kind}{table.piece[row]}" for row, kind in enumerate(table.kind)]
@@ -237,13 +239,13 @@ def test_pieces_and_breaks_are_one_graph_in_the_order_of_the_code() -> None:
     assert {"stem", "norm", "wide", "head"} <= named
 
 
-def test_pieces_are_dynamic_where_the_model_is_and_static_elsewhere() -> None:
+def test_subgraphs_are_dynamic_where_the_model_is_and_static_elsewhere() -> None:
     _, report = capture(Branches().eval(), [(image,) for image in IMAGES])
     verdicts = [dim.verdict for dim in report.pieces[0].inputs[0].dims]
     assert verdicts == [DimVerdict.DYNAMIC, DimVerdict.STATIC, DimVerdict.DYNAMIC, DimVerdict.DYNAMIC]
 
 
-def test_a_call_at_a_size_that_a_piece_does_not_take_runs_eagerly_and_is_right() -> None:
+def test_a_call_at_a_size_that_a_subgraph_does_not_take_runs_eagerly_and_is_right() -> None:
     module = Branches().eval()
     captured, _ = capture(module, [(IMAGES[0],)])
     runner = runner_of(captured)
@@ -255,7 +257,7 @@ def test_a_call_at_a_size_that_a_piece_does_not_take_runs_eagerly_and_is_right()
 
 
 @pytest.mark.parametrize("first", [2, 1, 0])
-def test_pieces_are_found_whatever_the_sizes_of_the_first_call_are(first: int) -> None:
+def test_subgraphs_are_found_whatever_the_sizes_of_the_first_call_are(first: int) -> None:
     captured, _ = capture(Branches().eval(), [(image,) for image in IMAGES])
     runner = runner_of(captured)
     runner(IMAGES[first])
@@ -277,12 +279,12 @@ def test_what_the_compiler_forgets_is_read_again_under_the_right_settings() -> N
     module = Branches().eval()
     captured, _ = capture(module, [(image,) for image in IMAGES])
     calls: list[str] = []
-    hosted = [host(piece) for piece in captured.pieces]
+    hosted = [host(subgraph) for subgraph in captured.subgraphs]
 
     def counted(function: Any, name: str) -> Any:
         return lambda *tensors: (calls.append(name), function(*tensors))[1]
 
-    runner = PieceRunner(module, [type(one)(one.place, counted(one.function, one.place.name)) for one in hosted])
+    runner = SubgraphRunner(module, [type(one)(one.place, counted(one.function, one.place.name)) for one in hosted])
     runner(IMAGES[0])
     assert calls == ["p0", "p1"]
     forget_traces()
@@ -308,10 +310,10 @@ class Halves(nn.Module):
         return self.join(torch.cat(halves, -1)).tanh()
 
 
-def test_a_path_per_size_gives_pieces_for_the_sizes_of_the_examples() -> None:
+def test_a_path_per_size_gives_subgraphs_for_the_sizes_of_the_examples() -> None:
     module = Halves().eval()
     captured, report = capture(module, [(torch.randn(2, 2, 4),), (torch.randn(3, 4, 4),)])
-    assert any(piece.error is None for piece in report.pieces)
+    assert any(subgraph.error is None for subgraph in report.pieces)
     runner, x = runner_of(captured), torch.randn(5, 8, 4)
     with torch.no_grad():
         assert torch.allclose(runner(x), module(x), atol=1e-6)
@@ -330,7 +332,7 @@ class Counts(nn.Module):
         return self.linear(x) * self.calls
 
 
-def test_a_plain_attribute_goes_on_counting_between_pieces() -> None:
+def test_a_plain_attribute_goes_on_counting_between_subgraphs() -> None:
     module = Counts().eval()
     captured, _ = capture(module, [(torch.randn(2, 4),), (torch.randn(5, 4),)])
     runner = runner_of(captured)
@@ -355,7 +357,7 @@ class RemembersTheFirst(nn.Module):
         return self.linear(x) - self.first
 
 
-def test_what_a_model_keeps_of_its_first_call_is_kept_between_pieces() -> None:
+def test_what_a_model_keeps_of_its_first_call_is_kept_between_subgraphs() -> None:
     module = RemembersTheFirst().eval()
     calls = [torch.arange(6.0).reshape(2, 3) ** 2, torch.ones(3, 3), torch.randn(2, 3)]
     captured, _ = capture(module, [(one,) for one in calls[:2]])
@@ -383,7 +385,7 @@ class Accumulates(nn.Module):
         return y + self.total
 
 
-def test_a_buffer_that_changes_is_no_constant_of_a_piece() -> None:
+def test_a_buffer_that_changes_is_no_constant_of_a_subgraph() -> None:
     module = Accumulates().eval()
     captured, _ = capture(module, [(torch.randn(2, 4),), (torch.randn(5, 4),)])
     runner, x = runner_of(captured), torch.ones(3, 4)
@@ -445,17 +447,17 @@ def test_a_disabled_function_parts_the_model_and_the_control_is_seen_to_work() -
 
 
 class OnlyPython(nn.Module):
-    """Nothing in it can be a piece."""
+    """Nothing in it can be a subgraph."""
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.tensor([sum(map(sum, x.tolist()))])
 
 
-def test_a_model_without_any_piece_says_so() -> None:
+def test_a_model_without_any_subgraph_says_so() -> None:
     with pytest.raises(AceError) as caught:
         capture(OnlyPython(), [(torch.randn(2, 4),), (torch.randn(5, 4),)])
     assert caught.value.problem.code is ErrorCode.NOT_CAPTURED
-    assert "No piece" in caught.value.problem.what
+    assert "No subgraph" in caught.value.problem.what
     assert caught.value.problem.remedy
 
 
@@ -475,8 +477,8 @@ class CountsInATensor(nn.Module):
         return self.head(table) + x.mean()
 
 
-def test_where_the_compiler_itself_fails_that_function_runs_eagerly_and_the_rest_in_pieces() -> None:
+def test_where_the_compiler_itself_fails_that_function_runs_eagerly_and_the_rest_in_subgraphs() -> None:
     captured, report = capture(CountsInATensor(), [(torch.randn(2, 8, 8),), (torch.randn(3, 16, 8),)])
-    assert {piece.error for piece in report.pieces} == {None}
+    assert {subgraph.error for subgraph in report.pieces} == {None}
     unseen = torch.randn(4, 12, 8)
     assert not difference(captured.module(unseen), runner_of(captured)(unseen))

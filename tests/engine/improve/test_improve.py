@@ -23,7 +23,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fake_quantize import round_weight
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import Simulator, float_graph
-from ace_studio.records.recipes.plan import Plan, Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.plan import Plan, Precision, Scheme, WeightGranularity
 from ace_studio.records.recipes.recipe import CaptureChoice, ImproveMethod, Recipe
 
 
@@ -110,7 +110,7 @@ def test_equalisation_finds_pairs_through_norms_and_depthwise_layers(convs):
     ]
 
 
-@pytest.mark.parametrize("steps", list(WeightSteps))
+@pytest.mark.parametrize("steps", list(WeightGranularity))
 def test_equalisation_helps_uneven_channels_and_leaves_the_float_model_alone(convs, steps):
     plan = Plan(default=Precision.INT8_STATIC, weights=steps)
     examples = _examples(6, 3, 12, 12)
@@ -211,7 +211,7 @@ def test_weights_of_gptq_lie_on_the_grid_that_a_target_finds_for_them(bits, prec
 
 
 def test_bias_correction_takes_the_mean_error_out(convs):
-    plan = Plan(default=Precision.INT8_STATIC, weights=WeightSteps.PER_TENSOR)
+    plan = Plan(default=Precision.INT8_STATIC, weights=WeightGranularity.PER_TENSOR)
     found = _improved(convs, plan, [ImproveMethod.BIAS_CORRECTION], _examples(12, 3, 12, 12))
     (report,) = found.reports
     assert report.kept

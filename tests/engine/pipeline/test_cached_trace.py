@@ -8,7 +8,7 @@ import pytest
 
 from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.messages import Event, ModelCaptured, RungTried, TraceRequest
+from ace_studio.records.messages import AttemptEnded, Event, ModelCaptured, TraceRequest
 from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, ModelChoice, Recipe
 from ace_studio.records.tensors import TensorSpec
 
@@ -57,7 +57,7 @@ def test_the_second_trace_is_from_the_cache_until_a_helper_of_a_helper_changes(
         (folder / name).write_text(text, encoding="utf-8")
     first, second = trace(folder), trace(folder)
     assert [captured(events).capture.cached for events in (first, second)] == [False, True]
-    assert not any(isinstance(event, RungTried) for event in second)
+    assert not any(isinstance(event, AttemptEnded) for event in second)
     one, other = captured(first), captured(second)
     assert one.graph == other.graph and one.fingerprint == other.fingerprint and one.sources == other.sources
     assert one.capture.inputs == other.capture.inputs and one.capture.support == other.capture.support

@@ -10,7 +10,7 @@ import torch
 
 from ace_studio.engine import pipeline
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
-from ace_studio.engine.pipeline.preparing import check_pieces, prepare_model
+from ace_studio.engine.pipeline.preparing import check_subgraphs, prepare_model
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import (
@@ -157,10 +157,10 @@ def test_a_batch_that_is_no_pair_is_told(folder):
     assert caught.value.problem.code is ErrorCode.BAD_INPUT and caught.value.problem.where == "[finetune] data"
 
 
-def prepared(extra, *, way="torch"):
+def prepared(extra, *, frontend="torch"):
     tiny = tiny_models.mlp()
     examples = tuple(Example.of(one) for one in tiny.examples)
-    loaded = LoadedModel(module=tiny.module, source=tiny_models.__file__, sha256="abc", way=way)
+    loaded = LoadedModel(module=tiny.module, source=tiny_models.__file__, sha256="abc", frontend=frontend)
     recipe = parse_recipe('format = 1\n[model]\nsource = "m.py"\n' + extra, name="r")
     return tiny, prepare_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
 
@@ -200,13 +200,13 @@ def test_data_out_of_a_file_is_what_is_trained_on(folder):
 
 
 @needs_library
-def test_a_model_in_pieces_keeps_its_channels():
+def test_a_model_in_subgraphs_keeps_its_channels():
     captured = object.__new__(PartialModel)  # only what it is counts
     _, changed = prepared('[prune]\nmethod = "structured"\n')
     with pytest.raises(AceError) as caught:
-        check_pieces(changed.loaded, captured)
-    assert caught.value.problem.code is ErrorCode.UNSUPPORTED and "pieces" in caught.value.problem.what
-    check_pieces(prepared(PRUNE)[1].loaded, captured)  # weights go into the artifact, zeros as well
+        check_subgraphs(changed.loaded, captured)
+    assert caught.value.problem.code is ErrorCode.UNSUPPORTED and "subgraphs" in caught.value.problem.what
+    check_subgraphs(prepared(PRUNE)[1].loaded, captured)  # weights go into the artifact, zeros as well
 
 
 @pytest.mark.parametrize("data", ["labelled.npz", "pairs"])
@@ -222,5 +222,5 @@ def test_a_built_in_metric_judges_too_from_a_file_and_from_a_function(folder, da
 
 def test_an_onnx_file_cannot_be_pruned():
     with pytest.raises(AceError) as caught:
-        prepared(PRUNE, way="onnx")
+        prepared(PRUNE, frontend="onnx")
     assert caught.value.problem.code is ErrorCode.UNSUPPORTED

@@ -1,4 +1,4 @@
-"""The sensitivity scan as a job of its own: told as it goes, in pieces too, and kept for the next job."""
+"""The sensitivity scan as a job of its own: told as it goes, in subgraphs too, and kept for the next job."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_scan_that_was_made_before_is_found_again(folder: Path, monkeypatch: p
     assert kept.read_bytes() == content
 
 
-def test_a_model_in_pieces_is_scanned_piece_by_piece_and_says_so(tmp_path: Path) -> None:
+def test_a_model_in_subgraphs_is_scanned_subgraph_by_subgraph_and_says_so(tmp_path: Path) -> None:
     text = MODEL.replace("BREAK", "torch._dynamo.graph_break()")
     (tmp_path / "model.py").write_text(text, encoding="utf-8")
     recipe = msgspec.structs.replace(RECIPE, capture=CaptureChoice(rungs=("partial",)))

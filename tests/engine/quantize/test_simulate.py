@@ -27,7 +27,7 @@ from ace_studio.engine.quantize.simulate import (
     simulated_precisions,
 )
 from ace_studio.engine.torch_private.compat import DYNAMIC, export_program
-from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, Scheme, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 
 INT8 = Precision.INT8_STATIC
@@ -124,12 +124,12 @@ def test_one_step_for_all_channels_costs_more_where_channels_differ():
     ((op_id, _),) = ops_of(simulator.graph_module)
     small = lambda plan: (simulator.outputs(plan, [x])[0] - module(x))[:, 0].abs().mean()  # noqa: E731
     per_channel = small(_plan(simulator, INT8))
-    assert small(_plan(simulator, INT8, weights=WeightSteps.PER_TENSOR)) > 3 * per_channel
+    assert small(_plan(simulator, INT8, weights=WeightGranularity.PER_TENSOR)) > 3 * per_channel
     by_rule = BoundPlan(
         plan=Plan(default=INT8),
         precision={op_id: INT8},
         reason={},
-        schemes={op_id: Scheme(weights=WeightSteps.PER_TENSOR)},
+        schemes={op_id: Scheme(weights=WeightGranularity.PER_TENSOR)},
     )
     assert small(by_rule) > 3 * per_channel
 
@@ -170,7 +170,7 @@ def test_the_model_and_the_inputs_are_left_as_they_are(program):
 
 @pytest.mark.skipif(not is_torchao_installed(), reason="needs torchao")
 @pytest.mark.parametrize("observer", list(Observer))
-@pytest.mark.parametrize("steps", list(WeightSteps))
+@pytest.mark.parametrize("steps", list(WeightGranularity))
 @pytest.mark.parametrize("grid", list(ActivationGrid))
 def test_torch_computes_what_is_simulated(mlp, steps, grid, observer):
     graph = float_graph(SimpleNamespace(program=mlp.exported))

@@ -14,7 +14,7 @@ from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS
 from ace_studio.engine.sensitivity import Scan, ScanRequest, noise_db
 from ace_studio.engine.sensitivity.scan import BUDGET
-from ace_studio.records.recipes.plan import Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.plan import Precision, Scheme, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer, Recipe
 
 BOTH = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
@@ -134,7 +134,7 @@ def readers(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["chain", "pyramid", "readers"])
-@pytest.mark.parametrize("steps", list(WeightSteps))
+@pytest.mark.parametrize("steps", list(WeightGranularity))
 def test_the_order_is_that_of_running_each_op_low_by_itself_at_a_bounded_cost(name, steps, request):
     captured, samples = request.getfixturevalue(name)
     scan = _scan(captured, samples, scheme=Scheme(weights=steps))
@@ -156,7 +156,7 @@ def test_the_sum_over_all_ops_foretells_what_they_do_together(chain):
 
 def test_a_layer_with_an_outlier_channel_stands_out_where_one_step_serves_the_whole_weight(chain):
     captured, samples = chain
-    noise = _scan(captured, samples, scheme=Scheme(weights=WeightSteps.PER_TENSOR)).run()[Precision.INT8_STATIC]
+    noise = _scan(captured, samples, scheme=Scheme(weights=WeightGranularity.PER_TENSOR)).run()[Precision.INT8_STATIC]
     kept = _scan(captured, samples).run()[Precision.INT8_STATIC]
     worst = max(noise, key=noise.__getitem__)
     assert captured.table.module[captured.table.op_id.index(worst)] == "layers.3"
@@ -232,7 +232,9 @@ def test_other_data_or_grids_are_another_scan(chain, tmp_path):
     _scan(captured, samples, folder=tmp_path).run()
     other = [[samples[0][0] + 1.0], *samples[1:]]
     assert not _scan(captured, other, folder=tmp_path).saved.ended
-    assert not _scan(captured, samples, folder=tmp_path, scheme=Scheme(weights=WeightSteps.PER_TENSOR)).saved.ended
+    assert not _scan(
+        captured, samples, folder=tmp_path, scheme=Scheme(weights=WeightGranularity.PER_TENSOR)
+    ).saved.ended
     assert _scan(captured, samples, folder=tmp_path).saved.ended
 
 

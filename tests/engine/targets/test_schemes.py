@@ -10,12 +10,12 @@ from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets import TARGETS
-from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 from tests.engine.targets.conftest import captured_model, make_job
 
 HERE = [name for name in ("onnxruntime", "openvino") if TARGETS[name].available().ok]
-GRIDS = [(steps, grid) for steps in WeightSteps for grid in ActivationGrid]
+GRIDS = [(steps, grid) for steps in WeightGranularity for grid in ActivationGrid]
 
 
 def _lower(target, model, plan, folder, *, observer=Observer.MIN_MAX):
@@ -54,7 +54,7 @@ def test_every_observer_gives_ranges_that_work(target, observer, tmp_path):
 def test_a_rule_gives_one_layer_a_single_step(tmp_path):
     import onnx
 
-    rule = PlanRule(match="module:0", precision=Precision.INT8_STATIC, weights=WeightSteps.PER_TENSOR)
+    rule = PlanRule(match="module:0", precision=Precision.INT8_STATIC, weights=WeightGranularity.PER_TENSOR)
     lowered = _lower("onnxruntime", "mlp", Plan(default=Precision.INT8_STATIC, rules=(rule,)), tmp_path)
     model = onnx.load(lowered.save(tmp_path))
     scales = sorted(
@@ -67,7 +67,9 @@ def test_a_rule_gives_one_layer_a_single_step(tmp_path):
 
 @pytest.mark.skipif("onnxruntime" not in HERE, reason="needs ONNX Runtime")
 def test_dynamic_products_get_one_step_too_and_say_that_their_grid_is_affine(tmp_path):
-    plan = Plan(default=Precision.INT8_DYNAMIC, weights=WeightSteps.PER_TENSOR, activations=ActivationGrid.SYMMETRIC)
+    plan = Plan(
+        default=Precision.INT8_DYNAMIC, weights=WeightGranularity.PER_TENSOR, activations=ActivationGrid.SYMMETRIC
+    )
     lowered = _lower("onnxruntime", "mlp", plan, tmp_path)
     assert _fidelity(lowered, "mlp") > 20.0
     assert any("affine" in one.reason for one in lowered.read_back())
@@ -89,7 +91,9 @@ def test_a_group_that_no_kernel_has_is_told(tmp_path):
 @pytest.mark.skipif("openvino" not in HERE, reason="needs OpenVINO")
 def test_without_the_quantizer_openvino_says_what_it_does_instead(tmp_path, monkeypatch):
     monkeypatch.setattr("ace_studio.engine.targets.openvino.compress._grids_problem", lambda: "it is not there")
-    lowered = _lower("openvino", "mlp", Plan(default=Precision.INT8_STATIC, weights=WeightSteps.PER_TENSOR), tmp_path)
+    lowered = _lower(
+        "openvino", "mlp", Plan(default=Precision.INT8_STATIC, weights=WeightGranularity.PER_TENSOR), tmp_path
+    )
     assert any("it is not there" in one.reason for one in lowered.read_back())
 
 

@@ -22,7 +22,7 @@ from tests.gui.replay import ReplayEngine
 START = """
 import os, sys
 import psutil
-from ace_studio.gui import app
+from ace_studio.gui.shell import app
 
 def painted(studio):
     heavy = sorted({"torch", "pyqtgraph", "onnx"} & set(sys.modules))

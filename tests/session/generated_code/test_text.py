@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ace_studio.records.messages import FileReport
-from ace_studio.records.recipes.plan import Plan, PlanRule, Precision, WeightSteps
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import (
     CalibrationChoice,
     CaptureChoice,
@@ -172,7 +172,7 @@ def test_a_choice_that_the_function_has_no_keyword_for_is_named_with_the_line_th
         model=ModelChoice(source="m.py", entry="make"),
         calibration=CalibrationChoice(mean=(0.5,)),
         improve=ImproveChoice(methods=(ImproveMethod.EQUALIZE,)),
-        plan=Plan(weights=WeightSteps.PER_TENSOR),
+        plan=Plan(weights=WeightGranularity.PER_TENSOR),
     )
     assert unsaid_choices(recipe) == ["calibration.mean"]
     code = python_code(Document(recipe=recipe, folder="/x"))

@@ -24,7 +24,7 @@ def describe_breaks(
 ) -> tuple[GraphBreak, ...]:
     """The breaks of one recording, in the order in which the compiler met them.
 
-    ``ran`` are the ops of one eager forward, ``left`` those that are in no piece.
+    ``ran`` are the ops of one eager forward, ``left`` those that are in no subgraph.
     """
     places: dict[Line, tuple[CodePlace, HeardBreak]] = {}
     for one in heard:

@@ -1,4 +1,4 @@
-"""The order of partial capture: record, capture each piece, prove the whole, and tell it as one graph."""
+"""The order of partial capture: record, capture each subgraph, prove the whole, and tell it as one graph."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from ace_studio.engine.capture.eager import EagerRun, ModuleState, call_in_turn
 from ace_studio.engine.capture.partial.breaks import breaks_of_problems, describe_breaks
 from ace_studio.engine.capture.partial.left_eager import EagerOps, left_eager, run_eager_ops
 from ace_studio.engine.capture.partial.one_graph import join_tables
-from ace_studio.engine.capture.partial.one_subgraph import capture_piece
+from ace_studio.engine.capture.partial.one_subgraph import capture_subgraph
 from ace_studio.engine.capture.partial.recording import RecordedFrame, Recording, Step, record_frames, recorded_calls
-from ace_studio.engine.capture.partial.subgraph_modules import NotAPieceError, PieceSource, frame_source, module_source
+from ace_studio.engine.capture.partial.subgraph_modules import (
+    NotASubgraphError,
+    SubgraphSource,
+    frame_source,
+    module_source,
+)
 from ace_studio.engine.capture.partial.unseen import unseen_examples
 from ace_studio.engine.capture.verify import Mismatch, check_consecutive_calls, check_example
 from ace_studio.engine.examples.leaves import describe, forward_parameters
-from ace_studio.engine.flow import Example, Piece
+from ace_studio.engine.flow import Example, Subgraph
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import InputDims
-from ace_studio.engine.subgraphs.run_pieces import HostedPiece, PieceRunner, Place
+from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, Place, SubgraphRunner
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import GraphBreak, PieceKind, PieceReport
+from ace_studio.records.results import GraphBreak, SubgraphKind, SubgraphReport
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
 FEWEST_OPS = 3
@@ -42,11 +47,11 @@ READING_S = 90.0
 
 @dataclass(frozen=True)
 class PartialCapture:
-    """A model in pieces that was proven equal to eager."""
+    """A model in subgraphs that was proven equal to eager."""
 
-    pieces: tuple[Piece, ...]
-    reports: tuple[PieceReport, ...]
-    """Of the pieces, and of the parts that could not become one."""
+    subgraphs: tuple[Subgraph, ...]
+    reports: tuple[SubgraphReport, ...]
+    """Of the subgraphs, and of the parts that could not become one."""
     breaks: tuple[GraphBreak, ...]
     table: GraphTable
     findings: tuple[InputFinding, ...]
@@ -72,9 +77,9 @@ class PartialJob:
     reporter: Reporter
     problems: tuple[Problem, ...] = ()
     """What stopped the rungs before this one."""
-    sources: dict[str, PieceSource] = field(default_factory=dict)
-    captured: dict[tuple[str, ...], Piece | Problem] = field(default_factory=dict)
-    """By what tells a piece from the others, so that a second recording captures nothing twice."""
+    sources: dict[str, SubgraphSource] = field(default_factory=dict)
+    captured: dict[tuple[str, ...], Subgraph | Problem] = field(default_factory=dict)
+    """By what tells a subgraph from the others, so that a second recording captures nothing twice."""
 
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
 
@@ -88,30 +93,30 @@ class PartialJob:
             self.reporter.warn(
                 "reading-given-up",
                 f"The compiler did not read the code of this model to the end ({first.given_up}); its submodules are "
-                "the pieces",
+                "the subgraphs",
             )
-        pieces = self._frame_pieces(recording)
-        modules = self._module_pieces({name for piece in pieces for _, name in piece.place.weights})
+        subgraphs = self._frame_subgraphs(recording)
+        modules = self._module_subgraphs({name for subgraph in subgraphs for _, name in subgraph.place.weights})
         if modules:
-            hosted = [_eager_piece(piece) for piece in modules]
+            hosted = [_eager_subgraph(subgraph) for subgraph in modules]
             recording = self._record(hosted, limit_s=None if first.given_up else limit_s)
             if recording.given_up:
                 recording = self._record(hosted, limit_s=None)
-            pieces = self._frame_pieces(recording)
-        if not pieces and not modules:
-            pieces = self._frame_pieces(recording, fewest=1)  # rather a small piece than none
-        pieces = recording.in_order([*pieces, *modules])
-        pieces, mismatch = self._proven(pieces)
+            subgraphs = self._frame_subgraphs(recording)
+        if not subgraphs and not modules:
+            subgraphs = self._frame_subgraphs(recording, fewest=1)  # rather a small subgraph than none
+        subgraphs = recording.in_order([*subgraphs, *modules])
+        subgraphs, mismatch = self._proven(subgraphs)
         if mismatch is not None:
             return mismatch.problem()
-        if not pieces:
+        if not subgraphs:
             return self._nothing(first)
-        return self._told(pieces, first, recording)
+        return self._told(subgraphs, first, recording)
 
-    # --- finding pieces ---
+    # --- finding subgraphs ---
 
-    def _record(self, modules: Sequence[HostedPiece], *, limit_s: float | None) -> Recording:
-        self.reporter.phase(Phase.CAPTURE, "partial: looking for pieces")
+    def _record(self, modules: Sequence[HostedSubgraph], *, limit_s: float | None) -> Recording:
+        self.reporter.phase(Phase.CAPTURE, "partial: looking for subgraphs")
         given = [self.tracing, *(one for one in self.examples if one is not self.tracing)]
         order = [*given, *(example for example, _ in self.unseen)]
 
@@ -125,7 +130,7 @@ class PartialJob:
         recording.frames = [one for one in recording.frames if one.begun_in < len(given)]
         return recording
 
-    def _frame_pieces(self, recording: Recording, *, fewest: int = FEWEST_OPS) -> list[Piece]:
+    def _frame_subgraphs(self, recording: Recording, *, fewest: int = FEWEST_OPS) -> list[Subgraph]:
         found = []
         for frame in recording.frames:
             if not frame.weights and frame.op_count < fewest:
@@ -133,13 +138,13 @@ class PartialJob:
             key = ("frame", frame.frame.digest, *frame.weight_names)
             frame.name = self._name_of(key)
             found.append(self._captured(key, partial(self._frame_source, frame)))
-        return [piece for piece in found if isinstance(piece, Piece)]
+        return [subgraph for subgraph in found if isinstance(subgraph, Subgraph)]
 
-    def _frame_source(self, frame: RecordedFrame, name: str) -> PieceSource:
+    def _frame_source(self, frame: RecordedFrame, name: str) -> SubgraphSource:
         return frame_source(frame, self.module, name=name)
 
-    def _module_pieces(self, covered: set[str]) -> list[Piece]:
-        """Pieces for the largest submodules none of whose weights is in a piece yet."""
+    def _module_subgraphs(self, covered: set[str]) -> list[Subgraph]:
+        """Subgraphs for the largest submodules none of whose weights is in a subgraph yet."""
         waiting, found = _children("", self.module), []
         while waiting:
             path = waiting.pop(0)
@@ -147,14 +152,14 @@ class PartialJob:
             names = {f"{path}.{name}" for name, _ in child.named_parameters()}
             if not names or names <= covered:
                 continue
-            piece = None if names & covered else self._module_piece(path)
-            if isinstance(piece, Piece):
-                found.append(piece)
+            subgraph = None if names & covered else self._module_subgraph(path)
+            if isinstance(subgraph, Subgraph):
+                found.append(subgraph)
             else:
                 waiting = [*_children(path, child), *waiting]
         return found
 
-    def _module_piece(self, path: str) -> Piece | Problem | None:
+    def _module_subgraph(self, path: str) -> Subgraph | Problem | None:
         child = self.module.get_submodule(path)
         if type(child).forward is nn.Module.forward:  # a container: nobody calls it
             return None
@@ -168,22 +173,24 @@ class PartialJob:
         if not calls.count:
             return None
 
-        def source(name: str) -> PieceSource:
+        def source(name: str) -> SubgraphSource:
             return module_source(self.module, path, calls, name=name, first=first)
 
         return self._captured(("module", path), source)
 
-    def _captured(self, key: tuple[str, ...], source_of: Callable[[str], PieceSource]) -> Piece | Problem:
+    def _captured(self, key: tuple[str, ...], source_of: Callable[[str], SubgraphSource]) -> Subgraph | Problem:
         if key not in self.captured:
             name = self._name_of(key)
-            self.reporter.phase(Phase.CAPTURE, f"partial: piece {name} ({key[1] if key[0] == 'module' else 'frame'})")
+            self.reporter.phase(
+                Phase.CAPTURE, f"partial: subgraph {name} ({key[1] if key[0] == 'module' else 'frame'})"
+            )
             try:
                 source = self.sources[name] = source_of(name)
-                self.captured[key] = capture_piece(source, self.recipe, device=self._device, reporter=self.reporter)
-            except NotAPieceError as error:
+                self.captured[key] = capture_subgraph(source, self.recipe, device=self._device, reporter=self.reporter)
+            except NotASubgraphError as error:
                 self.captured[key] = Problem(
                     code=ErrorCode.NOT_CAPTURED,
-                    what="This part cannot be a piece of its own",
+                    what="This part cannot be a subgraph of its own",
                     why=str(error),
                     remedy="It runs eagerly; nothing else is lost.",
                 )
@@ -199,32 +206,32 @@ class PartialJob:
 
     # --- proof ---
 
-    def _proven(self, pieces: list[Piece]) -> tuple[list[Piece], Mismatch | None]:
-        """The pieces with which the model equals eager; a piece that spoils it is left out."""
-        self.reporter.phase(Phase.VERIFY, f"partial: {len(pieces)} pieces on {len(self.examples)} examples")
-        if not pieces or (mismatch := self._mismatch(pieces)) is None:
-            return self._still_captured(pieces), None
+    def _proven(self, subgraphs: list[Subgraph]) -> tuple[list[Subgraph], Mismatch | None]:
+        """The subgraphs with which the model equals eager; a subgraph that spoils it is left out."""
+        self.reporter.phase(Phase.VERIFY, f"partial: {len(subgraphs)} subgraphs on {len(self.examples)} examples")
+        if not subgraphs or (mismatch := self._mismatch(subgraphs)) is None:
+            return self._still_captured(subgraphs), None
         kept = []
-        for piece in pieces:
-            if (found := self._mismatch([piece])) is None:
-                kept.append(piece)
+        for subgraph in subgraphs:
+            if (found := self._mismatch([subgraph])) is None:
+                kept.append(subgraph)
             else:
-                self._refuse(piece, found)
-        if not kept or len(kept) == len(pieces):
+                self._refuse(subgraph, found)
+        if not kept or len(kept) == len(subgraphs):
             return [], mismatch
         mismatch = self._mismatch(kept)
         return self._still_captured(kept), mismatch
 
-    def _still_captured(self, pieces: Sequence[Piece]) -> list[Piece]:
-        return [piece for piece in pieces if any(one is piece for one in self.captured.values())]
+    def _still_captured(self, subgraphs: Sequence[Subgraph]) -> list[Subgraph]:
+        return [subgraph for subgraph in subgraphs if any(one is subgraph for one in self.captured.values())]
 
-    def _refuse(self, piece: Piece, mismatch: Mismatch) -> None:
-        key = next(key for key, one in self.captured.items() if one is piece)
+    def _refuse(self, subgraph: Subgraph, mismatch: Mismatch) -> None:
+        key = next(key for key, one in self.captured.items() if one is subgraph)
         self.captured[key] = mismatch.problem()
 
-    def _mismatch(self, pieces: Sequence[Piece]) -> Mismatch | None:
-        """Why the model with these pieces is not the model; pieces that no call comes to any more are taken out."""
-        runner = PieceRunner(self.module, [host(piece) for piece in pieces], controls=self._marks)
+    def _mismatch(self, subgraphs: Sequence[Subgraph]) -> Mismatch | None:
+        """Why the model with these subgraphs differs from eager; subgraphs that no call reaches are removed."""
+        runner = SubgraphRunner(self.module, [host(subgraph) for subgraph in subgraphs], controls=self._marks)
         run = _RunnerRun(runner, self.controls)
         run.outputs([self.tracing])  # the one whose sizes tell most comes first, as when it was recorded
         first, *others = zip(self.examples, self.expected, strict=True)
@@ -238,8 +245,8 @@ class PartialJob:
             label = f"a size that nobody gave ({describe(example, forward_parameters(self.module))})"
             if found := check_example(run, example, expected=expected, label=label):
                 return found
-        for piece in [one for one in pieces if one.name in runner.waiting]:
-            self._refuse(piece, _NOT_FOUND_AGAIN)
+        for subgraph in [one for one in subgraphs if one.name in runner.waiting]:
+            self._refuse(subgraph, _NOT_FOUND_AGAIN)
         return None
 
     @property
@@ -248,17 +255,17 @@ class PartialJob:
 
     # --- telling ---
 
-    def _told(self, pieces: Sequence[Piece], first: Recording, recording: Recording) -> PartialCapture:
-        ran = run_eager_ops(self.eager, self.tracing, pieces)
-        left = left_eager(ran, pieces, recording)
+    def _told(self, subgraphs: Sequence[Subgraph], first: Recording, recording: Recording) -> PartialCapture:
+        ran = run_eager_ops(self.eager, self.tracing, subgraphs)
+        left = left_eager(ran, subgraphs, recording)
         breaks = describe_breaks(first.breaks, self.module, ran, left)
         breaks = breaks or breaks_of_problems(self.problems, ran, left)
         findings = self._findings()
         steps = _with_breaks(recording.steps, breaks, ran)
-        table, breaks = join_tables(pieces, breaks, steps, module=self.module, findings=findings)
+        table, breaks = join_tables(subgraphs, breaks, steps, module=self.module, findings=findings)
         return PartialCapture(
-            pieces=tuple(pieces),
-            reports=tuple(self._reports(pieces)),
+            subgraphs=tuple(subgraphs),
+            reports=tuple(self._reports(subgraphs)),
             breaks=breaks,
             table=table,
             findings=findings,
@@ -267,31 +274,33 @@ class PartialJob:
             controls=self._marks,
         )
 
-    def _reports(self, pieces: Sequence[Piece]) -> list[PieceReport]:
-        """Pieces in the order of the graph, then what stayed eager."""
-        found = [self._report(piece.place, piece) for piece in pieces]
+    def _reports(self, subgraphs: Sequence[Subgraph]) -> list[SubgraphReport]:
+        """Subgraphs in the order of the graph, then what stayed eager."""
+        found = [self._report(subgraph.place, subgraph) for subgraph in subgraphs]
         for key, problem in self.captured.items():
             source = self.sources.get(self._name_of(key))
             if isinstance(problem, Problem):
                 place = source.place if source else Place(name=self._name_of(key), kind=key[0], module="")
-                report = PieceReport(name=place.name, kind=PieceKind(place.kind), module=place.module, error=problem)
+                report = SubgraphReport(
+                    name=place.name, kind=SubgraphKind(place.kind), module=place.module, error=problem
+                )
                 found.append(report)
         return found
 
-    def _report(self, place: Place, piece: Piece) -> PieceReport:
-        table = piece.captured.table
-        return PieceReport(
+    def _report(self, place: Place, subgraph: Subgraph) -> SubgraphReport:
+        table = subgraph.captured.table
+        return SubgraphReport(
             name=place.name,
-            kind=PieceKind(place.kind),
+            kind=SubgraphKind(place.kind),
             module=place.module,
             ops=table.op_count,
             calls=self.sources[place.name].first_forward,
             weight_bytes=sum(table.weight_bytes),
-            inputs=piece.captured.inputs,
+            inputs=subgraph.captured.inputs,
         )
 
     def _findings(self) -> tuple[InputFinding, ...]:
-        """A verdict per dimension: Python between the pieces takes any size; what was run is what is known."""
+        """A verdict per dimension: Python between the subgraphs takes any size; what was run is what is known."""
         run = [*self.examples, *(example for example, _ in self.unseen)]
         shapes = [[tensor.shape for tensor in example.tensors()] for example in run]
         traced = [tensor.shape for tensor in self.tracing.tensors()]
@@ -311,10 +320,10 @@ class PartialJob:
     def _nothing(self, recording: Recording) -> Problem:
         refused = [one for one in self.captured.values() if isinstance(one, Problem)]
         if refused:
-            return msgspec.structs.replace(refused[0], what=f"No piece could be captured: {refused[0].what}")
+            return msgspec.structs.replace(refused[0], what=f"No subgraph could be captured: {refused[0].what}")
         return Problem(
             code=ErrorCode.NOT_CAPTURED,
-            what="No piece of the model could be captured",
+            what="No subgraph of the model could be captured",
             why="no part of it, down to single layers, computes something with tensors that can be followed"
             if not recording.breaks
             else "its layers are not called as modules, and every function that uses their weights breaks",
@@ -327,21 +336,21 @@ def capture_partially(job: PartialJob) -> PartialCapture | Problem:
     return job.run()
 
 
-def host(piece: Piece) -> HostedPiece:
-    """A captured piece that runs as its own graph."""
-    module = piece.captured.program.module(check_guards=False)
-    return HostedPiece(piece.place, module)
+def host(subgraph: Subgraph) -> HostedSubgraph:
+    """A captured subgraph that runs as its own graph."""
+    module = subgraph.captured.program.module(check_guards=False)
+    return HostedSubgraph(subgraph.place, module)
 
 
-def _eager_piece(piece: Piece) -> HostedPiece:
-    """A piece that runs as the user's own submodule, only to keep the compiler out of it."""
-    return HostedPiece(piece.place, piece.captured.module)
+def _eager_subgraph(subgraph: Subgraph) -> HostedSubgraph:
+    """A subgraph that runs as the user's own submodule, only to keep the compiler out of it."""
+    return HostedSubgraph(subgraph.place, subgraph.captured.module)
 
 
 class _RunnerRun:
     """A runner that can be called again and again from its first state."""
 
-    def __init__(self, runner: PieceRunner, controls: Controls) -> None:
+    def __init__(self, runner: SubgraphRunner, controls: Controls) -> None:
         self._runner = runner
         self._controls = controls
         self._state = ModuleState(runner.module)
@@ -368,7 +377,7 @@ def _with_breaks(steps: Sequence[Step], breaks: Sequence[GraphBreak], ran: Eager
 
 _NOT_FOUND_AGAIN = Mismatch(
     what="The compiler gives another graph here when it reads the model a second time",
-    why="a piece has its place by the code around it, and that is not the same from one reading to the next",
+    why="a subgraph has its place by the code around it, and that is not the same from one reading to the next",
     remedy="It runs eagerly; look for code that depends on what ran before, such as counters and caches.",
 )
 
@@ -387,10 +396,10 @@ def _changed_buffers(eager: EagerRun, example: Example) -> list[str]:
 
 def _dim_finding(one: InputDims, dim: int, size: int, run: Sequence[int]) -> DimFinding:
     if one.is_dynamic(dim):
-        verdict, reason = DimVerdict.DYNAMIC, "pieces take any size here, or run eagerly; these sizes equal eager"
+        verdict, reason = DimVerdict.DYNAMIC, "subgraphs take any size here, or run eagerly; these sizes equal eager"
     elif set(one.sizes[dim]) == {1} and one.choices[dim] is DimChoice.AUTO:
         verdict, reason = DimVerdict.UNKNOWN, "only ever 1 in the examples: another row would tell"
     else:
-        verdict, reason = DimVerdict.STATIC, "the same in all examples; at another size the pieces run eagerly"
+        verdict, reason = DimVerdict.STATIC, "the same in all examples; at another size the subgraphs run eagerly"
     sizes = tuple(run) if verdict is DimVerdict.DYNAMIC else ()
     return DimFinding(index=dim, verdict=verdict, size=size, verified_sizes=sizes, reason=reason)

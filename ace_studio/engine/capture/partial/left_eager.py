@@ -1,4 +1,4 @@
-"""What runs between the pieces: the ops that stay eager, by the user's line."""
+"""What runs between the subgraphs: the ops that stay eager, by the user's line."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from torch import nn
 from ace_studio.engine.capture.eager import EagerRun, call_in_turn
 from ace_studio.engine.capture.partial.recording import NOT_COUNTED, Line, OpCounter, Recording
 from ace_studio.engine.capture.places import is_user_file
-from ace_studio.engine.flow import Example, Piece
+from ace_studio.engine.flow import Example, Subgraph
 
 
 @dataclass(frozen=True)
 class EagerOps:
-    """The operators of one eager forward, submodules that are pieces left out."""
+    """The operators of one eager forward, submodules that are subgraphs left out."""
 
     counts: Counter[tuple[Line, str]]
     """Line and operator -> how often it ran."""
     behind: Mapping[Line, str]
-    """Line -> name of the piece that was called last when the line first ran; empty if none was."""
+    """Line -> name of the subgraph that was called last when the line first ran; empty if none was."""
 
     def lines(self) -> Counter[Line]:
         """Line -> ops."""
@@ -40,21 +40,21 @@ class EagerOps:
         return min((count for (place, _), count in self.counts.items() if place == line), default=1)
 
 
-def run_eager_ops(eager: EagerRun, example: Example, pieces: Sequence[Piece]) -> EagerOps:
+def run_eager_ops(eager: EagerRun, example: Example, subgraphs: Sequence[Subgraph]) -> EagerOps:
     """Run the example eagerly and count."""
     watch = _Watch()
     try:
-        with torch.no_grad(), watch.on(eager.module, pieces), OpCounter(watch.place) as counter:
+        with torch.no_grad(), watch.on(eager.module, subgraphs), OpCounter(watch.place) as counter:
             call_in_turn(eager.module, [example])
     finally:
         eager.state.restore()
     return EagerOps(counter.counts, watch.behind)
 
 
-def left_eager(ran: EagerOps, pieces: Sequence[Piece], recording: Recording) -> Counter[Line]:
-    """Ops of one forward that are in no piece, by line: those of eager, less those of the pieces."""
+def left_eager(ran: EagerOps, subgraphs: Sequence[Subgraph], recording: Recording) -> Counter[Line]:
+    """Ops of one forward that are in no subgraph, by line: those of eager, less those of the subgraphs."""
     left = ran.lines()
-    names = {piece.name for piece in pieces}
+    names = {subgraph.name for subgraph in subgraphs}
     for frame in recording.frames:
         if frame.name in names:
             left.subtract(frame.lines)
@@ -66,9 +66,9 @@ class _Watch:
     """Where a forward is, while it runs."""
 
     depth: int = 0
-    """How many submodules that are pieces are running."""
+    """How many submodules that are subgraphs are running."""
     last: str = ""
-    """Name of the piece that was called last, of those that belong to a submodule."""
+    """Name of the subgraph that was called last, of those that belong to a submodule."""
     behind: dict[Line, str] = field(default_factory=dict)
 
     def place(self) -> Line:
@@ -80,14 +80,14 @@ class _Watch:
         return line
 
     @contextmanager
-    def on(self, module: nn.Module, pieces: Sequence[Piece]) -> Iterator[None]:
-        """Hear the calls of the submodules that pieces belong to."""
+    def on(self, module: nn.Module, subgraphs: Sequence[Subgraph]) -> Iterator[None]:
+        """Hear the calls of the submodules that subgraphs belong to."""
         handles = []
-        for piece in pieces:
-            if piece.place.module:
-                child = module.get_submodule(piece.place.module)
-                step = 1 if piece.place.kind == "module" else 0
-                handles.append(child.register_forward_pre_hook(partial(self._enter, piece.name, step)))
+        for subgraph in subgraphs:
+            if subgraph.place.module:
+                child = module.get_submodule(subgraph.place.module)
+                step = 1 if subgraph.place.kind == "module" else 0
+                handles.append(child.register_forward_pre_hook(partial(self._enter, subgraph.name, step)))
                 handles.append(child.register_forward_hook(partial(self._leave, step), always_call=True))
         try:
             yield

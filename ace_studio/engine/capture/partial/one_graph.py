@@ -1,4 +1,4 @@
-"""One table for all pieces, with the breaks as rows between them."""
+"""One table for all subgraphs, with the breaks as rows between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from torch import nn
 
 from ace_studio.engine.capture.partial.recording import Step
-from ace_studio.engine.flow import Piece
+from ace_studio.engine.flow import Subgraph
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import GraphBreak
 from ace_studio.records.tensors import InputFinding
@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 def join_tables(
-    pieces: Sequence[Piece],
+    subgraphs: Sequence[Subgraph],
     breaks: Sequence[GraphBreak],
     steps: Sequence[Step],
     *,
@@ -31,10 +31,10 @@ def join_tables(
 ) -> tuple[GraphTable, tuple[GraphBreak, ...]]:
     """The table of the whole model, and the breaks with the ids of their rows.
 
-    Rows are in the order in which the first forward comes to them. What one piece gives to another goes through the
+    Rows are in the order in which the first forward comes to them. What one subgraph gives to another goes through the
     break between them, if there is one.
     """
-    joiner = _Joiner(pieces, module)
+    joiner = _Joiner(subgraphs, module)
     joiner.add_inputs(findings)
     waiting = {(one.file, one.line): one for one in breaks}
     numbered: list[GraphBreak] = []
@@ -43,18 +43,18 @@ def join_tables(
             if (found := waiting.pop(step.line, None)) is not None:
                 numbered.append(joiner.add_break(found, number=len(numbered) + 1))
         else:
-            joiner.add_piece(step)
+            joiner.add_subgraph(step)
     for found in waiting.values():  # met at other sizes only
         numbered.append(joiner.add_break(found, number=len(numbered) + 1))
-    for piece in pieces:
-        joiner.add_piece(Step(name=piece.name))
+    for subgraph in subgraphs:
+        joiner.add_subgraph(Step(name=subgraph.name))
     joiner.add_output()
     return joiner.table(), tuple(numbered)
 
 
 @dataclass
 class _Joiner:
-    pieces: Sequence[Piece]
+    subgraphs: Sequence[Subgraph]
     module: nn.Module
     columns: dict[str, list[Any]] = field(default_factory=dict)
     edges: dict[tuple[int, int], None] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class _Joiner:
     gate: list[int] = field(default_factory=list)
     """Rows that stand for everything before the last break: the break itself, at first the inputs."""
     results: dict[str, list[int]] = field(default_factory=dict)
-    """Pieces since the last break -> the rows that make their results."""
+    """Subgraphs since the last break -> the rows that make their results."""
     done: set[str] = field(default_factory=set)
 
     # --- rows ---
@@ -90,16 +90,16 @@ class _Joiner:
         self._connect(self._before(), [row])
 
     def _before(self) -> Iterable[int]:
-        """What the next thing comes after: the pieces since the last break, or that break."""
+        """What the next thing comes after: the subgraphs since the last break, or that break."""
         return [row for rows in self.results.values() for row in rows] or self.gate
 
-    def add_piece(self, step: Step) -> None:
-        piece = next((one for one in self.pieces if one.name == step.name), None)
-        if piece is None or step.name in self.done:
+    def add_subgraph(self, step: Step) -> None:
+        subgraph = next((one for one in self.subgraphs if one.name == step.name), None)
+        if subgraph is None or step.name in self.done:
             return
         self.done.add(step.name)
-        table = piece.captured.table
-        new = self._copy_rows(piece, table)
+        table = subgraph.captured.table
+        new = self._copy_rows(subgraph, table)
         readers: dict[int, list[int]] = {}
         outputs: list[int] = []
         for source, target in zip(table.edge_source, table.edge_target, strict=True):
@@ -113,7 +113,7 @@ class _Joiner:
         for place, row in enumerate(takers):
             maker = step.reads[place] if place < len(step.reads) else None
             self._connect(self._sources(maker), readers.get(row, []))
-        self.results[piece.name] = list(dict.fromkeys(outputs)) or list(new.values())[-1:]
+        self.results[subgraph.name] = list(dict.fromkeys(outputs)) or list(new.values())[-1:]
 
     def _sources(self, source: int | str | None) -> list[int]:
         if isinstance(source, int) and source < len(self.inputs):
@@ -125,13 +125,13 @@ class _Joiner:
             for target in targets:
                 self.edges[source, target] = None
 
-    def _copy_rows(self, piece: Piece, table: GraphTable) -> dict[int, int]:
-        """Row of the piece's table -> row here, for its ops."""
-        number = [one.name for one in self.pieces].index(piece.name)
+    def _copy_rows(self, subgraph: Subgraph, table: GraphTable) -> dict[int, int]:
+        """Row of the subgraph's table -> row here, for its ops."""
+        number = [one.name for one in self.subgraphs].index(subgraph.name)
         new = {}
         for row in table.op_rows():
             values = {name: getattr(table, name)[row] for name in _COLUMNS}
-            values["op_id"] = piece.id_in_model(table.op_id[row])
+            values["op_id"] = subgraph.id_in_model(table.op_id[row])
             file = table.file[row]
             values["file"] = self.files.setdefault(table.files[file], len(self.files)) if file >= 0 else -1
             new[row] = self._row(**values, piece=number)

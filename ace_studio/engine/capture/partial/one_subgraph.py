@@ -1,4 +1,4 @@
-"""Capturing one piece: the ladder again, on the calls that the piece gets from the model."""
+"""Capturing one subgraph: the ladder again, on the calls that the subgraph gets from the model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch.export import ExportedProgram
 
 from ace_studio.engine.capture.ladder import Accepted, Ladder
 from ace_studio.engine.capture.namespaces import ApplyControls
-from ace_studio.engine.capture.partial.subgraph_modules import PieceSource
+from ace_studio.engine.capture.partial.subgraph_modules import SubgraphSource
 from ace_studio.engine.capture.replay import dynamic_shapes, keep_user_frames
-from ace_studio.engine.capture.rungs import RUNGS, Rung
-from ace_studio.engine.flow import CapturedModel, Example, Piece
+from ace_studio.engine.capture.rungs import RUNGS, CaptureMethod
+from ace_studio.engine.flow import CapturedModel, Example, Subgraph
 from ace_studio.engine.graph_table import build_graph_table
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import InputDims
@@ -34,12 +34,14 @@ def _play(module: nn.Module, example: Example, inputs: tuple[InputDims, ...], _:
         )
 
 
-_FRAME_RUNGS: tuple[Rung, ...] = (Rung("export", "playing a piece with symbolic sizes", _play),)
-_MODULE_RUNGS: tuple[Rung, ...] = tuple(RUNGS[name] for name in ("export", "dynamo"))
+_FRAME_RUNGS: tuple[CaptureMethod, ...] = (CaptureMethod("export", "playing a subgraph with symbolic sizes", _play),)
+_MODULE_RUNGS: tuple[CaptureMethod, ...] = tuple(RUNGS[name] for name in ("export", "dynamo"))
 
 
-def capture_piece(source: PieceSource, recipe: Recipe, *, device: torch.device, reporter: Reporter) -> Piece | Problem:
-    """The piece, proven on its own calls; the problem of the most telling rung if no rung gives it."""
+def capture_subgraph(
+    source: SubgraphSource, recipe: Recipe, *, device: torch.device, reporter: Reporter
+) -> Subgraph | Problem:
+    """The subgraph, proven on its own calls; the problem of the most telling rung if no rung gives it."""
     quiet = reporter.quiet()
     own = msgspec.structs.replace(
         recipe, inputs=InputsChoice(), capture=msgspec.structs.replace(recipe.capture, controls=(), compare_rungs=False)
@@ -73,10 +75,10 @@ def capture_piece(source: PieceSource, recipe: Recipe, *, device: torch.device, 
         fingerprint=source.place.name,
     )
     taken = len(source.place.tensors)
-    return Piece(replace(source.place, limits=_limits(accepted.findings[:taken])), captured)
+    return Subgraph(replace(source.place, limits=_limits(accepted.findings[:taken])), captured)
 
 
-def _first_of(ladder: Ladder, rungs: Sequence[Rung]) -> Accepted | None:
+def _first_of(ladder: Ladder, rungs: Sequence[CaptureMethod]) -> Accepted | None:
     for rung in rungs:
         if (accepted := ladder.try_rung(rung)) is not None:
             return accepted
@@ -84,7 +86,7 @@ def _first_of(ladder: Ladder, rungs: Sequence[Rung]) -> Accepted | None:
 
 
 def _limits(findings: Sequence[InputFinding]) -> tuple[Limits, ...]:
-    """The sizes that the piece was made for, per input."""
+    """The sizes that the subgraph was made for, per input."""
     return tuple(
         tuple(
             (dim.min or 1, dim.max) if dim.verdict is DimVerdict.DYNAMIC else (dim.size, dim.size) for dim in found.dims

@@ -1,4 +1,4 @@
-"""One run of the model under torch's compiler in which nothing is compiled: what pieces there are, and their calls."""
+"""Records which subgraphs torch's compiler finds in a model, and the calls of each; nothing is compiled."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ace_studio.engine.capture.limit import RungTimeoutError, interruptible
+from ace_studio.engine.capture.limit import CaptureTimeoutError, interruptible
 from ace_studio.engine.capture.places import find_place
 from ace_studio.engine.flow import Example
 from ace_studio.engine.graph_table import user_place
-from ace_studio.engine.subgraphs.run_pieces import Frame, HostedPiece, PieceRunner
+from ace_studio.engine.subgraphs.run_pieces import Frame, HostedSubgraph, SubgraphRunner
 from ace_studio.engine.torch_private.dynamo import HeardBreak, forget_traces, graph_breaks_heard
 from ace_studio.records.errors import AceError
 
 Line = tuple[str, int]
 """A file and a line of the user."""
 MOST_CALLS = 12
-"""Calls of one piece that are kept."""
+"""Calls of one subgraph that are kept."""
 MOST_CALLS_IN_A_FORWARD = 3
 """How many of them come from one forward, so that a loop does not leave out the other examples."""
 
 
 @dataclass
 class RecordedCalls:
-    """Calls of one piece, each a copy; first those whose sizes differ."""
+    """Calls of one subgraph, each a copy; first those whose sizes differ."""
 
     calls: list[Any] = field(default_factory=list)
     seen: set[Any] = field(default_factory=set)
@@ -74,7 +74,7 @@ class RecordedFrame:
     lines: Counter[Line] = field(default_factory=Counter)
     """Ops that one forward runs in it, by the user's line."""
     name: str = ""
-    """Name of the piece that is made of it."""
+    """Name of the subgraph that is made of it."""
 
     @property
     def op_count(self) -> int:
@@ -89,14 +89,14 @@ class RecordedFrame:
 
 @dataclass(frozen=True)
 class Step:
-    """Something that the first forward came to: a piece, or a place where the compiler stopped."""
+    """Something that the first forward came to: a subgraph, or a place where the compiler stopped."""
 
     name: str = ""
-    """Name of the piece; empty for a break."""
+    """Name of the subgraph; empty for a break."""
     line: Line = ("", 0)
     """The break's line."""
     reads: tuple[int | str | None, ...] = ()
-    """Per tensor of the piece: which input of the model it is, or the piece that made it; None for Python's."""
+    """Per tensor of the subgraph: which input of the model it is, or the subgraph that made it; None for Python's."""
 
     @property
     def is_break(self) -> bool:
@@ -104,11 +104,11 @@ class Step:
         return not self.name
 
 
-class Recorder(PieceRunner):
+class Recorder(SubgraphRunner):
     """Runs every graph of the compiler as it is and writes down what it was called with."""
 
     def __init__(
-        self, module: nn.Module, modules: Sequence[HostedPiece], *, changing: frozenset[str], reads_code: bool
+        self, module: nn.Module, modules: Sequence[HostedSubgraph], *, changing: frozenset[str], reads_code: bool
     ) -> None:
         self._reads_code = reads_code
         self.frames: dict[tuple[str, tuple[str, ...]], RecordedFrame] = {}
@@ -119,14 +119,14 @@ class Recorder(PieceRunner):
         """Position among the events -> where the tensors come from."""
         self._made_by: dict[int, int | RecordedFrame | str] = {}
         self._alive: list[Any] = []  # so that no identity is used a second time during the first forward
-        super().__init__(module, [HostedPiece(one.place, self._heard(one)) for one in modules])
+        super().__init__(module, [HostedSubgraph(one.place, self._heard(one)) for one in modules])
         self._changing = changing
 
-    def _heard(self, piece: HostedPiece) -> Callable[..., Sequence[Tensor]]:
+    def _heard(self, subgraph: HostedSubgraph) -> Callable[..., Sequence[Tensor]]:
         def call(*tensors: Tensor) -> Sequence[Tensor]:
-            self._note_call(Step(name=piece.place.name), tensors)
-            results = piece.function(*tensors)
-            self._note_results(piece.place.name, results)
+            self._note_call(Step(name=subgraph.place.name), tensors)
+            results = subgraph.function(*tensors)
+            self._note_results(subgraph.place.name, results)
             return results
 
         return call
@@ -212,7 +212,7 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 NOT_COUNTED: Line = ("", -1)
-"""The place of ops that are part of a piece already."""
+"""The place of ops that are part of a subgraph already."""
 
 
 class _Stepper(fx.Interpreter):
@@ -242,7 +242,7 @@ class Recording:
 
     @property
     def steps(self) -> list[Step]:
-        """What the first forward came to: a break stands behind the piece that ends at it.
+        """What the first forward came to: a break stands behind the subgraph that ends at it.
 
         The compiler says a break while it reads, before what it read so far runs for the first time.
         """
@@ -260,16 +260,16 @@ class Recording:
             waiting = []
         return [*found, *waiting]
 
-    def in_order(self, pieces: Sequence[Any]) -> list[Any]:
-        """Pieces in the order in which the first forward comes to them."""
+    def in_order(self, subgraphs: Sequence[Any]) -> list[Any]:
+        """Subgraphs in the order in which the first forward comes to them."""
         order = {step.name: number for number, step in reversed(list(enumerate(self.steps))) if step.name}
-        return sorted(pieces, key=lambda piece: order.get(piece.name, len(self.events) + 1))
+        return sorted(subgraphs, key=lambda subgraph: order.get(subgraph.name, len(self.events) + 1))
 
 
 def record_frames(
     module: nn.Module,
     examples: Sequence[Example],
-    modules: Sequence[HostedPiece],
+    modules: Sequence[HostedSubgraph],
     *,
     changing: frozenset[str],
     call: Callable[[Callable[..., Any], Example], Any],
@@ -280,7 +280,7 @@ def record_frames(
     Args:
         module: The user's module.
         examples: Calls to make.
-        modules: Submodules that are pieces already; the compiler does not look into them.
+        modules: Submodules that are subgraphs already; the compiler does not look into them.
         changing: Names of the buffers that a call changes; they are values of a call, not weights.
         call: Makes one call of the recorder, with the controls in place and the state put back.
         limit_s: How long the compiler may read; None to leave it out and record the submodules only.
@@ -299,7 +299,7 @@ def record_frames(
         with graph_breaks_heard(hear), interruptible(limit_s or math.inf, should_stop=lambda: False):
             for example in examples:
                 call(recorder, example)
-    except RungTimeoutError:
+    except CaptureTimeoutError:
         given_up = f"it took longer than {limit_s:g} s"
     except AceError:
         raise

@@ -1,4 +1,4 @@
-"""A piece as a module of its own: flat tensors in, flat tensors out, under the names that the user knows."""
+"""A subgraph as a module of its own: flat tensors in, flat tensors out, under the names that the user knows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ace_studio.engine.flow import Example
 from ace_studio.engine.subgraphs.run_pieces import Frame, Place, carrier, is_tensor_node, symbol_of
 
 
-class NotAPieceError(Exception):
-    """What was recorded cannot be one piece; the message says why, in words."""
+class NotASubgraphError(Exception):
+    """What was recorded cannot be one subgraph; the message says why, in words."""
 
 
 @dataclass(frozen=True)
-class PieceSource:
-    """A piece before it is captured."""
+class SubgraphSource:
+    """A subgraph before it is captured."""
 
     place: Place
     """Without limits, which only the captured graph knows."""
@@ -39,18 +39,18 @@ class PieceSource:
 # --- frames ---
 
 
-def frame_source(recorded: RecordedFrame, model: nn.Module, *, name: str) -> PieceSource:
-    """The module of one recorded graph. Raises NotAPieceError if no piece can stand for it."""
+def frame_source(recorded: RecordedFrame, model: nn.Module, *, name: str) -> SubgraphSource:
+    """The module of one recorded graph. Raises NotASubgraphError if no subgraph can stand for it."""
     if recorded.writes:
-        raise NotAPieceError(f"it writes into {recorded.writes}, which code outside of it reads")
+        raise NotASubgraphError(f"it writes into {recorded.writes}, which code outside of it reads")
     frame = recorded.frame
     if not any(is_tensor_node(node) for node in frame.outputs):
-        raise NotAPieceError("it gives no tensor")
+        raise NotASubgraphError("it gives no tensor")
     if any(not is_tensor_node(node) and not _is_size(node) for node in frame.outputs):
-        raise NotAPieceError("it gives something that is neither a tensor nor a size")
+        raise NotASubgraphError("it gives something that is neither a tensor nor a size")
     tensors, carried, fixed = _sorted_values(recorded)
     if not tensors:
-        raise NotAPieceError("it takes no tensor: its result is a constant of this one call")
+        raise NotASubgraphError("it takes no tensor: its result is a constant of this one call")
     place = Place(
         name=name,
         kind="frame",
@@ -62,8 +62,8 @@ def frame_source(recorded: RecordedFrame, model: nn.Module, *, name: str) -> Pie
         fixed=tuple(fixed.items()),
     )
     examples = tuple(Example(args=tuple(place.inputs(call))) for call in recorded.calls.calls)
-    module = FramePiece(recorded, place, model)
-    return PieceSource(place, module, examples, recorded.first_forward)
+    module = FrameSubgraph(recorded, place, model)
+    return SubgraphSource(place, module, examples, recorded.first_forward)
 
 
 def _is_size(node: object) -> bool:
@@ -84,7 +84,7 @@ def _sorted_values(recorded: RecordedFrame) -> tuple[list[int], list[int], dict[
         elif all(type(value) is int and value >= 0 for value in values):
             carried.append(at)
         else:
-            raise NotAPieceError(f"its plain argument {recorded.frame.nodes[at].name} changes from call to call")
+            raise NotASubgraphError(f"its plain argument {recorded.frame.nodes[at].name} changes from call to call")
     return tensors, carried, fixed
 
 
@@ -114,7 +114,7 @@ def _dotted(match: re.Match[str]) -> str:
     return "." + next(group for group in match.groups() if group)
 
 
-class FramePiece(nn.Module):
+class FrameSubgraph(nn.Module):
     """Plays a graph of the compiler with the weights of the model under their own names.
 
     Attributes:
@@ -208,20 +208,20 @@ def _signature(names: Sequence[str]) -> inspect.Signature:
 # --- submodules ---
 
 
-def module_source(model: nn.Module, path: str, recorded: RecordedCalls, *, name: str, first: int) -> PieceSource:
-    """A submodule with flat inputs and outputs. Raises NotAPieceError if its calls are not of one kind."""
+def module_source(model: nn.Module, path: str, recorded: RecordedCalls, *, name: str, first: int) -> SubgraphSource:
+    """A submodule with flat inputs and outputs. Raises NotASubgraphError if its calls are not of one kind."""
     calls = recorded.calls
     flat = [pytree.tree_flatten(call) for call in calls]
     leaves, nesting = flat[0]
     if any(spec != nesting for _, spec in flat):
-        raise NotAPieceError("its calls are nested in different ways")
+        raise NotASubgraphError("its calls are nested in different ways")
     tensors = tuple(at for at, leaf in enumerate(leaves) if isinstance(leaf, Tensor))
     if not tensors:
-        raise NotAPieceError("it is called without a tensor")
+        raise NotASubgraphError("it is called without a tensor")
     fixed = {at: leaf for at, leaf in enumerate(leaves) if at not in tensors}
     for other, _ in flat[1:]:
         if any(type(other[at]) is not type(leaf) or other[at] != leaf for at, leaf in fixed.items()):
-            raise NotAPieceError("a plain argument of it changes from call to call")
+            raise NotASubgraphError("a plain argument of it changes from call to call")
     child = model.get_submodule(path)
     result, constants = _result_of(child, calls[0])
     place = Place(
@@ -235,7 +235,7 @@ def module_source(model: nn.Module, path: str, recorded: RecordedCalls, *, name:
         constants=tuple(constants.items()),
     )
     examples = tuple(Example(args=tuple(place.inputs(other))) for other, _ in flat)
-    return PieceSource(place, SubmodulePiece(child, place, leaves, nesting), examples, first)
+    return SubgraphSource(place, SubmoduleSubgraph(child, place, leaves, nesting), examples, first)
 
 
 def _result_of(child: nn.Module, call: tuple[Any, Any]) -> tuple[pytree.TreeSpec, dict[int, Any]]:
@@ -243,9 +243,9 @@ def _result_of(child: nn.Module, call: tuple[Any, Any]) -> tuple[pytree.TreeSpec
     leaves, spec = pytree.tree_flatten(Example(args, kwargs).copied().call(child))
     constants = {at: leaf for at, leaf in enumerate(leaves) if not isinstance(leaf, Tensor)}
     if len(constants) == len(leaves):
-        raise NotAPieceError("it gives no tensor")
+        raise NotASubgraphError("it gives no tensor")
     if any(not isinstance(leaf, int | float | str | bool | None) for leaf in constants.values()):
-        raise NotAPieceError("its result holds something that is neither a tensor nor a plain value")
+        raise NotASubgraphError("its result holds something that is neither a tensor nor a plain value")
     return spec, constants
 
 
@@ -253,10 +253,10 @@ def _described(spec: pytree.TreeSpec) -> str:
     try:
         return pytree.treespec_dumps(spec)
     except Exception as error:
-        raise NotAPieceError("its inputs or results are nested in a type that cannot be written down") from error
+        raise NotASubgraphError("its inputs or results are nested in a type that cannot be written down") from error
 
 
-class SubmodulePiece(nn.Module):
+class SubmoduleSubgraph(nn.Module):
     """Calls one submodule, under its own path, with the tensors of its flattened call."""
 
     def __init__(self, child: nn.Module, place: Place, leaves: Sequence[Any], nesting: pytree.TreeSpec) -> None:
@@ -292,4 +292,12 @@ def _leaf_names(child: nn.Module, place: Place, nesting: pytree.TreeSpec, leaves
     return _argument_names([owners.get(at, f"value_{at}") for at in place.tensors])
 
 
-__all__ = ["FramePiece", "NotAPieceError", "PieceSource", "SubmodulePiece", "carrier", "frame_source", "module_source"]
+__all__ = [
+    "FrameSubgraph",
+    "NotASubgraphError",
+    "SubgraphSource",
+    "SubmoduleSubgraph",
+    "carrier",
+    "frame_source",
+    "module_source",
+]

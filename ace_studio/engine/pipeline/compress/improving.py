@@ -106,8 +106,8 @@ def _any_target(op: str, precision: Precision) -> str:
 def _find(bench: Bench, plan: Plan, methods: Methods) -> Improved:
     reason = ""
     if not isinstance(bench.captured, CapturedModel):
-        reason = "the model was captured in pieces, and a method looks across a whole graph"
-    elif bench.loaded.way != "torch":
+        reason = "the model was captured in subgraphs, and a method looks across a whole graph"
+    elif bench.loaded.frontend != "torch":
         reason = "the targets take this file as it is, and its weights are not torch's"
     else:
         bound = bind_plan(plan, bench.captured.table, op_problem=_any_target)

@@ -55,7 +55,7 @@ def run_job(bench: Bench) -> Outcome:
 def _builders_for(bench: Bench) -> Builders | None:
     """What can build beside this process: whole graphs of torch modules, on the CPU; a GPU's memory is not shared."""
     captured = bench.captured
-    if not isinstance(captured, CapturedModel) or bench.loaded.way != "torch" or captured.device.type != "cpu":
+    if not isinstance(captured, CapturedModel) or bench.loaded.frontend != "torch" or captured.device.type != "cpu":
         return None
     return Builders(
         BuildJob(

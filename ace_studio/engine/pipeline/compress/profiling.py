@@ -60,7 +60,7 @@ def _ceilings_folder() -> Path:
 
 
 def _profile_baseline(bench: Bench) -> None:
-    if bench.loaded.way != "torch" or bench.reference is not bench.captured.module:
+    if bench.loaded.frontend != "torch" or bench.reference is not bench.captured.module:
         return  # a file of ONNX has no eager ops, and of a pruned model the graph is not the original's
     bench.reporter.phase(Phase.MEASURE, "the float model, op by op")
     times = eager_times(bench.captured, check=bench.reporter.check)
@@ -86,16 +86,16 @@ def _profile_baseline(bench: Bench) -> None:
 
 
 def eager_times(captured: CapturedModel | PartialModel, *, check: Callable[[], None]) -> dict[str, float]:
-    """Op id -> median time of one call, ms; for pieces on the values that they are called with in the first example."""
+    """Op id -> median time of one call, ms. Subgraphs run on the values of the first example."""
     if isinstance(captured, CapturedModel):
         graph_module = flat_graph(captured.program)
         names = op_ids(graph_module)
         found = time_nodes(graph_module, captured.examples[0].tensors(), check=check)
         return {names[name]: time_ms for name, time_ms in found.items() if name in names}
     return {
-        piece.id_in_model(op_id): time_ms
-        for piece in captured.pieces
-        for op_id, time_ms in eager_times(piece.captured, check=check).items()
+        subgraph.id_in_model(op_id): time_ms
+        for subgraph in captured.subgraphs
+        for op_id, time_ms in eager_times(subgraph.captured, check=check).items()
     }
 
 
@@ -120,9 +120,9 @@ class _ErrorsAlongTheGraph:
         self._ready: tuple[FloatGraph, dict[str, ValueRange]] | None = None
 
     def of(self, candidate: Candidate) -> Mapping[str, float]:
-        """Op id -> SQNR of its value, dB; nothing for a model in pieces, a file of ONNX, or a plan all in fp32."""
+        """Op id -> SQNR of its value, dB; nothing for a model in subgraphs, a file of ONNX, or a plan all in fp32."""
         captured = self._bench.captured
-        if not isinstance(captured, CapturedModel) or self._bench.loaded.way != "torch":
+        if not isinstance(captured, CapturedModel) or self._bench.loaded.frontend != "torch":
             return {}
         if candidate.plan.precisions <= {Precision.FP32}:
             return {}

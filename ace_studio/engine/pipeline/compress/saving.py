@@ -86,7 +86,7 @@ def _begin_proof(bench: Bench, candidate: Candidate, pool: Executor) -> Proof:
         )
     proof: Proof = Future()  # the user's own module may take part, and is nobody's to call from another thread
     proof.set_result(
-        export.verify_pieces(
+        export.verify_subgraphs(
             candidate.target.name,
             path,
             chosen,

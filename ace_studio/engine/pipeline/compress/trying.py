@@ -15,7 +15,7 @@ from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.race import drop_if_lost, enter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets.base import LoweringJob, Target
-from ace_studio.engine.targets.partial.lower import PiecesLowered, lower_pieces
+from ace_studio.engine.targets.partial.lower import SubgraphsLowered, lower_subgraphs
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Plan, Precision
@@ -43,7 +43,7 @@ def try_plan(
         bench.left_out.append(candidate)  # auto is all targets that fit; this one does not
         return candidate
     bench.candidates.append(candidate)
-    is_whole = isinstance(bench.captured, CapturedModel)  # a piece that cannot be built stays eager
+    is_whole = isinstance(bench.captured, CapturedModel)  # a subgraph that cannot be built stays eager
     if is_whole and (problem := unsupported_op(target, bench.capture, bench.captured.table)):
         candidate.fail(problem)
     if candidate.run.status is RunStatus.OK:
@@ -92,7 +92,7 @@ def build(bench: Bench, candidate: Candidate) -> None:
     started = time.monotonic()
     folder = bench.folder_of(candidate)
     folder.mkdir(parents=True, exist_ok=True)
-    captured = bench.captured if isinstance(bench.captured, CapturedModel) else bench.captured.pieces[0].captured
+    captured = bench.captured if isinstance(bench.captured, CapturedModel) else bench.captured.subgraphs[0].captured
     captured, shared = improved_capture(bench, captured, candidate.plan, candidate.methods)
     job = LoweringJob(
         captured=captured,
@@ -109,7 +109,7 @@ def build(bench: Bench, candidate: Candidate) -> None:
     if isinstance(bench.captured, CapturedModel):
         candidate.lowered = candidate.target.lower(job)
     else:
-        candidate.lowered = lower_pieces(candidate.target, bench.captured, job)
+        candidate.lowered = lower_subgraphs(candidate.target, bench.captured, job)
     bench.improving.by_targets += job.improvements
     candidate.note(build_seconds=round(time.monotonic() - started, 3))
 
@@ -143,18 +143,18 @@ def _fidelity_to_captured(bench: Bench, candidate: Candidate) -> evaluate.Fideli
 
 
 def _accept_decisions(bench: Bench, candidate: Candidate, error: AceError) -> None:
-    """Take a model in pieces whose pieces are right although the whole differs; raise ``error`` for all others.
+    """Take a model in subgraphs whose subgraphs are right although the whole differs; raise ``error`` for all others.
 
-    Python between the pieces sorts, thresholds and selects: one rounding can change how many boxes there are.
+    Python between the subgraphs sorts, thresholds and selects: one rounding can change how many boxes there are.
     """
-    if error.problem.code is not ErrorCode.WRONG_CAPTURE or not isinstance(candidate.lowered, PiecesLowered):
+    if error.problem.code is not ErrorCode.WRONG_CAPTURE or not isinstance(candidate.lowered, SubgraphsLowered):
         raise error
-    fidelity_db = candidate.lowered.piece_sqnr_db()
+    fidelity_db = candidate.lowered.subgraph_sqnr_db()
     if candidate.plan.precisions <= {Precision.FP32} and fidelity_db < evaluate.MIN_FP32_SQNR_DB:
         raise error
     bench.reporter.warn(
         "decisions",
-        f"{candidate.label}: every piece agrees with eager ({fidelity_db:.1f} dB or better, shown as SQNR), but "
+        f"{candidate.label}: every subgraph agrees with eager ({fidelity_db:.1f} dB or better, shown as SQNR), but "
         "results of the whole differ where Python decides by values: compare by a metric of your own",
         where="[evaluate] function",
     )

@@ -16,13 +16,13 @@ from ace_studio.engine.flow import CapturedModel, PartialModel
 from ace_studio.engine.pipeline.fixes.check import Verdict
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
-from ace_studio.records.results import CaptureReport, RungOutcome, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
 
 KEPT_SHARE = 0.9
 """Fewer breaks that leave more ops eager are an improvement only if this share of the ops still is captured."""
 _ONE_SHAPE = (
     "A graph has one shape per result: let both sides of the model give the same (torch.zeros_like of the other "
-    "result, for example), or leave the branch to a capture in pieces."
+    "result, for example), or leave the branch to a capture in subgraphs."
 )
 
 
@@ -47,7 +47,7 @@ _EXPLAINED = (
         FixKind.WHERE,
         r"where\(\) received .* got \(bool",
         "the test is a plain truth value of Python (of a size, an attribute or a flag), not a tensor",
-        "Give examples of one side only, or leave the branch to a capture in pieces.",
+        "Give examples of one side only, or leave the branch to a capture in subgraphs.",
     ),
     _Explained(
         FixKind.COND,
@@ -102,7 +102,7 @@ def places_of(problems: Sequence[Problem], report: CaptureReport | None = None) 
     return tuple(dict.fromkeys(found))
 
 
-def not_captured(problems: Sequence[Problem], rungs: Sequence[RungOutcome]) -> Attempt:
+def not_captured(problems: Sequence[Problem], rungs: Sequence[CaptureAttempt]) -> Attempt:
     """The attempt that ended with problems."""
     places = places_of(problems)
     return Attempt(
@@ -114,7 +114,7 @@ def not_captured(problems: Sequence[Problem], rungs: Sequence[RungOutcome]) -> A
     )
 
 
-def as_attempt(captured: Any, report: CaptureReport, rungs: Sequence[RungOutcome]) -> Attempt:
+def as_attempt(captured: Any, report: CaptureReport, rungs: Sequence[CaptureAttempt]) -> Attempt:
     """The attempt that captured something."""
     outcome = CaptureOutcome(
         rung=report.rung,
@@ -122,7 +122,7 @@ def as_attempt(captured: Any, report: CaptureReport, rungs: Sequence[RungOutcome
         ops=report.ops,
         ops_left_eager=report.ops_left_eager,
     )
-    wrong = next((one.error for one in report.rungs if one.status is RungStatus.WRONG), None)
+    wrong = next((one.error for one in report.rungs if one.status is AttemptStatus.WRONG), None)
     errors = [one.error for one in report.rungs if one.error is not None]
     return Attempt(
         outcome,
@@ -134,8 +134,8 @@ def as_attempt(captured: Any, report: CaptureReport, rungs: Sequence[RungOutcome
     )
 
 
-def _wrong_rungs(rungs: Sequence[RungOutcome]) -> frozenset[str]:
-    return frozenset(one.name for one in rungs if one.status is RungStatus.WRONG)
+def _wrong_rungs(rungs: Sequence[CaptureAttempt]) -> frozenset[str]:
+    return frozenset(one.name for one in rungs if one.status is AttemptStatus.WRONG)
 
 
 # --- reports ---

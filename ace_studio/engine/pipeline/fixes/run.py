@@ -46,12 +46,12 @@ from ace_studio.engine.pipeline.fixes.outcomes import (
     wrong_report,
 )
 from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.engine.subgraphs.run_pieces import HostedPiece, PieceRunner
+from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, SubgraphRunner
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.fixes import FixKind, FixReport, FixStatus
-from ace_studio.records.messages import Event, LogLine, Phase, Progress, RungTried
+from ace_studio.records.messages import AttemptEnded, Event, LogLine, Phase, Progress
 from ace_studio.records.recipes.recipe import CaptureControl, Recipe
-from ace_studio.records.results import RungOutcome
+from ace_studio.records.results import CaptureAttempt
 
 LEAST_LIMIT_S = 60.0
 """A rung of a try may take this long at least, and else four times what the slowest one took before."""
@@ -239,7 +239,7 @@ class FixBench:
 
     def _attempt(self, loaded: LoadedModel, recipe: Recipe, title: str) -> Attempt:
         """Capture, whatever comes of it. Raises: Cancelled."""
-        rungs: list[RungOutcome] = []
+        rungs: list[CaptureAttempt] = []
         if hasattr(self, "before"):
             limit_s = max(LEAST_LIMIT_S, 4 * self.before.slowest_s)
             limited = msgspec.structs.replace(
@@ -256,14 +256,14 @@ class FixBench:
             return not_captured(error.problems, rungs)
         return as_attempt(captured, report, rungs)
 
-    def _quiet(self, title: str, rungs: list[RungOutcome]) -> Reporter:
+    def _quiet(self, title: str, rungs: list[CaptureAttempt]) -> Reporter:
         """A reporter whose progress is a detail of ours; outcomes of rungs go into ``rungs``."""
 
         def take(event: Event) -> None:
             match event:
                 case Progress(detail=detail) if detail:
                     self.reporter.advance(None, f"{title}: {detail}")
-                case RungTried(outcome=outcome):
+                case AttemptEnded(outcome=outcome):
                     rungs.append(outcome)
                 case LogLine():
                     self.reporter.emit(event)
@@ -276,8 +276,10 @@ def _runner(captured: CapturedModel | PartialModel) -> Callable[[Example], Any]:
     if isinstance(captured, CapturedModel):
         graph = GraphRun(captured.program)
         return lambda example: graph.outputs([example])[0]
-    pieces = [HostedPiece(one.place, one.captured.program.module(check_guards=False)) for one in captured.pieces]
-    runner = PieceRunner(captured.module, pieces, controls=captured.controls)
+    subgraphs = [
+        HostedSubgraph(one.place, one.captured.program.module(check_guards=False)) for one in captured.subgraphs
+    ]
+    runner = SubgraphRunner(captured.module, subgraphs, controls=captured.controls)
     call_in_turn(runner, [captured.example])  # the one whose sizes tell most comes first
     state = ModuleState(runner.module)
 

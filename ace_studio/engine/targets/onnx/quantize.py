@@ -27,7 +27,7 @@ from ace_studio.engine.targets.onnx.static import (
 from ace_studio.engine.targets.onnx.tables import pack_tables, planned_lookups
 from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightGranularity
 
 WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
 FLOAT_GIVING_TYPES = frozenset({"Gemm", "MatMul"})
@@ -83,7 +83,7 @@ def apply_plan(
                 model = _pack_weights(model, nodes, bits=bits, block=block)
     for steps, ops in _by_scheme(job, Precision.INT8_DYNAMIC, lambda scheme: scheme.weights).items():
         if nodes := [name for name in program.nodes_of(ops) if name not in tables]:
-            model = _quantize_dynamic(model, nodes, is_per_channel=steps is WeightSteps.PER_CHANNEL)
+            model = _quantize_dynamic(model, nodes, is_per_channel=steps is WeightGranularity.PER_CHANNEL)
         asked = {op for op in ops if job.plan.scheme_of(op).activations is ActivationGrid.SYMMETRIC}
         notes |= dict.fromkeys(asked, "ONNX Runtime finds dynamic grids with a zero point, so this one is affine")
     if job.plan.ops_at(Precision.INT8_STATIC):
@@ -124,7 +124,9 @@ def weights_of_one_step(program: OnnxProgram, job: LoweringJob, chosen: StaticCh
         name
         for node in program.model.graph.node
         if node.name in chosen.nodes
-        and any(job.plan.scheme_of(op).weights is WeightSteps.PER_TENSOR for op in program.owners.get(node.name, ()))
+        and any(
+            job.plan.scheme_of(op).weights is WeightGranularity.PER_TENSOR for op in program.owners.get(node.name, ())
+        )
         for name in node.input[:2]
         if name in constants
     )

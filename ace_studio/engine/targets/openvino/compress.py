@@ -20,7 +20,7 @@ from ace_studio.engine.targets.openvino.smoothquant import is_asked, is_due, smo
 from ace_studio.engine.targets.shared.flat_call import as_numpy
 from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.plan import Precision, WeightSteps
+from ace_studio.records.recipes.plan import Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 
 INT4_SMALLEST_GROUP = 4
@@ -148,7 +148,7 @@ def _unheeded_weights(job: LoweringJob, precision: Precision) -> dict[str, str]:
         scheme = job.plan.scheme_of(op_id)
         if precision is Precision.INT8_WEIGHT and scheme.group_size:
             notes[op_id] = "8-bit weights have one step per channel in OpenVINO, not groups"
-        elif precision is Precision.INT8_DYNAMIC and scheme.weights is WeightSteps.PER_TENSOR:
+        elif precision is Precision.INT8_DYNAMIC and scheme.weights is WeightGranularity.PER_TENSOR:
             notes[op_id] = "weights of products on the fly have one step per channel in OpenVINO"
     return notes
 

@@ -1,4 +1,4 @@
-"""A model in pieces on any target: each piece is lowered like a model of its own, Python runs between them."""
+"""A model in subgraphs on any target: each subgraph is lowered like a model of its own, Python runs between them."""
 
 from __future__ import annotations
 
@@ -17,107 +17,107 @@ from ace_studio.engine.flow import (
     CapturedModel,
     Example,
     PartialModel,
-    Piece,
+    Subgraph,
     measured_places,
     tensor_leaves,
 )
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
-from ace_studio.engine.subgraphs.run_pieces import HostedPiece, Manifest, PieceRunner, SavedPiece
+from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, Manifest, SavedSubgraph, SubgraphRunner
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
-from ace_studio.engine.targets.partial.timing import BuiltPiece, best_together, runner_of, unless_slower
+from ace_studio.engine.targets.partial.timing import BuiltSubgraph, best_together, runner_of, unless_slower
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.targets.shared.library_error import library_reason
 from ace_studio.records.errors import AceError, ErrorCode
 
 MOST_CALIBRATION_CALLS = 64
-"""Calls of one piece that its ranges are found with."""
+"""Calls of one subgraph that its ranges are found with."""
 
 
-def lower_pieces(target: Target, partial: PartialModel, job: LoweringJob) -> Lowered:
-    """Build every piece on its own; one that the target cannot take, or runs slower than eager, stays eager.
+def lower_subgraphs(target: Target, partial: PartialModel, job: LoweringJob) -> Lowered:
+    """Build every subgraph on its own; one that the target cannot take, or runs slower than eager, stays eager.
 
     Args:
         target: What to build for.
-        partial: The model in pieces.
+        partial: The model in subgraphs.
         job: As for a whole model; its plan speaks of the ids in ``partial.table``.
 
-    Raises: AceError of the first piece if no piece could be built.
+    Raises: AceError of the first subgraph if no subgraph could be built.
     """
-    calls = _PieceCalls(partial, job)
+    calls = _SubgraphCalls(partial, job)
     built, errors = [], []
-    for number, piece in enumerate(partial.pieces):
-        job.reporter.advance(number / len(partial.pieces), f"piece {piece.name} of {len(partial.pieces)}")
+    for number, subgraph in enumerate(partial.subgraphs):
+        job.reporter.advance(number / len(partial.subgraphs), f"subgraph {subgraph.name} of {len(partial.subgraphs)}")
         try:
-            lowered = target.lower(_job_of(piece, job, calls))
+            lowered = target.lower(_job_of(subgraph, job, calls))
         except AceError as error:
             if error.problem.code is ErrorCode.CANCELLED:
                 raise
             errors.append(error)
-            built.append(BuiltPiece(piece, None, f"{error.problem.what}: {error.problem.why}"))
+            built.append(BuiltSubgraph(subgraph, None, f"{error.problem.what}: {error.problem.why}"))
         except Exception as error:  # noqa: BLE001 - border: a runtime's own library may raise anything
-            built.append(BuiltPiece(piece, None, library_reason(error)))
-            errors.append(AceError.of(ErrorCode.UNSUPPORTED, f"{target.label} cannot build piece {piece.name}"))
+            built.append(BuiltSubgraph(subgraph, None, library_reason(error)))
+            errors.append(AceError.of(ErrorCode.UNSUPPORTED, f"{target.label} cannot build subgraph {subgraph.name}"))
         else:
-            built.append(unless_slower(piece, lowered))
+            built.append(unless_slower(subgraph, lowered))
     if len(errors) == len(built):
         raise errors[0]
     chosen = best_together(partial, built)
-    lowered = PiecesLowered(target.name, partial, chosen)
+    lowered = SubgraphsLowered(target.name, partial, chosen)
     if all(one.lowered is None for one in chosen):
         job.reporter.warn(
             "pieces-slower",
-            f"{target.label}: no piece that could be built at this plan makes the model faster, so every op "
+            f"{target.label}: no subgraph that could be built at this plan makes the model faster, so every op "
             "stays eager; what is measured is the model as it was",
         )
     elif not lowered.calls_at_work:
         job.reporter.warn(
             "pieces-unused",
-            f"{target.label}: pieces were built, but none runs when the model is called with the traced example again; "
-            "what is measured is eager",
+            f"{target.label}: subgraphs were built, but none runs when the model is called with the traced example; "
+            "eager is measured instead",
         )
     return lowered
 
 
-def _job_of(piece: Piece, job: LoweringJob, calls: _PieceCalls) -> LoweringJob:
-    table = piece.captured.table
-    ids = {table.op_id[row]: piece.id_in_model(table.op_id[row]) for row in table.op_rows()}
+def _job_of(subgraph: Subgraph, job: LoweringJob, calls: _SubgraphCalls) -> LoweringJob:
+    table = subgraph.captured.table
+    ids = {table.op_id[row]: subgraph.id_in_model(table.op_id[row]) for row in table.op_rows()}
     plan = BoundPlan(
         plan=job.plan.plan,
         precision={own: job.plan.precision[ours] for own, ours in ids.items() if ours in job.plan.precision},
         reason={own: job.plan.reason[ours] for own, ours in ids.items() if ours in job.plan.reason},
         schemes={own: job.plan.schemes[ours] for own, ours in ids.items() if ours in job.plan.schemes},
     )
-    folder = job.folder / piece.name
+    folder = job.folder / subgraph.name
     folder.mkdir(parents=True, exist_ok=True)
     return replace(
         job,
-        captured=piece.captured,
+        captured=subgraph.captured,
         plan=plan,
-        calibration=lambda: calls.of(piece),
+        calibration=lambda: calls.of(subgraph),
         folder=folder,
-        shared=job.shared.setdefault(f"piece {piece.name}", {}),
+        shared=job.shared.setdefault(f"subgraph {subgraph.name}", {}),
     )
 
 
-class _PieceCalls:
-    """The calls that the pieces get while the calibration examples run; found once per job, when a piece asks."""
+class _SubgraphCalls:
+    """The calls that the subgraphs get while the calibration examples run; found once per job, when a subgraph asks."""
 
     def __init__(self, partial: PartialModel, job: LoweringJob) -> None:
         self._partial = partial
         self._job = job
 
-    def of(self, piece: Piece) -> Sequence[Example]:
-        """Calls of one piece; those that it was captured with if the examples never reach it."""
-        calls: dict[str, list[Example]] = self._job.shared.get("piece calls") or self._record()
-        self._job.shared["piece calls"] = calls
-        return calls[piece.name] or list(piece.captured.examples)
+    def of(self, subgraph: Subgraph) -> Sequence[Example]:
+        """Calls of one subgraph; those that it was captured with if the examples never reach it."""
+        calls: dict[str, list[Example]] = self._job.shared.get("subgraph calls") or self._record()
+        self._job.shared["subgraph calls"] = calls
+        return calls[subgraph.name] or list(subgraph.captured.examples)
 
     def _record(self) -> dict[str, list[Example]]:
-        found: dict[str, list[Example]] = {piece.name: [] for piece in self._partial.pieces}
+        found: dict[str, list[Example]] = {subgraph.name: [] for subgraph in self._partial.subgraphs}
 
-        def heard(piece: Piece) -> Callable[..., Sequence[Tensor]]:
-            kept, module = found[piece.name], piece.captured.module
+        def heard(subgraph: Subgraph) -> Callable[..., Sequence[Tensor]]:
+            kept, module = found[subgraph.name], subgraph.captured.module
 
             def call(*tensors: Tensor) -> Sequence[Tensor]:
                 if len(kept) < MOST_CALIBRATION_CALLS:
@@ -127,25 +127,25 @@ class _PieceCalls:
 
             return call
 
-        hosted = [HostedPiece(piece.place, heard(piece)) for piece in self._partial.pieces]
-        runner = PieceRunner(self._partial.module, hosted, controls=self._partial.controls)
+        hosted = [HostedSubgraph(subgraph.place, heard(subgraph)) for subgraph in self._partial.subgraphs]
+        runner = SubgraphRunner(self._partial.module, hosted, controls=self._partial.controls)
         for example in self._job.calibration():
             self._job.reporter.check()
             example.copied().call(runner)
         return found
 
 
-class PiecesLowered(Lowered):
-    """The model with its built pieces in their places."""
+class SubgraphsLowered(Lowered):
+    """The model with its built subgraphs in their places."""
 
-    def __init__(self, target: str, partial: PartialModel, built: Sequence[BuiltPiece]) -> None:
+    def __init__(self, target: str, partial: PartialModel, built: Sequence[BuiltSubgraph]) -> None:
         self._target = target
         self._partial = partial
         self._built = built
         self._runner = runner_of(partial, built)
         partial.example.copied().call(self._runner)  # so that the compiler reads the model now
         self.calls_at_work = self._count_calls()
-        """How many calls of places the pieces answer in one call of the model, once it has been read."""
+        """How many calls of places the subgraphs answer in one call of the model, once it has been read."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it as forward is called."""
@@ -156,8 +156,8 @@ class PiecesLowered(Lowered):
         self._partial.example.copied().call(self._runner)
         return self._runner.ran - before
 
-    def piece_sqnr_db(self) -> float:
-        """Fidelity of the worst piece to its eager graph, on the calls that it was captured with; 200 if none is used.
+    def subgraph_sqnr_db(self) -> float:
+        """SQNR of the worst subgraph against its eager graph, on its captured calls, dB; 200 if none is used.
 
         It tells whether the arithmetic is right where the model's own Python makes decisions by values that differ in
         rounding (sorting, thresholds), so that results of the whole cannot be compared number by number.
@@ -165,29 +165,31 @@ class PiecesLowered(Lowered):
         worst = 200.0
         with torch.no_grad():
             for one in self._built:
-                for example in one.piece.captured.examples if one.lowered is not None else ():
+                for example in one.subgraph.captured.examples if one.lowered is not None else ():
                     assert one.lowered is not None
-                    wanted = tensor_leaves(example.copied().call(one.piece.captured.module))
+                    wanted = tensor_leaves(example.copied().call(one.subgraph.captured.module))
                     given, places = tensor_leaves(example.copied().call(one.lowered)), measured_places(wanted)
                     worst = min(worst, sqnr_db([wanted[at] for at in places], [given[at] for at in places]))
         return worst
 
     def read_back(self) -> list[OpActual]:
-        """What the target does with each piece, in the ids of the whole model."""
+        """What the target does with each subgraph, in the ids of the whole model."""
         return [actual for one in self._built for actual in _actuals(one)]
 
     def save(self, folder: Path) -> Path:
-        """Write every piece, what says where they belong, and the file that runs them."""
+        """Write every subgraph, what says where they belong, and the file that runs them."""
         folder.mkdir(parents=True, exist_ok=True)
         saved = []
         for one in self._built:
             if one.lowered is not None:
-                own = folder / one.piece.name
+                own = folder / one.subgraph.name
                 own.mkdir(exist_ok=True)
                 path = one.lowered.save(own)
                 saved.append(
-                    SavedPiece(
-                        one.piece.place, path.relative_to(folder).as_posix(), tuple(tensor_places(one.piece.captured))
+                    SavedSubgraph(
+                        one.subgraph.place,
+                        path.relative_to(folder).as_posix(),
+                        tuple(tensor_places(one.subgraph.captured)),
                     )
                 )
         manifest = Manifest(
@@ -198,15 +200,15 @@ class PiecesLowered(Lowered):
             versions={"torch": torch.__version__},
         )
         manifest.write(folder)
-        _save_rest(self._partial.module, [one.piece for one in self._built if one.lowered], folder)
+        _save_rest(self._partial.module, [one.subgraph for one in self._built if one.lowered], folder)
         shutil.copyfile(run_pieces.__file__, folder / "run_pieces.py")
         return folder
 
 
-def _save_rest(module: nn.Module, pieces: Sequence[Piece], folder: Path) -> None:
-    """Write the weights that Python between the pieces needs."""
-    inside = {name for piece in pieces for _, name in piece.place.weights}
-    paths = tuple(f"{piece.place.module}." for piece in pieces if piece.place.kind == "module")
+def _save_rest(module: nn.Module, subgraphs: Sequence[Subgraph], folder: Path) -> None:
+    """Write the weights that Python between the subgraphs needs."""
+    inside = {name for subgraph in subgraphs for _, name in subgraph.place.weights}
+    paths = tuple(f"{subgraph.place.module}." for subgraph in subgraphs if subgraph.place.kind == "module")
     rest = {
         name: tensor.detach().cpu().contiguous().clone()
         for name, tensor in module.state_dict().items()
@@ -216,16 +218,16 @@ def _save_rest(module: nn.Module, pieces: Sequence[Piece], folder: Path) -> None
         save_file(rest, folder / run_pieces.REST)
 
 
-def _in_model(actual: OpActual, piece: Piece) -> OpActual:
-    above = piece.id_in_model(actual.fused_into) if actual.fused_into else ""
-    return replace(actual, op_id=piece.id_in_model(actual.op_id), fused_into=above)
+def _in_model(actual: OpActual, subgraph: Subgraph) -> OpActual:
+    above = subgraph.id_in_model(actual.fused_into) if actual.fused_into else ""
+    return replace(actual, op_id=subgraph.id_in_model(actual.op_id), fused_into=above)
 
 
-def _actuals(one: BuiltPiece) -> list[OpActual]:
+def _actuals(one: BuiltSubgraph) -> list[OpActual]:
     if one.lowered is not None:
-        return [_in_model(actual, one.piece) for actual in one.lowered.read_back()]
-    captured: CapturedModel = one.piece.captured
+        return [_in_model(actual, one.subgraph) for actual in one.lowered.read_back()]
+    captured: CapturedModel = one.subgraph.captured
     table = captured.table
     device = str(captured.device)
-    ids = [one.piece.id_in_model(table.op_id[row]) for row in table.op_rows()]
+    ids = [one.subgraph.id_in_model(table.op_id[row]) for row in table.op_rows()]
     return [OpActual(op_id=op_id, actual="fp32", device=device, reason=one.reason) for op_id in ids]

@@ -1,4 +1,4 @@
-"""Which built pieces are worth their place: each against its eager graph, then the model with and without them."""
+"""Which built subgraphs are worth their place: each against its eager graph, then the model with and without them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ace_studio.engine.flow import PartialModel, Piece
-from ace_studio.engine.subgraphs.run_pieces import HostedPiece, PieceRunner
+from ace_studio.engine.flow import PartialModel, Subgraph
+from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, SubgraphRunner
 from ace_studio.engine.targets.base import Lowered
 
 ROUNDS = 9
@@ -21,14 +21,14 @@ LONGEST_S = 8.0
 SLOWER = 1.05
 """What takes longer than its eager counterpart by this factor is not used."""
 CLEARLY_FASTER = 1.3
-"""Pieces that gain less than this may cost the whole model more than they gain: coming to a piece is not free."""
+"""Subgraphs that gain less than this may cost the whole model more than they gain: coming to a subgraph is not free."""
 
 
 @dataclass(frozen=True)
-class BuiltPiece:
-    """What became of one piece on a target."""
+class BuiltSubgraph:
+    """What became of one subgraph on a target."""
 
-    piece: Piece
+    subgraph: Subgraph
     lowered: Lowered | None
     reason: str = ""
     """Why it runs eagerly; empty if it does not."""
@@ -52,26 +52,26 @@ def timed_in_turn(calls: Sequence[Callable[[], object]]) -> list[float]:
     return [median(own) for own in times]
 
 
-def unless_slower(piece: Piece, lowered: Lowered) -> BuiltPiece:
-    """The built piece, or the eager one if that is faster on the piece's first call."""
-    ours, plain = piece.captured.examples[0].copied(), piece.captured.examples[0].copied()
-    function = _plain(piece)
+def unless_slower(subgraph: Subgraph, lowered: Lowered) -> BuiltSubgraph:
+    """The built subgraph, or the eager one if that is faster on the subgraph's first call."""
+    ours, plain = subgraph.captured.examples[0].copied(), subgraph.captured.examples[0].copied()
+    function = _plain(subgraph)
     built_ms, eager_ms = timed_in_turn([lambda: ours.call(lowered), lambda: plain.call(function)])
     gain = eager_ms / max(built_ms, 1e-6)
     if built_ms <= eager_ms * SLOWER:
-        return BuiltPiece(piece, lowered, gain=gain)
+        return BuiltSubgraph(subgraph, lowered, gain=gain)
     reason = f"slower than eager here ({built_ms:.3g} against {eager_ms:.3g} ms), so it stays eager"
-    return BuiltPiece(piece, None, reason, gain)
+    return BuiltSubgraph(subgraph, None, reason, gain)
 
 
-def _plain(piece: Piece) -> Callable[..., Any]:
-    """The piece as the model itself would run it."""
-    plain: Callable[[Sequence[Tensor]], Any] | None = getattr(piece.captured.module, "plain", None)
-    return piece.captured.module if plain is None else lambda *tensors: plain(tensors)
+def _plain(subgraph: Subgraph) -> Callable[..., Any]:
+    """The subgraph as the model itself would run it."""
+    plain: Callable[[Sequence[Tensor]], Any] | None = getattr(subgraph.captured.module, "plain", None)
+    return subgraph.captured.module if plain is None else lambda *tensors: plain(tensors)
 
 
-def best_together(partial: PartialModel, built: Sequence[BuiltPiece]) -> list[BuiltPiece]:
-    """The pieces with which the whole model is fastest: all, those that clearly gain, or none."""
+def best_together(partial: PartialModel, built: Sequence[BuiltSubgraph]) -> list[BuiltSubgraph]:
+    """The subgraphs with which the whole model is fastest: all, those that clearly gain, or none."""
     choices = [list(built), [_kept_if(one, one.gain >= CLEARLY_FASTER) for one in built]]
     choices = [choice for number, choice in enumerate(choices) if choice not in choices[:number]]
     runs: list[Callable[..., Any]] = [runner_of(partial, choice) for choice in choices]
@@ -85,13 +85,13 @@ def best_together(partial: PartialModel, built: Sequence[BuiltPiece]) -> list[Bu
     return next(choice for choice, ms in zip(choices, times, strict=True) if ms <= enough)
 
 
-def _kept_if(one: BuiltPiece, is_kept: bool) -> BuiltPiece:
+def _kept_if(one: BuiltSubgraph, is_kept: bool) -> BuiltSubgraph:
     if is_kept or one.lowered is None:
         return one
-    return replace(one, lowered=None, reason="the model as a whole is faster with this piece eager")
+    return replace(one, lowered=None, reason="the model as a whole is faster with this subgraph eager")
 
 
-def runner_of(partial: PartialModel, built: Sequence[BuiltPiece]) -> PieceRunner:
-    """The model with these pieces in their places."""
-    hosted = [HostedPiece(one.piece.place, one.lowered) for one in built if one.lowered is not None]
-    return PieceRunner(partial.module, hosted, controls=partial.controls)
+def runner_of(partial: PartialModel, built: Sequence[BuiltSubgraph]) -> SubgraphRunner:
+    """The model with these subgraphs in their places."""
+    hosted = [HostedSubgraph(one.subgraph.place, one.lowered) for one in built if one.lowered is not None]
+    return SubgraphRunner(partial.module, hosted, controls=partial.controls)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, Int8Style
-from ace_studio.records.recipes.plan import ActivationGrid, Plan, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 
 STYLES: dict[str, Int8Style] = {
@@ -29,7 +29,7 @@ def int8_style_of(target: str, plan: Plan, ranges: RangeChoice) -> Int8Style:
 
     OpenVINO gets NNCF's model, but pairs where NNCF cannot give the grids that are asked for.
     """
-    usual = (WeightSteps.PER_CHANNEL, ActivationGrid.AFFINE)
+    usual = (WeightGranularity.PER_CHANNEL, ActivationGrid.AFFINE)
     schemes = (plan.scheme, *(rule.scheme(plan) for rule in plan.rules))
     is_plain = ranges.observer is Observer.MIN_MAX and all((one.weights, one.activations) == usual for one in schemes)
     return PAIRS if target == "openvino" and not is_plain else STYLES[target]

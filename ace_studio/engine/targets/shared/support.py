@@ -85,12 +85,14 @@ def _short(text: str) -> str:
 
 
 def judge_model(judge: Callable[[CapturedModel], list[OpSupport]], captured: Any) -> list[OpSupport]:
-    """The verdicts of one target on a whole graph, or on every piece of a model, with the ids of the model's table."""
-    pieces = getattr(captured, "pieces", None)
-    if pieces is None:
+    """How one target takes each op of a whole graph, or of every subgraph, with the op ids of the model's table."""
+    subgraphs = getattr(captured, "subgraphs", None)
+    if subgraphs is None:
         return judge(captured)
     return [
-        msgspec.structs.replace(one, id=piece.id_in_model(one.id)) for piece in pieces for one in judge(piece.captured)
+        msgspec.structs.replace(one, id=subgraph.id_in_model(one.id))
+        for subgraph in subgraphs
+        for one in judge(subgraph.captured)
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, fixes_of, ops_of_piece, sentence
+from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, fixes_of, ops_of_subgraph, sentence
 from ace_studio.gui.panels.breaks.fix_card import FixCard
 from ace_studio.gui.style.theme import Colours, Theme, monospace
 from ace_studio.gui.widgets.flow_layout import Flow
@@ -191,7 +191,7 @@ class BreaksPanel(Panel):
             self._details.hide()
         self.source_button.setEnabled(bool(entry.line))
         self.source_button.setToolTip("Show the line" if entry.line else "Nobody knows the line")
-        in_graph = entry.seam is not None or entry.piece is not None
+        in_graph = entry.seam is not None or entry.subgraph is not None
         self.graph_button.setVisible(in_graph)
         self.graph_button.setToolTip("Zoom to it (double-click in the list)")
         self._fill_fixes(fixes, are_new=not is_other and not self._had_fixes)
@@ -247,8 +247,8 @@ class BreaksPanel(Panel):
     def _select(self, entry: Entry) -> None:
         if entry.seam is not None:
             self.session.select_seam(entry.seam)
-        elif entry.piece is not None:
-            self.session.select(ops_of_piece(self.session.document, entry.piece))
+        elif entry.subgraph is not None:
+            self.session.select(ops_of_subgraph(self.session.document, entry.subgraph))
         else:
             self.session.select_place(entry.file, entry.line)
         self.update_from(self.session.document)
@@ -286,7 +286,7 @@ class BreaksPanel(Panel):
 
 
 def _key(entry: Entry) -> tuple[object, ...]:
-    return (entry.seam is None, entry.piece is None, entry.mark, entry.where)
+    return (entry.seam is None, entry.subgraph is None, entry.mark, entry.where)
 
 
 def _readable(text: QLabel) -> QLabel:

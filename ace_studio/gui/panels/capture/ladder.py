@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QFont, QIcon, QKeyEvent
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem
 
-from ace_studio.gui.panels.capture.rung_rows import RUNG_TIPS, RungRow
+from ace_studio.gui.panels.capture.rung_rows import RUNG_TIPS, MethodRow
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.small import quiet
@@ -15,7 +15,7 @@ NAME, OUTCOME, SECONDS, OPS = range(4)
 
 
 class LadderTree(QTreeWidget):
-    """Shows `RungRow`s. Check boxes switch; Alt+Up and Alt+Down move."""
+    """Shows `MethodRow`s. Check boxes switch; Alt+Up and Alt+Down move."""
 
     switched = Signal(str, bool)
     """A rung was switched on or off."""
@@ -26,7 +26,7 @@ class LadderTree(QTreeWidget):
         """Start empty."""
         super().__init__()
         self._theme = theme
-        self._rows: tuple[RungRow, ...] = ()
+        self._rows: tuple[MethodRow, ...] = ()
         self.setHeaderLabels(["rung", "outcome", "took", "ops"])
         self.setAccessibleName("Rungs of the capture ladder")
         self.setToolTip("")
@@ -50,7 +50,7 @@ class LadderTree(QTreeWidget):
             item = item.parent()
         return str(item.data(NAME, Qt.ItemDataRole.UserRole)) if item is not None else ""
 
-    def show_rows(self, rows: tuple[RungRow, ...]) -> None:
+    def show_rows(self, rows: tuple[MethodRow, ...]) -> None:
         """Show the ladder. What is open and current stays so."""
         if rows == self._rows:
             return
@@ -74,7 +74,7 @@ class LadderTree(QTreeWidget):
         items = (self.topLevelItem(at) for at in range(self.topLevelItemCount()))
         return {str(item.data(NAME, Qt.ItemDataRole.UserRole)) for item in items if item and item.isExpanded()}
 
-    def _item(self, each: RungRow) -> QTreeWidgetItem:
+    def _item(self, each: MethodRow) -> QTreeWidgetItem:
         colours = self._theme.colours
         item = QTreeWidgetItem([each.name, each.words, each.seconds, each.ops])
         item.setData(NAME, Qt.ItemDataRole.UserRole, each.name)

@@ -14,7 +14,7 @@ from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, MARGIN, button, column, inset, label, quiet, row, scrolling
 from ace_studio.gui.words.starting import why_not
-from ace_studio.records.recipes.recipe import ALL_RUNGS
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -151,14 +151,14 @@ class CapturePanel(Panel):
         self.session.set_rungs(moved(self.session.document.recipe.capture.rungs, name, step))
 
     def _reset(self) -> None:
-        self.session.set_rungs(ALL_RUNGS)
+        self.session.set_rungs(ALL_CAPTURE_METHODS)
 
     def _show_movable(self) -> None:
         rungs, name = self.session.document.recipe.capture.rungs, self.ladder.current
         is_on = name in rungs
         self.up_button.setEnabled(is_on and rungs[0] != name)
         self.down_button.setEnabled(is_on and rungs[-1] != name)
-        self.reset_button.setEnabled(rungs != ALL_RUNGS)
+        self.reset_button.setEnabled(rungs != ALL_CAPTURE_METHODS)
 
     def _copy(self) -> None:
         lines = []

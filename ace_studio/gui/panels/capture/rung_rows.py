@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ace_studio.gui.words.formatting import NOTHING, plural, seconds_text
 from ace_studio.records.errors import Problem
-from ace_studio.records.recipes.recipe import ALL_RUNGS
-from ace_studio.records.results import RungOutcome, RungStatus
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
+from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.session.document import Document
 
 RUNG_TIPS: dict[str, str] = {
@@ -15,21 +15,21 @@ RUNG_TIPS: dict[str, str] = {
     "export-strict": "torch.export that reads the code: rescues some that the one above cannot take",
     "dynamo": "torch.compile's reader with one graph demanded: keeps calls that are allowed in the graph",
     "fx": "torch.fx with placeholders for values: no branches on values, whole modules can be kept",
-    "partial": "in pieces: Python runs between them, and the pieces are compressed",
+    "partial": "in subgraphs: Python runs between them, and the subgraphs are compressed",
 }
-STATUS: dict[RungStatus, tuple[str, str, str]] = {
-    RungStatus.OK: ("captured, equal to eager", "good", "good"),
-    RungStatus.FAILED: ("could not capture it", "bad", "bad"),
-    RungStatus.WRONG: ("captured, but not equal to eager", "bad", "bad"),
-    RungStatus.TIMEOUT: ("took too long", "clock", "warn"),
-    RungStatus.CRASHED: ("ended the engine process", "bad", "bad"),
-    RungStatus.SKIPPED: ("not tried", "skip", "dim"),
+STATUS: dict[AttemptStatus, tuple[str, str, str]] = {
+    AttemptStatus.OK: ("captured, equal to eager", "good", "good"),
+    AttemptStatus.FAILED: ("could not capture it", "bad", "bad"),
+    AttemptStatus.WRONG: ("captured, but not equal to eager", "bad", "bad"),
+    AttemptStatus.TIMEOUT: ("took too long", "clock", "warn"),
+    AttemptStatus.CRASHED: ("ended the engine process", "bad", "bad"),
+    AttemptStatus.SKIPPED: ("not tried", "skip", "dim"),
 }
 """Status -> words, icon, role."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RungRow:
+class MethodRow:
     """One line of the ladder."""
 
     name: str
@@ -43,28 +43,28 @@ class RungRow:
     is_taken: bool = False
 
 
-def rung_rows(document: Document) -> tuple[RungRow, ...]:
+def rung_rows(document: Document) -> tuple[MethodRow, ...]:
     """All rungs: those of the recipe in its order, then those that are switched off."""
     asked = document.recipe.capture.rungs
     outcomes = {one.name: one for one in document.rungs}
-    names = (*asked, *(name for name in ALL_RUNGS if name not in asked))
+    names = (*asked, *(name for name in ALL_CAPTURE_METHODS if name not in asked))
     return tuple(_row(name, document, outcomes.get(name), is_on=name in asked) for name in names)
 
 
-def _row(name: str, document: Document, outcome: RungOutcome | None, *, is_on: bool) -> RungRow:
+def _row(name: str, document: Document, outcome: CaptureAttempt | None, *, is_on: bool) -> MethodRow:
     if document.rung_at_work == name:
         detail = document.activity.detail.removeprefix(f"{name}: ")
         words = f"at work: {detail}" if detail and detail != name else "at work …"
-        return RungRow(name=name, is_on=is_on, words=words, icon="run", role="accent")
+        return MethodRow(name=name, is_on=is_on, words=words, icon="run", role="accent")
     if outcome is None:
         words = "waits" if document.activity.is_working and document.rung_at_work and is_on else ""
-        return RungRow(name=name, is_on=is_on, words=words or ("" if is_on else "off"), icon="", role="dim")
+        return MethodRow(name=name, is_on=is_on, words=words or ("" if is_on else "off"), icon="", role="dim")
     words, icon, role = STATUS[outcome.status]
-    was_tried = outcome.status is not RungStatus.SKIPPED
-    taken = document.capture is not None and document.capture.rung == name and outcome.status is RungStatus.OK
+    was_tried = outcome.status is not AttemptStatus.SKIPPED
+    taken = document.capture is not None and document.capture.rung == name and outcome.status is AttemptStatus.OK
     if outcome.error is not None and was_tried:
         words = f"{words}: {outcome.error.what}"
-    return RungRow(
+    return MethodRow(
         name=name, is_on=is_on, words=f"{words} – taken" if taken else words, icon=icon, role=role,
         seconds=seconds_text(outcome.seconds) if was_tried else NOTHING,
         ops=str(outcome.ops) if outcome.ops else NOTHING, problem=outcome.error, is_taken=taken,
@@ -73,7 +73,7 @@ def _row(name: str, document: Document, outcome: RungOutcome | None, *, is_on: b
 
 def wants_batch_only(document: Document) -> bool:
     """Whether a rung took too long, and it may help to hold every size but the batch."""
-    was_slow = any(one.status is RungStatus.TIMEOUT for one in document.rungs)
+    was_slow = any(one.status is AttemptStatus.TIMEOUT for one in document.rungs)
     return was_slow and not document.recipe.capture.batch_only and not document.activity.is_working
 
 
@@ -82,8 +82,8 @@ def ladder_summary(document: Document) -> str:
     capture = document.capture
     if capture is None or document.activity.is_working:
         return ""
-    pieces = len(capture.pieces)
-    size = f"{plural(capture.ops, 'op')} in {plural(pieces, 'piece')}" if pieces else plural(capture.ops, "op")
+    subgraphs = len(capture.pieces)
+    size = f"{plural(capture.ops, 'op')} in {plural(subgraphs, 'subgraph')}" if subgraphs else plural(capture.ops, "op")
     if capture.cached:
         return f"Taken from the captures that were kept: {size}, by {capture.rung}. Nothing was traced."
     return f"{capture.rung} captured {size} in {seconds_text(capture.seconds)}."

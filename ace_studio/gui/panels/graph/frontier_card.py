@@ -137,7 +137,7 @@ class FrontierCard(QFrame):
 def _older(entry: Entry, document: Document) -> str:
     """Say that the graph beneath is from an earlier trace."""
     failure = document.failure
-    is_failure = failure is not None and entry.seam is None and entry.piece is None
+    is_failure = failure is not None and entry.seam is None and entry.subgraph is None
     if not is_failure or failure is None or document.graph is None or failure.job == document.graph_job:
         return ""
     return " this time; the graph is from before"

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QSplitter, QS
 
 from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.anchored import Anchored
-from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, ops_of_piece
+from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, ops_of_subgraph
 from ace_studio.gui.ops.colourings import COLOURINGS
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
@@ -153,7 +153,7 @@ class GraphPanel(Panel):
         self._show_card(document)
 
     def _seams_differ(self, document: Document) -> bool:
-        """Whether the report names other breaks or pieces than those that are drawn."""
+        """Whether the report names other breaks or subgraphs than those that are drawn."""
         old, new = self._capture, document.capture
         if old is new or old is None or new is None:
             return False
@@ -257,7 +257,7 @@ class GraphPanel(Panel):
     # --- the card on the frontier ---
 
     def _show_card(self, document: Document) -> None:
-        """Beside the selected break or eager piece; without one, at the end of what was captured before a failure."""
+        """Place the card beside the selected break or eager subgraph, else where the capture failed."""
         offered = entries(document)
         chosen = chosen_entry(document, offered)
         entry = chosen or (offered[0] if offered and document.failure is not None else None)
@@ -280,8 +280,8 @@ class GraphPanel(Panel):
         if graph is None:
             return -1
         op_ids = document.selection.op_ids if entry.seam is not None else ()
-        if entry.piece is not None:
-            op_ids = ops_of_piece(document, entry.piece)
+        if entry.subgraph is not None:
+            op_ids = ops_of_subgraph(document, entry.subgraph)
         if op_ids:
             return row_of_ops(graph).get(op_ids[0], -1)
         is_frontier = failure is not None and failure.job == document.graph_job
@@ -352,13 +352,13 @@ def _functions(document: Document) -> frozenset[str]:
 
 
 def _size_words(document: Document) -> str:
-    """How much was captured; for a graph in pieces also what was not."""
+    """How much was captured; for a graph in subgraphs also what was not."""
     count = document.graph.op_count if document.graph else 0
     capture = document.capture
     if capture is None or not capture.pieces:
         return plural(count, "op")
     left = f"{plural(capture.ops_left_eager, 'op')} left to eager" if capture.ops_left_eager else ""
-    size = f"{plural(count, 'op')} in {plural(len(capture.pieces), 'piece')}"
+    size = f"{plural(count, 'op')} in {plural(len(capture.pieces), 'subgraph')}"
     return "  ·  ".join(part for part in (size, plural(len(capture.graph_breaks), "break"), left) if part)
 
 

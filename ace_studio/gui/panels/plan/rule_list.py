@@ -23,7 +23,7 @@ from ace_studio.gui.panels.plan.choosers import PrecisionCells
 from ace_studio.gui.widgets.small import button, column, label, quiet, row
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan import ActivationGrid, PlanRule, Precision, WeightSteps, rule_problem
+from ace_studio.records.recipes.plan import ActivationGrid, PlanRule, Precision, WeightGranularity, rule_problem
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
@@ -36,7 +36,7 @@ _TITLES = (
 _ROWS_SHOWN = 7
 _AS_PLANNED: tuple[str, object] = ("as the plan says", None)
 _GRIDS: dict[str, tuple[str, tuple[tuple[str, object], ...]]] = {
-    "weights": ("Weights of this rule", (_AS_PLANNED, *((str(each), each) for each in WeightSteps))),
+    "weights": ("Weights of this rule", (_AS_PLANNED, *((str(each), each) for each in WeightGranularity))),
     "activations": ("Activations of this rule", (_AS_PLANNED, *((str(each), each) for each in ActivationGrid))),
     "group_size": (
         "Group size of this rule",

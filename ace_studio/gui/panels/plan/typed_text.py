@@ -43,7 +43,7 @@ def read_pairs(text: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for part in read_words(text):
-        name, sign, value = (piece.strip() for piece in part.partition("="))
+        name, sign, value = (word.strip() for word in part.partition("="))
         if not (name and sign and value):
             raise ValueError(f"'{part}' is no pair. Write an input and the output that it gets: cache = 1.")
         if name in found:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ace_studio.gui.panels.shapes.rows import Row
-from ace_studio.records.results import RungOutcome, RungStatus
+from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 
 _EXAMPLE = re.compile(r"\bexample (\d+)\b")
@@ -39,9 +39,9 @@ def _fault(size: int, dim: DimFinding, sizes: Mapping[str, int]) -> str:
     return ""
 
 
-def refused_rows(rungs: Sequence[RungOutcome]) -> dict[int, str]:
+def refused_rows(rungs: Sequence[CaptureAttempt]) -> dict[int, str]:
     """Index of an example -> why the graph of a rung refused it. Nothing if some rung took them all."""
-    if any(rung.status is RungStatus.OK for rung in rungs):
+    if any(rung.status is AttemptStatus.OK for rung in rungs):
         return {}
     found: dict[int, str] = {}
     for rung in rungs:

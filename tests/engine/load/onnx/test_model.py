@@ -33,7 +33,7 @@ def test_the_module_computes_what_the_file_says(tmp_path):
     assert set(found) == {"kept", "pooled"}
     np.testing.assert_allclose(found["kept"][0], wanted, rtol=1e-6)
     np.testing.assert_allclose(found["pooled"][0], wanted.sum(0), rtol=1e-5)
-    assert loaded.way == "onnx"
+    assert loaded.frontend == "onnx"
 
 
 def test_examples_follow_from_the_sizes_that_the_file_leaves_open(tmp_path):

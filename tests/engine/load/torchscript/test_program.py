@@ -62,10 +62,10 @@ class Awkward(nn.Module):
         while count < x.dim():
             x = x + count
             count += 1
-        pieces: list[Tensor] = []
-        for piece in x.unbind(1):
-            pieces.append(piece.clamp(min=-1e9, max=float("inf")))  # noqa: PERF401 - a loop to be scripted
-        return {"whole": halves(torch.stack(pieces, 1), 3).view(x.size(0), -1), "tail": x[..., -1]}
+        subgraphs: list[Tensor] = []
+        for subgraph in x.unbind(1):
+            subgraphs.append(subgraph.clamp(min=-1e9, max=float("inf")))  # noqa: PERF401 - a loop to be scripted
+        return {"whole": halves(torch.stack(subgraphs, 1), 3).view(x.size(0), -1), "tail": x[..., -1]}
 
 
 def test_a_scripted_program_is_written_statement_by_statement(tmp_path):

@@ -1,4 +1,4 @@
-"""Models whose own Python decides by values: a rounding changes the result, and the pieces are right all the same."""
+"""Models whose Python branches on values: rounding changes the result although every subgraph is right."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Sorts(nn.Module):
 
 
 @pytest.fixture(autouse=True)
-def every_piece_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def every_subgraph_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ace_studio.engine.targets.partial.timing.SLOWER", 1e9)
 
 
-def test_pieces_that_agree_are_taken_with_a_warning_when_only_decisions_differ(tmp_path: Path) -> None:
+def test_subgraphs_that_agree_are_taken_with_a_warning_when_only_decisions_differ(tmp_path: Path) -> None:
     torch.manual_seed(0)
     examples = [(torch.randn(n, 64),) for n in (200, 300)]
     result = ace_studio.compile(

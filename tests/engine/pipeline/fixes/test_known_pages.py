@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.engine.pipeline.fixes.test_run import COLUMNS, HOOK, MAGIC, SPECIAL, Bench, of_kind
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.fixes import FixKind, FixReport, FixStatus
+from tests.engine.pipeline.fixes.test_run import COLUMNS, HOOK, MAGIC, SPECIAL, Bench, of_kind
 
 SUM_DECIDES = """
 class Net(nn.Module):

@@ -1,4 +1,4 @@
-"""Models in pieces on every target: built, compressed, run, read back, saved, and loaded by the file beside them."""
+"""Models in subgraphs on every target: built, compressed, run, read back, saved, and loaded by the file beside them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import LoweringJob, Target
-from ace_studio.engine.targets.partial import lower as pieces
-from ace_studio.engine.targets.partial import timing as piece_timing
-from ace_studio.engine.targets.partial.lower import lower_pieces
+from ace_studio.engine.targets.partial import lower as subgraphs
+from ace_studio.engine.targets.partial import timing as subgraph_timing
+from ace_studio.engine.targets.partial.lower import lower_subgraphs
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
@@ -63,14 +63,14 @@ def partial() -> PartialModel:
 
 
 @pytest.fixture(autouse=True)
-def every_piece_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine must not decide which pieces are tested."""
+def every_subgraph_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine must not decide which subgraphs are tested."""
     monkeypatch.setattr("ace_studio.engine.targets.partial.timing.SLOWER", 1e9)
 
 
 def job_of(partial: PartialModel, target: Target, folder: Path, plan: Plan) -> LoweringJob:
     return LoweringJob(
-        captured=partial.pieces[0].captured,
+        captured=partial.subgraphs[0].captured,
         plan=bind_plan(plan, partial.table, op_problem=target.op_problem),
         calibration=lambda: [Example((one,)) for one in EXAMPLES],
         threads=1,
@@ -85,7 +85,7 @@ def lower(partial: PartialModel, name: str, folder: Path, *, plan: Plan | None =
         pytest.skip(target.available().reason)
     folder.mkdir(parents=True, exist_ok=True)
     with torch.no_grad():
-        return lower_pieces(target, partial, job_of(partial, target, folder, plan or Plan()))
+        return lower_subgraphs(target, partial, job_of(partial, target, folder, plan or Plan()))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,7 +100,7 @@ def test_the_built_model_equals_eager_on_examples_and_unseen_sizes(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_op_of_every_piece_says_what_it_runs_at(partial: PartialModel, name: str, tmp_path: Path) -> None:
+def test_every_op_of_every_subgraph_says_what_it_runs_at(partial: PartialModel, name: str, tmp_path: Path) -> None:
     said = {one.op_id: one.actual for one in lower(partial, name, tmp_path).read_back()}
     ids = {partial.table.op_id[row] for row in partial.table.op_rows()}
     convs = {op_id for op_id in ids if "conv2d" in op_id}
@@ -110,7 +110,7 @@ def test_every_op_of_every_piece_says_what_it_runs_at(partial: PartialModel, nam
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_saved_pieces_run_by_the_file_beside_them_without_this_project(
+def test_saved_subgraphs_run_by_the_file_beside_them_without_this_project(
     partial: PartialModel, name: str, tmp_path: Path
 ) -> None:
     lowered = lower(partial, name, tmp_path / "build")
@@ -159,13 +159,13 @@ module = Gated()
 module.load_state_dict(given["state"])
 model = load(module, "saved", threads=1)
 torch.save(model(given["x"]), "result.pt")
-assert not model.waiting, "a piece was never used"
+assert not model.waiting, "a subgraph was never used"
 print("used", model.missed, "missed")
 """
 
 
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
-def test_pieces_are_compressed_by_the_plan_with_ranges_from_their_own_calls(
+def test_subgraphs_are_compressed_by_the_plan_with_ranges_from_their_own_calls(
     partial: PartialModel, name: str, tmp_path: Path
 ) -> None:
     first = partial.table.op_id[next(iter(partial.table.op_rows()))]
@@ -181,7 +181,7 @@ def test_pieces_are_compressed_by_the_plan_with_ranges_from_their_own_calls(
     assert 15 < sqnr_db([wanted], [given]) < 80
 
 
-def test_a_piece_that_a_target_cannot_take_stays_eager_and_says_why(
+def test_a_subgraph_that_a_target_cannot_take_stays_eager_and_says_why(
     partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = TARGETS["eager"]
@@ -201,7 +201,7 @@ def test_a_piece_that_a_target_cannot_take_stays_eager_and_says_why(
         assert not difference(partial.module(EXAMPLES[0]), lowered(EXAMPLES[0]))
 
 
-def test_a_target_that_can_take_no_piece_is_an_error(
+def test_a_target_that_can_take_no_subgraph_is_an_error(
     partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(job: LoweringJob) -> Any:
@@ -212,7 +212,7 @@ def test_a_target_that_can_take_no_piece_is_an_error(
         lower(partial, "eager", tmp_path)
 
 
-def test_a_piece_that_is_slower_than_eager_is_not_used(
+def test_a_subgraph_that_is_slower_than_eager_is_not_used(
     partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ace_studio.engine.targets.partial.timing.SLOWER", 0.0)
@@ -223,30 +223,32 @@ def test_a_piece_that_is_slower_than_eager_is_not_used(
 
 
 @pytest.mark.parametrize(("slower", "said"), [(0.0, ["pieces-slower"]), (1e9, [])])
-def test_that_no_piece_is_worth_its_place_is_said_as_that(
+def test_that_no_subgraph_is_worth_its_place_is_said_as_that(
     partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slower: float, said: list[str]
 ) -> None:
-    # Every piece by itself is fast enough; the model as a whole decides.
-    monkeypatch.setattr(pieces, "unless_slower", piece_timing.BuiltPiece)
-    monkeypatch.setattr(piece_timing, "SLOWER", slower)
+    # Every subgraph by itself is fast enough; the model as a whole decides.
+    monkeypatch.setattr(subgraphs, "unless_slower", subgraph_timing.BuiltSubgraph)
+    monkeypatch.setattr(subgraph_timing, "SLOWER", slower)
     job = job_of(partial, TARGETS["eager"], tmp_path, Plan())
-    lower_pieces(TARGETS["eager"], partial, job)
+    lower_subgraphs(TARGETS["eager"], partial, job)
     assert [one.code for one in job.reporter.warnings] == said
 
 
-def test_the_worst_piece_tells_the_arithmetic_apart_from_the_decisions(partial: PartialModel, tmp_path: Path) -> None:
-    exact = lower(partial, "onnxruntime", tmp_path / "exact").piece_sqnr_db()
+def test_the_worst_subgraph_tells_the_arithmetic_apart_from_the_decisions(
+    partial: PartialModel, tmp_path: Path
+) -> None:
+    exact = lower(partial, "onnxruntime", tmp_path / "exact").subgraph_sqnr_db()
     coarse = lower(partial, "onnxruntime", tmp_path / "coarse", plan=Plan(default=Precision.INT8_STATIC))
-    assert exact > 90 > coarse.piece_sqnr_db() > 10
+    assert exact > 90 > coarse.subgraph_sqnr_db() > 10
 
 
-def test_pieces_of_another_class_are_refused(partial: PartialModel, tmp_path: Path) -> None:
+def test_subgraphs_of_another_class_are_refused(partial: PartialModel, tmp_path: Path) -> None:
     path = lower(partial, "eager", tmp_path / "build").save(tmp_path / "saved")
     with pytest.raises(ValueError, match="belong to a Gated"):
         run_pieces.load(nn.Linear(2, 2), path)
 
 
-def test_the_plan_of_a_piece_is_that_of_its_ops_in_the_model(partial: PartialModel) -> None:
+def test_the_plan_of_a_subgraph_is_that_of_its_ops_in_the_model(partial: PartialModel) -> None:
     plan = Plan(rules=(PlanRule(match="module:body.*", precision=Precision.BF16),))
     bound: BoundPlan = bind_plan(plan, partial.table, op_problem=lambda *_: "")
     assert {op_id.partition(".")[0] for op_id in bound.ops_at(Precision.BF16)} == {"p1"}
@@ -267,7 +269,7 @@ class GatedAttention(nn.Module):
         return self.out(x)
 
 
-def test_pieces_with_attention_go_on_running_after_the_first_call() -> None:
+def test_subgraphs_with_attention_go_on_running_after_the_first_call() -> None:
     torch.manual_seed(0)
     examples = [Example((torch.randn(2, 24, 64),)), Example((torch.randn(3, 32, 64),))]
     loaded = LoadedModel(module=GatedAttention().eval(), source=Path(), sha256="")
@@ -280,11 +282,11 @@ def test_pieces_with_attention_go_on_running_after_the_first_call() -> None:
     )
     assert isinstance(captured, PartialModel)
     assert any("attend" in row for row in captured.table.module)
-    hosted = [run_pieces.HostedPiece(one.place, one.captured.module) for one in captured.pieces]
-    runner = run_pieces.PieceRunner(captured.module, hosted)
+    hosted = [run_pieces.HostedSubgraph(one.place, one.captured.module) for one in captured.subgraphs]
+    runner = run_pieces.SubgraphRunner(captured.module, hosted)
     per_call = []
     for _ in range(6):
         before = runner.ran
         captured.example.copied().call(runner)
         per_call.append(runner.ran - before)
-    assert per_call == [len(captured.pieces)] * 6
+    assert per_call == [len(captured.subgraphs)] * 6

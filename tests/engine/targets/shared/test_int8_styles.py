@@ -17,7 +17,7 @@ from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, Simulator
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.executorch.quantize import quantize_for_xnnpack
 from ace_studio.engine.targets.shared.int8_styles import STYLES, int8_style_of, most_rounding
-from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightSteps
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 from tests.engine.targets.conftest import MODELS, bound, captured_model, make_job
 from tests.engine.targets.onnx_cases import capture, job_for
@@ -55,7 +55,7 @@ def test_what_is_built_is_as_good_as_foretold(target, model, lower):
 
 
 @pytest.mark.skipif(not is_torchao_installed(), reason="needs torchao")
-@pytest.mark.parametrize("steps", list(WeightSteps))
+@pytest.mark.parametrize("steps", list(WeightGranularity))
 def test_the_graph_that_xnnpack_gets_is_as_good_as_foretold(steps, tmp_path):
     captured = captured_model("conv_net")
     plan = bind_plan(
@@ -124,7 +124,7 @@ def test_openvino_gets_pairs_where_nncf_cannot_give_the_grids():
     assert int8_style_of("openvino", INT8, RangeChoice(Observer.MSE)) is PAIRS
     around_zero = Plan(default=Precision.INT8_STATIC, activations=ActivationGrid.SYMMETRIC)
     assert int8_style_of("openvino", around_zero, PLAIN) is PAIRS
-    rule = PlanRule(match="module:0", precision=Precision.INT8_STATIC, weights=WeightSteps.PER_TENSOR)
+    rule = PlanRule(match="module:0", precision=Precision.INT8_STATIC, weights=WeightGranularity.PER_TENSOR)
     assert int8_style_of("openvino", Plan(default=Precision.INT8_STATIC, rules=(rule,)), PLAIN) is PAIRS
 
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ace_studio.engine.pipeline.compress.search.bisection import Point, fewest_high, most_high
-from ace_studio.engine.pipeline.compress.search.ranking import Ladder, Rung
+from ace_studio.engine.pipeline.compress.search.ranking import RankedOp, SensitivityRanking
 
-__all__ = ["Ladder", "Point", "Rung", "fewest_high", "most_high"]
+__all__ = ["Point", "RankedOp", "SensitivityRanking", "fewest_high", "most_high"]

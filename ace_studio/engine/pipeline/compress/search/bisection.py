@@ -1,14 +1,14 @@
-"""The next step of the ladder to evaluate, given what the ones before have shown."""
+"""The next step of the ranking to evaluate, given what the ones before have shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ace_studio.engine.pipeline.compress.search.ranking import Ladder
+from ace_studio.engine.pipeline.compress.search.ranking import SensitivityRanking
 
 MOST_EVALUATIONS = 8
-"""Of one ladder; what was found until then counts."""
+"""Of one ranking; what was found until then counts."""
 SMALL_SHARE = 0.03
 """Two steps whose ops differ by less than this share of the cost are as good as one."""
 _FIRST_GAIN_DB = 10.0
@@ -26,7 +26,7 @@ class Point:
     """Whether it is small and fast enough. More high ops make that less likely."""
     sqnr_db: float | None = None
     ends: bool = False
-    """Whether there is no use in going on: it could not be built, or another candidate has beaten the whole ladder."""
+    """Whether there is no use in going on: it could not be built, or another candidate has beaten the whole ranking."""
 
 
 _CLEAR_DB = 1.0
@@ -36,17 +36,17 @@ Evaluate = Callable[[int], Point]
 
 
 def fewest_high(
-    ladder: Ladder, evaluate: Evaluate, *, wanted_db: float | None = None, limit: int = MOST_EVALUATIONS
+    ranking: SensitivityRanking, evaluate: Evaluate, *, wanted_db: float | None = None, limit: int = MOST_EVALUATIONS
 ) -> int | None:
     """The smallest step found that is accurate enough; None if the last one is not, or the search ended before.
 
     Args:
-        ladder: The ops, the most sensitive first.
+        ranking: The ops, the most sensitive first.
         evaluate: Builds a step and says what came of it; called at most ``limit`` times.
         wanted_db: Fidelity that the goal asks for; None if it asks for a metric: who knows which fidelity that needs.
         limit: Evaluations at most.
     """
-    search = _Fewest(ladder, wanted_db)
+    search = _Fewest(ranking, wanted_db)
     for number in range(limit):
         step = search.next_step(is_last_chance=number == limit - 1 and search.high is None)
         if step is None:
@@ -61,8 +61,8 @@ def fewest_high(
 class _Fewest:
     """Between ``low`` (not accurate enough) and ``high`` (accurate enough)."""
 
-    def __init__(self, ladder: Ladder, wanted_db: float | None) -> None:
-        self._ladder = ladder
+    def __init__(self, ranking: SensitivityRanking, wanted_db: float | None) -> None:
+        self._ladder = ranking
         self._wanted_db = wanted_db
         self._offset_db = 0.0
         """How much better the last built step was than foretold."""
@@ -107,16 +107,16 @@ class _Fewest:
         return self._ladder.first_above(wanted)
 
 
-def most_high(ladder: Ladder, evaluate: Evaluate, *, limit: int = MOST_EVALUATIONS) -> int | None:
+def most_high(ranking: SensitivityRanking, evaluate: Evaluate, *, limit: int = MOST_EVALUATIONS) -> int | None:
     """The largest step found that is small and fast enough; None if not even the first is.
 
     Args:
-        ladder: The ops, the most sensitive first.
+        ranking: The ops, the most sensitive first.
         evaluate: As for `fewest_high`.
         limit: Evaluations at most.
     """
-    low, high = -1, len(ladder) + 1  # affords; does not
-    steps = [len(ladder), 0]
+    low, high = -1, len(ranking) + 1  # affords; does not
+    steps = [len(ranking), 0]
     for _ in range(limit):
         step = steps.pop(0) if steps else (low + high) // 2
         point = evaluate(step)
@@ -126,6 +126,10 @@ def most_high(ladder: Ladder, evaluate: Evaluate, *, limit: int = MOST_EVALUATIO
             low = max(low, step)
         else:
             high = min(high, step)
-        if high == 0 or high - low <= 1 or (low >= 0 and ladder.cost_share(low, min(high, len(ladder))) < SMALL_SHARE):
+        if (
+            high == 0
+            or high - low <= 1
+            or (low >= 0 and ranking.cost_share(low, min(high, len(ranking))) < SMALL_SHARE)
+        ):
             break
     return low if low >= 0 else None

@@ -10,7 +10,7 @@ _CAP_DB = 200.0
 
 
 @dataclass(frozen=True)
-class Rung:
+class RankedOp:
     """One op that can be low or high."""
 
     op_id: str
@@ -20,28 +20,28 @@ class Rung:
     """What it costs in time or bytes, in any unit that all share."""
 
 
-class Ladder:
+class SensitivityRanking:
     """The ops, the most sensitive first. Noise of different ops adds up nearly, so each step foretells a fidelity.
 
     Source: Widrow and Kollar 2008, Quantization Noise, chapter 5 (noises of different quantizers are uncorrelated).
     """
 
-    def __init__(self, rungs: Iterable[Rung]) -> None:
-        self.rungs = sorted(rungs, key=lambda rung: (-rung.noise, rung.cost))
+    def __init__(self, ranked: Iterable[RankedOp]) -> None:
+        self.ranked = sorted(ranked, key=lambda op: (-op.noise, op.cost))
         self._left = [0.0]
         self._costs = [0.0]
-        for rung in reversed(self.rungs):
-            self._left.append(self._left[-1] + rung.noise)
+        for op in reversed(self.ranked):
+            self._left.append(self._left[-1] + op.noise)
         self._left.reverse()
-        for rung in self.rungs:
-            self._costs.append(self._costs[-1] + rung.cost)
+        for op in self.ranked:
+            self._costs.append(self._costs[-1] + op.cost)
 
     def __len__(self) -> int:
-        return len(self.rungs)
+        return len(self.ranked)
 
-    def kept(self, count: int) -> list[Rung]:
+    def kept(self, count: int) -> list[RankedOp]:
         """The ops that are high at this step."""
-        return self.rungs[:count]
+        return self.ranked[:count]
 
     def predicted_db(self, count: int) -> float:
         """Fidelity of the outputs with the first ``count`` ops high, dB in [-200, 200]; high ops count as exact."""

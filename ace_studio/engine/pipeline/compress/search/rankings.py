@@ -1,11 +1,11 @@
-"""The ladder of an arm: its ops from the most to the least sensitive, and in words why the first of them stay high."""
+"""Sensitivity rankings of search variants, and the reasons why the most sensitive ops stay at a high precision."""
 
 from __future__ import annotations
 
 from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import make_candidate
-from ace_studio.engine.pipeline.compress.search import Ladder, Rung
-from ace_studio.engine.pipeline.compress.search.variants import Arm
+from ace_studio.engine.pipeline.compress.search import RankedOp, SensitivityRanking
+from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.records.recipes.plan import WEIGHTED_OPS, Precision
@@ -15,40 +15,40 @@ _UNKNOWN_NOISE = 1e-3
 """Of every op, where nothing is known of any; what is built corrects it."""
 
 
-def ladder_of(bench: Bench, arm: Arm) -> Ladder:
-    """The ladder of an arm, made at the first call: what has a product or a figure is a rung."""
-    if arm.ladder is None:
-        arm.ladder = Ladder(_rungs(bench, arm))
-    return arm.ladder
+def ranking_of(bench: Bench, variant: SearchVariant) -> SensitivityRanking:
+    """The ranking of a variant, made at the first call: what has a product or a figure is a op."""
+    if variant.ranking is None:
+        variant.ranking = SensitivityRanking(_ranked_ops(bench, variant))
+    return variant.ranking
 
 
-def _rungs(bench: Bench, arm: Arm) -> list[Rung]:
+def _ranked_ops(bench: Bench, variant: SearchVariant) -> list[RankedOp]:
     table = bench.captured.table
-    planned = make_candidate(arm.target, arm.plan, table, device=bench.captured.device).plan.precision
+    planned = make_candidate(variant.target, variant.plan, table, device=bench.captured.device).plan.precision
     low = sorted({precision for precision in planned.values() if precision in SIMULATED})
     noise = sense_once(bench, low).noise
     costs = table.weight_bytes if bench.recipe.goal.optimize is Objective.SIZE else table.flops
-    rungs = []
+    ranked = []
     for row in table.op_rows():
         op_id = table.op_id[row]
         precision = planned.get(op_id, Precision.FP32)
         is_product = table.op[row] in WEIGHTED_OPS
         if precision in low and (is_product or op_id in noise.get(precision, {})):
             known = noise.get(precision, {}).get(op_id, _UNKNOWN_NOISE)
-            rungs.append(Rung(op_id, known, float(max(1, costs[row]))))
-    return rungs
+            ranked.append(RankedOp(op_id, known, float(max(1, costs[row]))))
+    return ranked
 
 
-def reasons_to_stay(bench: Bench, arm: Arm, count: int) -> dict[str, str]:
-    """Op id -> why it is kept high, for the step of the ladder that keeps ``count`` ops."""
-    ladder = ladder_of(bench, arm)
+def reasons_to_stay(bench: Bench, variant: SearchVariant, count: int) -> dict[str, str]:
+    """Op id -> why it is kept high, for the step of the ranking that keeps ``count`` ops."""
+    ranking = ranking_of(bench, variant)
     is_known = bool(bench.sensing and bench.sensing.noise)
     wanted = _goal_words(bench.recipe.goal)
     reasons = {}
-    for place, rung in enumerate(ladder.kept(count), 1):
-        rank = f"{_ordinal(place)} most sensitive of {len(ladder)}, alone {noise_db(rung.noise):.1f} dB"
+    for place, op in enumerate(ranking.kept(count), 1):
+        rank = f"{_ordinal(place)} most sensitive of {len(ranking)}, alone {noise_db(op.noise):.1f} dB"
         why = rank if is_known else "nothing is known of its sensitivity, and it costs little"
-        reasons[rung.op_id] = f"kept at {arm.high}: {why}; the goal {wanted}"
+        reasons[op.op_id] = f"kept at {variant.high}: {why}; the goal {wanted}"
     return reasons
 
 

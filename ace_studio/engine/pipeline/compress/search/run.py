@@ -1,7 +1,7 @@
 """The search for a goal: on every target, which ops must stay high, found by building few candidates.
 
-An arm is a low precision on a target with its ladder: step k keeps the k most sensitive ops high, the last step is all
-high. Every step is really built, compared with eager, evaluated and timed; `engine.search` says which one is next.
+A variant is a low precision on a target, with the ops ranked by sensitivity: candidate k keeps the k most sensitive ops
+high. Every candidate is really built, compared with eager, evaluated and timed; `bisection` says which k is next.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
 from ace_studio.engine.pipeline.compress.improving import methods_that_help
 from ace_studio.engine.pipeline.compress.search import Point, fewest_high, most_high
-from ace_studio.engine.pipeline.compress.search.rankings import ladder_of, reasons_to_stay
+from ace_studio.engine.pipeline.compress.search.rankings import ranking_of, reasons_to_stay
 from ace_studio.engine.pipeline.compress.search.steps import (
     StepStore,
     is_accurate,
@@ -30,7 +30,7 @@ from ace_studio.engine.pipeline.compress.search.steps import (
     step_key,
     with_findings,
 )
-from ace_studio.engine.pipeline.compress.search.variants import METHODS_TO_TRY, Arm, arms_of
+from ace_studio.engine.pipeline.compress.search.variants import METHODS_TO_TRY, SearchVariant, variants_of
 from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
 from ace_studio.engine.targets.base import Target
@@ -45,7 +45,7 @@ MOST_KEPT = 3
 LEVEL = 1.25
 """What meets the goal and is within this factor of the best is measured, saved and verified too, on every target."""
 CLEARLY_BEHIND = 0.95
-"""A ladder is climbed only if its first step, the cheapest, costs at most this share of what meets the goal already."""
+"""A variant is searched only if its cheapest candidate costs at most this share of what meets the goal already."""
 FLOATS = (Precision.BF16, Precision.FP32)
 """What ops that stay high run at: the first that the target has, that is accurate enough, and faster than eager."""
 _MOST_ACCURATE = Goal(optimize=Objective.ACCURACY)
@@ -71,10 +71,10 @@ class GoalSearch:
         """What the recipe itself plans: the search begins with it and leaves it alone."""
 
     def run(self, targets: Sequence[Target]) -> None:
-        """Search on all targets: ladders are climbed in the order of what they promise, so that few need to be."""
+        """Search on all targets: rankings are climbed in the order of what they promise, so that few need to be."""
         if self._goal.optimize is Objective.ACCURACY:
             for target in targets:
-                self._most_accurate(target, arms_of(self._bench, target))
+                self._most_accurate(target, variants_of(self._bench, target))
         else:
             self._cheapest(targets)
         for target in targets:
@@ -84,46 +84,51 @@ class GoalSearch:
     # --- the two ways to look at a goal ---
 
     def _cheapest(self, targets: Sequence[Target]) -> None:
-        """The fewest ops high that are accurate enough, for every arm that can still win."""
-        firsts: list[tuple[Arm, SearchStep]] = []
-        arms = [arm for target in targets for arm in arms_of(self._bench, target)]
-        expect_builds(self._bench, [(arm.target, arm.plan) for arm in arms if not self._is_known(arm)])
-        for arm in arms:
-            first = self._evaluate(arm, 0)
+        """The fewest ops high that are accurate enough, for every variant that can still win."""
+        firsts: list[tuple[SearchVariant, SearchStep]] = []
+        variants = [variant for target in targets for variant in variants_of(self._bench, target)]
+        expect_builds(
+            self._bench, [(variant.target, variant.plan) for variant in variants if not self._is_known(variant)]
+        )
+        for variant in variants:
+            first = self._evaluate(variant, 0)
             if first is not None and first.sqnr_db is not None:
-                firsts.append((arm, first))
-        missing = [(arm, first) for arm, first in firsts if not self._is_accurate(first)]
-        for arm, first in sorted(missing, key=lambda pair: merit(pair[1], self._goal)):
+                firsts.append((variant, first))
+        missing = [(variant, first) for variant, first in firsts if not self._is_accurate(first)]
+        for variant, first in sorted(missing, key=lambda pair: merit(pair[1], self._goal)):
             if reason := self._hopeless(first):
-                self._note(f"{arm.name}: {reason}")
-            elif not self._is_float_inaccurate(arm.target):
-                self._climb(self._with_better_weights(arm, first))
+                self._note(f"{variant.name}: {reason}")
+            elif not self._is_float_inaccurate(variant.target):
+                self._climb(self._with_better_weights(variant, first))
         for target in targets:
-            own = [first for arm, first in firsts if arm.target is target]
+            own = [first for variant, first in firsts if variant.target is target]
             if not any(self._meets(one.step) for one in self._of(target)) and not self._is_outrun(own):
                 self._try_floats(target)
 
-    def _with_better_weights(self, arm: Arm, first: SearchStep) -> Arm:
-        """The arm with improved weights, if it is more accurate so; they cost no time, ops that stay high do."""
+    def _with_better_weights(self, variant: SearchVariant, first: SearchStep) -> SearchVariant:
+        """The variant with improved weights, if it is more accurate so; they cost no time, ops that stay high do."""
         improve = self._bench.recipe.improve
-        wanted = METHODS_TO_TRY.get(arm.plan.default, ()) if improve.by_search and not improve.methods else ()
-        helpful = methods_that_help(self._bench, arm.plan, wanted) if wanted else ()
+        wanted = METHODS_TO_TRY.get(variant.plan.default, ()) if improve.by_search and not improve.methods else ()
+        helpful = methods_that_help(self._bench, variant.plan, wanted) if wanted else ()
         if not helpful:
-            return arm
-        better = Arm(arm.target, arm.plan, methods=wanted)
+            return variant
+        better = SearchVariant(variant.target, variant.plan, methods=wanted)
         step = self._evaluate(better, 0)
         if step is None or step.sqnr_db is None or merit(step, _MOST_ACCURATE) >= merit(first, _MOST_ACCURATE):
-            return arm
+            return variant
         return better
 
-    def _climb(self, arm: Arm) -> None:
-        if self._is_met_by_first(arm) or not self._choose_high(arm):
+    def _climb(self, variant: SearchVariant) -> None:
+        if self._is_met_by_first(variant) or not self._choose_high(variant):
             return  # not even all high is accurate enough on this target
-        if fewest_high(ladder_of(self._bench, arm), partial(self._point, arm), wanted_db=self._wanted_db) is None:
-            self._note(f"{arm.name}: no step of its ladder is accurate enough")
+        if (
+            fewest_high(ranking_of(self._bench, variant), partial(self._point, variant), wanted_db=self._wanted_db)
+            is None
+        ):
+            self._note(f"{variant.name}: no step of its ranking is accurate enough")
 
-    def _is_met_by_first(self, arm: Arm) -> bool:
-        first = self._evaluate(arm, 0)
+    def _is_met_by_first(self, variant: SearchVariant) -> bool:
+        first = self._evaluate(variant, 0)
         return first is not None and self._is_accurate(first)
 
     def _is_outrun(self, firsts: Sequence[SearchStep]) -> bool:
@@ -137,21 +142,21 @@ class GoalSearch:
         met = [one.step for one in self._tried.values() if self._meets(one.step)]
         return min(met, key=lambda step: merit(step, self._goal), default=None)
 
-    def _most_accurate(self, target: Target, arms: Sequence[Arm]) -> None:
+    def _most_accurate(self, target: Target, variants: Sequence[SearchVariant]) -> None:
         """The most accurate that is small and fast enough: fp32 if that is, else as many ops high as fit."""
         floats = self._try_floats(target, all_of_them=True)
         if any(self._meets(step) for step in floats):
             return
-        for arm in arms:
-            first = self._evaluate(arm, 0)
+        for variant in variants:
+            first = self._evaluate(variant, 0)
             if first is None or first.sqnr_db is None:
                 continue
             if not is_affordable(first, self._bench.baseline, self._goal):
-                self._note(f"{arm.name}: even all low, " + "; ".join(first.misses))
-            elif self._choose_high(arm, is_accuracy_asked=False):
-                better = self._with_better_weights(arm, first)
-                better.high = arm.high
-                most_high(ladder_of(self._bench, better), partial(self._point, better))
+                self._note(f"{variant.name}: even all low, " + "; ".join(first.misses))
+            elif self._choose_high(variant, is_accuracy_asked=False):
+                better = self._with_better_weights(variant, first)
+                better.high = variant.high
+                most_high(ranking_of(self._bench, better), partial(self._point, better))
 
     def _try_floats(self, target: Target, *, all_of_them: bool = False) -> list[SearchStep]:
         """All ops at 16 bits, then at fp32; the second only if the first misses the goal."""
@@ -186,22 +191,22 @@ class GoalSearch:
                 value, low = min(found)
                 self._note(f"{target.name}: " + words.format(len(built), low, value))
 
-    def _choose_high(self, arm: Arm, *, is_accuracy_asked: bool = True) -> bool:
+    def _choose_high(self, variant: SearchVariant, *, is_accuracy_asked: bool = True) -> bool:
         """Find what kept ops run at; False if nothing is accurate enough."""
-        if self._goal.optimize is Objective.SIZE and arm.plan.default is Precision.INT4_WEIGHT:
-            whole = self._evaluate_plan(arm.target, self._whole(Precision.INT8_WEIGHT))
+        if self._goal.optimize is Objective.SIZE and variant.plan.default is Precision.INT4_WEIGHT:
+            whole = self._evaluate_plan(variant.target, self._whole(Precision.INT8_WEIGHT))
             if whole is not None and self._is_accurate(whole):
-                arm.high = Precision.INT8_WEIGHT
+                variant.high = Precision.INT8_WEIGHT
                 return True
-        arm.high = Precision.FP32
-        if not arm.target.precision_problem(Precision.BF16):
-            whole = self._evaluate_plan(arm.target, self._whole(Precision.BF16))
+        variant.high = Precision.FP32
+        if not variant.target.precision_problem(Precision.BF16):
+            whole = self._evaluate_plan(variant.target, self._whole(Precision.BF16))
             is_fast = whole is not None and whole.latency_ratio is not None and whole.latency_ratio < 1.0
             if whole is not None and is_fast and (self._is_accurate(whole) or not is_accuracy_asked):
-                arm.high = Precision.BF16
+                variant.high = Precision.BF16
                 return True
         if self._wanted_db is not None and self._wanted_db > self._beyond_doubt_db:
-            whole = self._evaluate_plan(arm.target, self._whole(Precision.FP32))
+            whole = self._evaluate_plan(variant.target, self._whole(Precision.FP32))
             return whole is None or self._is_accurate(whole)
         return True
 
@@ -209,7 +214,7 @@ class GoalSearch:
     """Fidelity that fp32 has on every runtime; above it, fp32 is tried before ops are kept at it."""
 
     def _hopeless(self, first: SearchStep) -> str:
-        """Why no step of a ladder whose first one is this can win; empty if one can."""
+        """Why no step of a ranking whose first one is this can win; empty if one can."""
         if not is_affordable(first, self._bench.baseline, self._goal):
             return "even all low it is too large or too slow, and keeping ops high only adds to that"
         best = self._best_met()
@@ -219,8 +224,8 @@ class GoalSearch:
 
     # --- one step ---
 
-    def _point(self, arm: Arm, count: int) -> Point:
-        step = self._evaluate(arm, count)
+    def _point(self, variant: SearchVariant, count: int) -> Point:
+        step = self._evaluate(variant, count)
         if step is None or step.sqnr_db is None:
             return Point(keeps=False, affords=False, ends=True)
         baseline = self._bench.baseline
@@ -231,19 +236,19 @@ class GoalSearch:
             ends=not step.meets and any("slower than" in miss for miss in step.misses),
         )
 
-    def _evaluate(self, arm: Arm, count: int) -> SearchStep | None:
-        """The step of an arm; None if the target cannot do the arm at all."""
+    def _evaluate(self, variant: SearchVariant, count: int) -> SearchStep | None:
+        """The step of a variant; None if the target cannot do the variant at all."""
         if count == 0:
-            return self._evaluate_plan(arm.target, arm.plan, of=arm)
-        ladder = ladder_of(self._bench, arm)
-        if count == len(ladder):
-            return self._evaluate_plan(arm.target, self._whole(arm.high))
-        rules = tuple(PlanRule(match=f"id:{rung.op_id}", precision=arm.high) for rung in ladder.kept(count))
-        plan = msgspec.structs.replace(arm.plan, rules=(*arm.plan.rules, *rules))
-        return self._evaluate_plan(arm.target, plan, of=arm, rules=rules)
+            return self._evaluate_plan(variant.target, variant.plan, of=variant)
+        ranking = ranking_of(self._bench, variant)
+        if count == len(ranking):
+            return self._evaluate_plan(variant.target, self._whole(variant.high))
+        rules = tuple(PlanRule(match=f"id:{op.op_id}", precision=variant.high) for op in ranking.kept(count))
+        plan = msgspec.structs.replace(variant.plan, rules=(*variant.plan.rules, *rules))
+        return self._evaluate_plan(variant.target, plan, of=variant, rules=rules)
 
     def _evaluate_plan(
-        self, target: Target, plan: Plan, *, of: Arm | None = None, rules: tuple[PlanRule, ...] = ()
+        self, target: Target, plan: Plan, *, of: SearchVariant | None = None, rules: tuple[PlanRule, ...] = ()
     ) -> SearchStep | None:
         methods = of.methods if of is not None else self._bench.recipe.improve.methods
         key = step_key(target, plan, methods)
@@ -254,16 +259,16 @@ class GoalSearch:
             self._bench.search.append(reused)
             return reused
         started = time.monotonic()
-        ladder = ladder_of(self._bench, of) if of is not None and rules else None
+        ranking = ranking_of(self._bench, of) if of is not None and rules else None
         step = SearchStep(
             target=target.name,
             low=plan.label,
             high=str(of.high) if of is not None and rules else "",
             kept_high=len(rules),
-            of=len(ladder) if ladder is not None else 0,
+            of=len(ranking) if ranking is not None else 0,
             rules=rules,
             improved=self._methods_in(of),
-            predicted_db=round(ladder.predicted_db(len(rules)), 2) if ladder is not None else None,
+            predicted_db=round(ranking.predicted_db(len(rules)), 2) if ranking is not None else None,
         )
         candidate = self._build(target, plan, of, rules)
         if candidate.run.status is RunStatus.UNAVAILABLE:
@@ -276,17 +281,17 @@ class GoalSearch:
         self._store.keep(key, step)
         return step
 
-    def _is_known(self, arm: Arm) -> bool:
+    def _is_known(self, variant: SearchVariant) -> bool:
         """Whether its first step was built or read before."""
-        key = step_key(arm.target, arm.plan, arm.methods)
+        key = step_key(variant.target, variant.plan, variant.methods)
         return key in self._tried or self._store.find(key) is not None
 
-    def _methods_in(self, arm: Arm | None) -> tuple[str, ...]:
-        if arm is None or not arm.methods or self._bench.recipe.improve.methods:
+    def _methods_in(self, variant: SearchVariant | None) -> tuple[str, ...]:
+        if variant is None or not variant.methods or self._bench.recipe.improve.methods:
             return ()
-        return tuple(map(str, methods_that_help(self._bench, arm.plan, arm.methods)))
+        return tuple(map(str, methods_that_help(self._bench, variant.plan, variant.methods)))
 
-    def _build(self, target: Target, plan: Plan, of: Arm | None, rules: Sequence[PlanRule]) -> Candidate:
+    def _build(self, target: Target, plan: Plan, of: SearchVariant | None, rules: Sequence[PlanRule]) -> Candidate:
         methods = of.methods if of is not None else self._bench.recipe.improve.methods
         asked = [
             one
@@ -337,10 +342,10 @@ class GoalSearch:
 
     def _build_again(self, target: Target, one: _Tried) -> Candidate:
         rules = one.plan.rules[: len(one.plan.rules) - one.step.kept_high]
-        arm = Arm(target, msgspec.structs.replace(one.plan, rules=rules), methods=one.methods)
+        variant = SearchVariant(target, msgspec.structs.replace(one.plan, rules=rules), methods=one.methods)
         if one.step.rules:
-            arm.high = one.step.rules[0].precision
-        candidate = self._build(target, one.plan, arm, one.step.rules)
+            variant.high = one.step.rules[0].precision
+        candidate = self._build(target, one.plan, variant, one.step.rules)
         if candidate in self._bench.candidates:
             place = self._bench.search.index(one.step)
             one.step = msgspec.structs.replace(one.step, run=self._bench.candidates.index(candidate))

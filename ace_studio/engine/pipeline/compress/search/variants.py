@@ -1,4 +1,4 @@
-"""The arms of a goal search on one target: which low precisions are worth a ladder, from what the graph consists of."""
+"""Which low precisions a goal search tries on a target, judged by the ops of the graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ace_studio.engine.pipeline.compress.bench import Bench
-from ace_studio.engine.pipeline.compress.search import Ladder
+from ace_studio.engine.pipeline.compress.search import SensitivityRanking
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import WEIGHTED_OPS, Plan, Precision
@@ -36,13 +36,13 @@ METHODS_TO_TRY: Mapping[Precision, tuple[ImproveMethod, ...]] = {
 
 
 @dataclass
-class Arm:
+class SearchVariant:
     """One low precision (or the recipe's plan) on one target."""
 
     target: Target
     plan: Plan
     high: Precision = Precision.FP32
-    ladder: Ladder | None = None
+    ranking: SensitivityRanking | None = None
     steps: list[SearchStep] = field(default_factory=list)
     methods: tuple[ImproveMethod, ...] = ()
     """What improves its weights."""
@@ -53,16 +53,16 @@ class Arm:
         return f"{self.target.name} {self.plan.label}"
 
 
-def arms_of(bench: Bench, target: Target) -> list[Arm]:
+def variants_of(bench: Bench, target: Target) -> list[SearchVariant]:
     """Those that the target can do and that may win; what the recipe itself plans is tried in any case."""
-    arms = [Arm(target, plan, methods=bench.recipe.improve.methods) for plan in _bases(bench)]
+    variants = [SearchVariant(target, plan, methods=bench.recipe.improve.methods) for plan in _bases(bench)]
     if not bench.recipe.plan.from_goal or not target.available().ok:
-        return arms
-    arms = [arm for arm in arms if not target.precision_problem(arm.plan.default)]
+        return variants
+    variants = [variant for variant in variants if not target.precision_problem(variant.plan.default)]
     if target.precision_problem(Precision.BF16) or not has_much_besides_products(bench.captured.table):
-        return arms
-    halves = [msgspec.structs.replace(arm.plan, rest=Precision.BF16) for arm in arms]
-    return [*arms, *(Arm(target, plan, methods=bench.recipe.improve.methods) for plan in halves)]
+        return variants
+    halves = [msgspec.structs.replace(variant.plan, rest=Precision.BF16) for variant in variants]
+    return [*variants, *(SearchVariant(target, plan, methods=bench.recipe.improve.methods) for plan in halves)]
 
 
 def _bases(bench: Bench) -> list[Plan]:

@@ -7,39 +7,41 @@ import random
 
 import pytest
 
-from ace_studio.engine.pipeline.compress.search import Ladder, Point, Rung, fewest_high, most_high
+from ace_studio.engine.pipeline.compress.search import Point, RankedOp, SensitivityRanking, fewest_high, most_high
 from ace_studio.engine.pipeline.compress.search.bisection import MOST_EVALUATIONS
 
 
 def _ladder(count=54, seed=0):
     draw = random.Random(seed)
-    return Ladder(Rung(f"op{i}", 10 ** draw.uniform(-6, -1), draw.uniform(0.5, 2.0)) for i in range(count))
+    return SensitivityRanking(
+        RankedOp(f"op{i}", 10 ** draw.uniform(-6, -1), draw.uniform(0.5, 2.0)) for i in range(count)
+    )
 
 
 class Model:
-    """A model whose noise adds up nearly, with what the ladder cannot know."""
+    """A model whose noise adds up nearly, with what the ranking cannot know."""
 
-    def __init__(self, ladder, *, needed_db, extra_db=0.0):
-        self.ladder, self.needed_db, self.extra_db = ladder, needed_db, extra_db
+    def __init__(self, ranking, *, needed_db, extra_db=0.0):
+        self.ranking, self.needed_db, self.extra_db = ranking, needed_db, extra_db
         self.asked = []
 
     def __call__(self, count):
         self.asked.append(count)
-        fidelity = self.ladder.predicted_db(count) + self.extra_db
+        fidelity = self.ranking.predicted_db(count) + self.extra_db
         return Point(keeps=fidelity >= self.needed_db, sqnr_db=fidelity)
 
 
 def test_the_most_sensitive_ops_come_first_and_what_is_left_adds_up():
-    ladder = Ladder([Rung("b", 1e-3), Rung("a", 1e-2), Rung("c", 1e-4)])
-    assert [rung.op_id for rung in ladder.kept(2)] == ["a", "b"]
-    assert ladder.predicted_db(1) == pytest.approx(-10 * math.log10(1.1e-3))
-    assert ladder.predicted_db(3) == 200.0
-    assert ladder.first_above(29.0) == 1
+    ranking = SensitivityRanking([RankedOp("b", 1e-3), RankedOp("a", 1e-2), RankedOp("c", 1e-4)])
+    assert [op.op_id for op in ranking.kept(2)] == ["a", "b"]
+    assert ranking.predicted_db(1) == pytest.approx(-10 * math.log10(1.1e-3))
+    assert ranking.predicted_db(3) == 200.0
+    assert ranking.first_above(29.0) == 1
 
 
 def test_a_model_that_is_good_all_low_takes_one_evaluation():
     model = Model(_ladder(), needed_db=-10.0)
-    assert fewest_high(model.ladder, model) == 0
+    assert fewest_high(model.ranking, model) == 0
     assert model.asked == [0]
 
 
@@ -47,36 +49,36 @@ def test_a_model_that_is_good_all_low_takes_one_evaluation():
 @pytest.mark.parametrize("needed_db", [20.0, 30.0, 45.0])
 def test_a_fidelity_is_reached_within_a_few_evaluations_at_nearly_the_lowest_cost(needed_db, extra_db):
     model = Model(_ladder(), needed_db=needed_db, extra_db=extra_db)
-    found = fewest_high(model.ladder, model, wanted_db=needed_db)
-    best = next(k for k in range(55) if model.ladder.predicted_db(k) + extra_db >= needed_db)
+    found = fewest_high(model.ranking, model, wanted_db=needed_db)
+    best = next(k for k in range(55) if model.ranking.predicted_db(k) + extra_db >= needed_db)
     assert found is not None
     assert found >= best
-    assert model.ladder.cost_share(best, found) < 0.05
+    assert model.ranking.cost_share(best, found) < 0.05
     assert len(model.asked) <= 5
 
 
 @pytest.mark.parametrize("needed_db", [15.0, 30.0, 50.0])
 def test_a_metric_whose_relation_to_fidelity_is_unknown_takes_some_more(needed_db):
     model = Model(_ladder(), needed_db=needed_db)
-    found = fewest_high(model.ladder, model)
-    best = next(k for k in range(55) if model.ladder.predicted_db(k) >= needed_db)
+    found = fewest_high(model.ranking, model)
+    best = next(k for k in range(55) if model.ranking.predicted_db(k) >= needed_db)
     assert found is not None
     assert best <= found
-    assert model.ladder.cost_share(best, found) < 0.15
+    assert model.ranking.cost_share(best, found) < 0.15
     assert len(model.asked) <= MOST_EVALUATIONS
 
 
 def test_where_not_even_all_high_is_enough_that_was_tried_and_the_answer_is_none():
     model = Model(_ladder(), needed_db=300.0)
-    assert fewest_high(model.ladder, model, wanted_db=300.0) is None
+    assert fewest_high(model.ranking, model, wanted_db=300.0) is None
     assert model.asked[-1] == 54
     assert len(model.asked) <= 3
 
 
 def test_the_last_evaluation_is_spent_on_all_high():
-    ladder = Ladder(Rung(f"op{i}", 1.0) for i in range(500))
-    model = Model(ladder, needed_db=150.0)
-    assert fewest_high(ladder, model, limit=4) == 500
+    ranking = SensitivityRanking(RankedOp(f"op{i}", 1.0) for i in range(500))
+    model = Model(ranking, needed_db=150.0)
+    assert fewest_high(ranking, model, limit=4) == 500
 
 
 def test_a_ladder_that_cannot_be_built_ends_at_once():
@@ -93,20 +95,20 @@ def test_a_ladder_that_cannot_be_built_ends_at_once():
 def test_no_step_is_evaluated_twice():
     for seed in range(20):
         model = Model(_ladder(seed=seed), needed_db=random.Random(seed).uniform(5, 60), extra_db=seed % 7 - 3)
-        fewest_high(model.ladder, model)
+        fewest_high(model.ranking, model)
         assert len(set(model.asked)) == len(model.asked)
 
 
 @pytest.mark.parametrize("budget", [0, 1, 10, 30, 54, 80])
 def test_as_many_high_as_the_budget_allows(budget):
-    ladder = Ladder(Rung(f"op{i}", 1.0 / (i + 1)) for i in range(54))
+    ranking = SensitivityRanking(RankedOp(f"op{i}", 1.0 / (i + 1)) for i in range(54))
     asked = []
 
     def evaluate(count):
         asked.append(count)
         return Point(keeps=True, affords=count <= budget)
 
-    found = most_high(ladder, evaluate)
+    found = most_high(ranking, evaluate)
     assert found is not None
     assert min(budget, 54) - 2 <= found <= budget
     assert len(asked) <= MOST_EVALUATIONS
@@ -124,6 +126,6 @@ def test_a_budget_below_everything_is_out_of_reach_after_two_evaluations():
 
 
 def test_an_empty_ladder_has_one_step():
-    assert fewest_high(Ladder([]), lambda _: Point(keeps=True)) == 0
-    assert fewest_high(Ladder([]), lambda _: Point(keeps=False)) is None
-    assert most_high(Ladder([]), lambda _: Point(keeps=True, affords=True)) == 0
+    assert fewest_high(SensitivityRanking([]), lambda _: Point(keeps=True)) == 0
+    assert fewest_high(SensitivityRanking([]), lambda _: Point(keeps=False)) is None
+    assert most_high(SensitivityRanking([]), lambda _: Point(keeps=True, affords=True)) == 0

@@ -13,20 +13,20 @@ from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.choosing import conclude, grouped_notes
 from ace_studio.engine.pipeline.compress.search import run as searching
 from ace_studio.engine.pipeline.compress.search import steps as search_steps
-from ace_studio.engine.pipeline.compress.search import variants as arms
+from ace_studio.engine.pipeline.compress.search import variants
 from ace_studio.engine.pipeline.compress.search.run import GoalSearch
 from ace_studio.engine.pipeline.compress.search.steps import StepStore
-from ace_studio.engine.pipeline.compress.search.variants import Arm
+from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
-from ace_studio.records.recipes.plan import Plan, Precision, WeightSteps
+from ace_studio.records.recipes.plan import Plan, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import Goal, ImproveChoice, Objective, Recipe
 from ace_studio.records.results import OpReport, RunStatus, SearchStep
 
 TARGET = TARGETS["openvino"]
 pytestmark = pytest.mark.skipif(not TARGET.available().ok, reason="OpenVINO is not installed")
-PER_TENSOR = Plan(default=Precision.INT8_STATIC, weights=WeightSteps.PER_TENSOR)
+PER_TENSOR = Plan(default=Precision.INT8_STATIC, weights=WeightGranularity.PER_TENSOR)
 
 
 class Chain(nn.Module):
@@ -205,13 +205,13 @@ def test_smaller_weights_are_tried_for_speed_where_each_weight_is_used_a_few_tim
             device=torch.device("cpu"),
             reporter=Reporter(),
         )
-    assert arms.reads_weights_most(captured.table) is is_small_worth_it
+    assert variants.reads_weights_most(captured.table) is is_small_worth_it
 
 
 def test_floats_of_16_bits_beside_8_bit_products_are_an_arm_where_there_is_much_besides_products(model, tmp_path):
     loaded, captured, report = model
     bench = _bench(model, tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=20.0))
-    assert {arm.plan.rest for arm in arms.arms_of(bench, TARGET)} == {Precision.FP32}
+    assert {variant.plan.rest for variant in variants.variants_of(bench, TARGET)} == {Precision.FP32}
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, activation="gelu").eval()
     with torch.no_grad():
         captured, report = capture_model(
@@ -222,7 +222,7 @@ def test_floats_of_16_bits_beside_8_bit_products_are_an_arm_where_there_is_much_
             reporter=Reporter(),
         )
     bench = _bench((loaded, captured, report), tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=20.0))
-    names = [arm.name for arm in arms.arms_of(bench, TARGET)]
+    names = [variant.name for variant in variants.variants_of(bench, TARGET)]
     if TARGET.precision_problem(Precision.BF16):
         assert "openvino int8-static + bf16" not in names
     else:
@@ -297,17 +297,22 @@ class Told(GoalSearch):
         self._firsts = firsts
         self.climbed, self.floats = [], []
 
-    def _evaluate(self, arm, count):
-        ratio, fidelity = self._firsts[arm.name]
+    def _evaluate(self, variant, count):
+        ratio, fidelity = self._firsts[variant.name]
         meets = fidelity >= self._goal.min_sqnr_db
         step = SearchStep(
-            target=arm.target.name, low=arm.name, sqnr_db=fidelity, latency_ratio=ratio, size_bytes=1, meets=meets
+            target=variant.target.name,
+            low=variant.name,
+            sqnr_db=fidelity,
+            latency_ratio=ratio,
+            size_bytes=1,
+            meets=meets,
         )
-        self._tried[arm.name] = searching._Tried(step, arm.plan, arm.methods, None)
+        self._tried[variant.name] = searching._Tried(step, variant.plan, variant.methods, None)
         return step
 
-    def _climb(self, arm):
-        self.climbed.append(arm.name)
+    def _climb(self, variant):
+        self.climbed.append(variant.name)
 
     def _try_floats(self, target, *, all_of_them=False):
         self.floats.append(target.name)
@@ -318,11 +323,11 @@ def _told(model, output, monkeypatch, firsts):
     names = list(dict.fromkeys(name.partition(" ")[0] for name in firsts))
     targets = [TARGETS[name] for name in names]
 
-    def arms(_, target):
+    def variants(_, target):
         lows = [name.partition(" ")[2] for name in firsts if name.startswith(target.name)]
-        return [Arm(target, Plan(default=Precision(low))) for low in lows]
+        return [SearchVariant(target, Plan(default=Precision(low))) for low in lows]
 
-    monkeypatch.setattr(searching, "arms_of", arms)
+    monkeypatch.setattr(searching, "variants_of", variants)
     recipe = Recipe(goal=Goal(min_sqnr_db=30.0), improve=ImproveChoice(by_search=False))
     search = Told(_bench(model, output, recipe), firsts)
     search._cheapest(targets)
