@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ace_studio.api import CompileResult, compile, try_fixes
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["CompileResult", "__version__", "compile", "try_fixes"]
 
 

@@ -126,7 +126,7 @@ def test_a_result_survives_its_file():
 
 
 def test_the_records_import_neither_torch_nor_qt():
-    names = ["errors", "graph", "plan", "recipe", "recipe_file", "messages", "results", "safe_file", "tensors"]
+    names = ["errors", "graph", "recipes.plan", "recipes.file", "messages", "results", "safe_file", "tensors"]
     code = "import sys\n" + "".join(f"import ace_studio.records.{name}\n" for name in names)
     code += "print([m for m in sys.modules if m.partition('.')[0] in ('torch', 'PySide6', 'numpy')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
