@@ -21,10 +21,10 @@ from ace_studio.engine.load import check_translation, files_sha256, inspect_file
 from ace_studio.engine.pipeline.advising import with_advice
 from ace_studio.engine.pipeline.calibration_data import read_calibration_data
 from ace_studio.engine.pipeline.catching import catch_inputs
-from ace_studio.engine.pipeline.compress import Bench, Outcome, run_job
+from ace_studio.engine.pipeline.compress import CompressionJob, Outcome, run_job
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.metric import find_metric
-from ace_studio.engine.pipeline.fixes.run import FixBench
+from ace_studio.engine.pipeline.fixes.run import FixJob
 from ace_studio.engine.pipeline.frontends import FRONTENDS
 from ace_studio.engine.pipeline.preparing import (
     Prepared,
@@ -59,7 +59,7 @@ from ace_studio.records.messages import (
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision, idle_rules
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result
+from ace_studio.records.results import CaptureAttempt, CaptureReport, Result
 from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.tensors import ValueSource
 
@@ -209,7 +209,7 @@ def fixes(
     Without ``reload``, which loads the model anew, only controls are tried: the source of a live module stays as it is.
     """
     device = choose_device(recipe.measure.device)
-    bench = FixBench(
+    job = FixJob(
         loaded=loaded,
         examples=examples_on(device, loaded, recipe, folder),
         recipe=recipe,
@@ -218,8 +218,8 @@ def fixes(
         reporter=reporter,
         reload=reload,
     )
-    bench.prepare()
-    yield from bench.run(*place)
+    job.prepare()
+    yield from job.run(*place)
 
 
 def examples_on(device: torch.device, loaded: LoadedModel, recipe: Recipe, folder: Path) -> tuple[Example, ...]:
@@ -283,18 +283,18 @@ def compress(
     check_subgraphs(loaded, captured)
     for match in idle_rules(recipe.plan, captured.table):
         reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")
-    bench = Bench(
-        loaded=loaded,
-        captured=captured,
-        capture=report,
-        recipe=recipe,
-        output=output,
-        reporter=reporter,
-        baseline=Baseline(name=way.baseline),
-        shared=way.shared(captured),
-    )
     with torch.no_grad():
-        return run_job(bench)
+        job = CompressionJob.of(
+            loaded,
+            captured,
+            report,
+            recipe=recipe,
+            output=output,
+            reporter=reporter,
+            baseline=way.baseline,
+            shared=way.shared(captured),
+        )
+        return run_job(job)
 
 
 def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Reporter) -> None:

@@ -10,28 +10,28 @@ from torch import Tensor
 
 from ace_studio.engine import measure
 from ace_studio.engine.flow import Captured, Example
-from ace_studio.engine.pipeline.compress.bench import Bench, bound_call
+from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
 from ace_studio.records.messages import Phase
 from ace_studio.records.results import BatchThroughput
 
 MAX_ROUNDS = 10
 
 
-def measure_batches(bench: Bench) -> None:
+def measure_batches(job: CompressionJob) -> None:
     """Measure the baseline and every candidate at the recipe's batch sizes, interleaved per size."""
-    sizes = bench.recipe.measure.batches
+    sizes = job.recipe.measure.batches
     if not sizes:
         return
-    symbol = batch_symbol(bench.captured)
+    symbol = batch_symbol(job.captured)
     if not symbol:
-        bench.reporter.warn(
+        job.reporter.warn(
             "static-batch",
             "The throughput over batch sizes was not measured: the first dimension of the first input is fixed",
             where="[measure] batches",
         )
         return
     for size in sizes:
-        _measure_one(bench, with_batch(bench.captured, symbol, size), size)
+        _measure_one(job, with_batch(job.captured, symbol, size), size)
 
 
 def batch_symbol(captured: Captured) -> str:
@@ -54,29 +54,31 @@ def with_batch(captured: Captured, symbol: str, size: int) -> Example:
     return captured.examples[0].map_tensors(resized)
 
 
-def _measure_one(bench: Bench, example: Example, size: int) -> None:
-    bench.reporter.phase(Phase.MEASURE, f"batch {size}")
+def _measure_one(job: CompressionJob, example: Example, size: int) -> None:
+    job.reporter.phase(Phase.MEASURE, f"batch {size}")
     calls: dict[str, Callable[[], object]] = {}
     alive = []
-    for candidate in bench.alive:
+    for candidate in job.state.alive:
         call = bound_call(example, candidate.lowered)
-        bench.guarded(candidate, lambda _bench, _candidate, call=call: call())  # type: ignore[misc]
+        job.guarded(candidate, lambda _job, _candidate, call=call: call())  # type: ignore[misc]
         if candidate.lowered is not None:
             alive.append(candidate)
             calls[f"{candidate.label} #{len(alive)}"] = call
-    calls = {bench.baseline.name: bound_call(example, bench.reference), **calls}
+    calls = {job.state.baseline.name: bound_call(example, job.reference), **calls}
     samples = measure.measure_interleaved(
         calls,
-        rounds=min(MAX_ROUNDS, bench.recipe.measure.rounds),
-        reporter=bench.reporter,
-        timer=measure.timer_for(bench.captured.device),
+        rounds=min(MAX_ROUNDS, job.recipe.measure.rounds),
+        reporter=job.reporter,
+        timer=measure.timer_for(job.captured.device),
     )
     found = [_throughput(size, one.latency().p50) for one in samples.values()]
-    bench.baseline = msgspec.structs.replace(bench.baseline, throughput=(*bench.baseline.throughput, found[0]))
-    bench.tell_baseline()
+    job.state.baseline = msgspec.structs.replace(
+        job.state.baseline, throughput=(*job.state.baseline.throughput, found[0])
+    )
+    job.tell_baseline()
     for candidate, one in zip(alive, found[1:], strict=True):
         candidate.note(throughput=(*candidate.run.throughput, one))
-        bench.tell(candidate)
+        job.tell(candidate)
 
 
 def _throughput(batch: int, latency_ms: float) -> BatchThroughput:

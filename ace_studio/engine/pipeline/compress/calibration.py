@@ -12,13 +12,35 @@ from ace_studio.engine.examples.forms import in_form_of, places_of_forward
 from ace_studio.engine.examples.reader import read_examples
 from ace_studio.engine.flow import Captured, CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.recipes.recipe import Subset
+from ace_studio.records.messages import Phase
+from ace_studio.records.recipes.recipe import CalibrationChoice, Subset
 
 WHERE = "[calibration] inputs"
 
 
 MOST_READ = 4096
 """So many examples of a function are read at most if not simply the first ones are wanted; it may have no end."""
+
+
+class CalibrationExamples:
+    """The calibration examples of a job: read at the first call; every call gives copies."""
+
+    def __init__(self, loaded: LoadedModel, captured: Captured, choice: CalibrationChoice, reporter: Reporter) -> None:
+        self._loaded, self._captured, self._choice, self._reporter = loaded, captured, choice, reporter
+        self._examples: list[Example] | None = None
+
+    def __call__(self) -> list[Example]:
+        """Raises: AceError, as `read_calibration` says."""
+        if self._examples is None:
+            self._reporter.phase(Phase.CALIBRATE, "reading the calibration examples")
+            self._examples = read_calibration(
+                self._loaded,
+                self._captured,
+                samples=self._choice.samples,
+                subset=self._choice.subset,
+                reporter=self._reporter,
+            )
+        return [example.copied() for example in self._examples]
 
 
 def read_calibration(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import msgspec
 
 from ace_studio.engine.environment import result_environment
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, choose, goal_misses, pareto_points
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
@@ -27,57 +27,57 @@ class Outcome:
     """The chosen candidate, alive."""
 
 
-def conclude(bench: Bench) -> Outcome:
+def conclude(job: CompressionJob) -> Outcome:
     """Choose among the runs and write the result."""
-    runs = tuple(candidate.run for candidate in bench.candidates)
-    chosen, goal_met = choose(runs, bench.baseline, bench.recipe.goal)
+    runs = tuple(candidate.run for candidate in job.state.candidates)
+    chosen, goal_met = choose(runs, job.state.baseline, job.recipe.goal)
     status, error = ResultStatus.OK, None
-    sensing = bench.sensing or Sensing()
+    sensing = job.state.sensing or Sensing()
     if chosen is None:
-        status, error = ResultStatus.FAILED, _nothing_worked(bench.candidates)
+        status, error = ResultStatus.FAILED, _nothing_worked(job.state.candidates)
     elif goal_met is False:
-        status, error = ResultStatus.GOAL_NOT_MET, _goal_not_met(bench, bench.candidates[chosen])
-    example = bench.captured.examples[0]
-    environment = result_environment(threads=bench.threads, device=bench.captured.device)
+        status, error = ResultStatus.GOAL_NOT_MET, _goal_not_met(job, job.state.candidates[chosen])
+    example = job.captured.examples[0]
+    environment = result_environment(threads=job.threads, device=job.captured.device)
     environment["measured_input"] = ", ".join("x".join(map(str, leaf.shape)) or "scalar" for leaf in example.tensors())
     result = Result(
         status=status,
-        fingerprint=job_fingerprint(bench.captured.fingerprint, bench.recipe),
+        fingerprint=job_fingerprint(job.captured.fingerprint, job.recipe),
         environment=environment,
-        capture=bench.capture,
-        baseline=bench.baseline,
+        capture=job.capture_report,
+        baseline=job.state.baseline,
         runs=runs,
         chosen=chosen,
         goal_met=goal_met,
         sensitivity=sensing.in_db(),
-        improvements=bench.improving.reports,
-        search=tuple(bench.search),
+        improvements=job.improvements.reports,
+        search=tuple(job.state.search),
         pareto=pareto_points(runs),
-        ceilings=bench.ceilings,
-        worst=bench.worst,
-        warnings=tuple(bench.reporter.warnings),
+        ceilings=job.state.ceilings,
+        worst=job.state.worst,
+        warnings=tuple(job.reporter.warnings),
         error=error,
     )
-    return Outcome(result=result, chosen=None if chosen is None else bench.candidates[chosen].lowered)
+    return Outcome(result=result, chosen=None if chosen is None else job.state.candidates[chosen].lowered)
 
 
-def _goal_not_met(bench: Bench, best: Candidate) -> Problem:
-    misses = goal_misses(best.run, bench.baseline, bench.recipe.goal)
+def _goal_not_met(job: CompressionJob, best: Candidate) -> Problem:
+    misses = goal_misses(best.run, job.state.baseline, job.recipe.goal)
     return Problem(
         code=ErrorCode.GOAL_NOT_MET,
         what="No candidate meets the goal",
-        why=f"the best found is {best.label}: " + "; ".join((*misses, *_tried_words(bench))),
+        why=f"the best found is {best.label}: " + "; ".join((*misses, *_tried_words(job))),
         remedy="Relax the goal, keep sensitive modules at fp32 with rules, or add targets.",
         where="[goal]",
     )
 
 
-def _tried_words(bench: Bench) -> list[str]:
+def _tried_words(job: CompressionJob) -> list[str]:
     """What the search did before it gave up."""
-    if not bench.search:
+    if not job.state.search:
         return []
-    targets = ", ".join(dict.fromkeys(step.target for step in bench.search))
-    return [f"{len(bench.search)} plans were evaluated on {targets}", *grouped_notes(bench.search_notes)]
+    targets = ", ".join(dict.fromkeys(step.target for step in job.state.search))
+    return [f"{len(job.state.search)} plans were evaluated on {targets}", *grouped_notes(job.state.search_notes)]
 
 
 def grouped_notes(notes: Sequence[str]) -> list[str]:

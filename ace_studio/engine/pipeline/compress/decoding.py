@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ace_studio.engine.flow import Captured
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.profile.decode import REPETITIONS, StepModel, decode, decode_report, read_text
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import DecodeChoice
@@ -42,36 +42,36 @@ def reads_texts(step: StepModel, evaluate: Callable[..., Any]) -> Callable[..., 
     return stepped
 
 
-def measure_decoding(bench: Bench) -> None:
+def measure_decoding(job: CompressionJob) -> None:
     """Decode with the baseline and with every candidate, repetition by repetition; each learns its tokens a second."""
-    choice = bench.recipe.measure.decode
-    step = step_model(bench.captured, choice)
+    choice = job.recipe.measure.decode
+    step = step_model(job.captured, choice)
     if step is None:
         return
     batch = step.start.tensors()[step.token].shape[0]
-    bench.reporter.phase(Phase.MEASURE, f"decoding {choice.tokens} tokens with each, in turn")
-    reference, _ = decode(bench.reference, step, tokens=choice.tokens, check=bench.reporter.check)
+    job.reporter.phase(Phase.MEASURE, f"decoding {choice.tokens} tokens with each, in turn")
+    reference, _ = decode(job.reference, step, tokens=choice.tokens, check=job.reporter.check)
     baseline_s: list[float] = []
     seconds: dict[int, list[float]] = {}
     chosen: dict[int, list[int]] = {}
 
-    def once(bench: Bench, candidate: Candidate) -> None:
-        tokens, took_s = decode(candidate.lowered, step, tokens=choice.tokens, check=bench.reporter.check)  # type: ignore[arg-type]
-        index = bench.candidates.index(candidate)
+    def once(job: CompressionJob, candidate: Candidate) -> None:
+        tokens, took_s = decode(candidate.lowered, step, tokens=choice.tokens, check=job.reporter.check)  # type: ignore[arg-type]
+        index = job.state.candidates.index(candidate)
         chosen[index] = tokens
         seconds.setdefault(index, []).append(took_s)
 
-    for candidate in bench.alive:
-        bench.guarded(candidate, once)  # warms up; a runtime that cannot take a growing cache fails here
+    for candidate in job.state.alive:
+        job.guarded(candidate, once)  # warms up; a runtime that cannot take a growing cache fails here
     seconds.clear()
     for _ in range(REPETITIONS):
-        baseline_s.append(decode(bench.reference, step, tokens=choice.tokens, check=bench.reporter.check)[1])
-        for candidate in bench.alive:
-            bench.guarded(candidate, once)
+        baseline_s.append(decode(job.reference, step, tokens=choice.tokens, check=job.reporter.check)[1])
+        for candidate in job.state.alive:
+            job.guarded(candidate, once)
     report = decode_report(reference, reference, baseline_s, batch)
-    bench.baseline = msgspec.structs.replace(bench.baseline, decode=report, tokens_per_s=report.tokens_per_s)
-    bench.tell_baseline()
+    job.state.baseline = msgspec.structs.replace(job.state.baseline, decode=report, tokens_per_s=report.tokens_per_s)
+    job.tell_baseline()
     for index, times in seconds.items():
         report = decode_report(chosen[index], reference, times, batch)
-        bench.candidates[index].note(decode=report, tokens_per_s=report.tokens_per_s)
-        bench.tell(bench.candidates[index])
+        job.state.candidates[index].note(decode=report, tokens_per_s=report.tokens_per_s)
+        job.tell(job.state.candidates[index])

@@ -1,88 +1,117 @@
-"""Improvements of a job: found once for plans that round the same way, and built into every candidate of them."""
+"""Improved weights of a job: found once for plans that round the same way, and built into every candidate of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from ace_studio.engine.flow import BoundPlan, CapturedModel
+from ace_studio.engine.flow import BoundPlan, CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.improve import Improved, improve, with_layers
 from ace_studio.engine.improve.watch import HIGH
 from ace_studio.engine.pipeline.sensitivity import targets_of
 from ace_studio.engine.plan import bind_plan
+from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets.shared.int8_styles import most_rounding
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import ImproveMethod
+from ace_studio.records.recipes.recipe import ImproveMethod, Recipe
 from ace_studio.records.results import Improvement
-
-if TYPE_CHECKING:
-    from ace_studio.engine.pipeline.compress.bench import Bench
 
 Methods = tuple[ImproveMethod, ...]
 
 
 @dataclass
-class Improving:
-    """What was found in this job so far."""
+class Improvements:
+    """Finds improved weights for plans and keeps what it found."""
 
-    found: dict[tuple[Plan, Methods], Improved] = field(default_factory=dict)
-    """By plan, without the rules that keep ops high, and by what was tried."""
-    by_targets: list[Improvement] = field(default_factory=list)
-    """What targets did in ways of their own."""
-    built: tuple[object, CapturedModel, dict[str, Any]] | None = None
-    """The capture with changed weights that was built last, what made it, and what targets share of it."""
+    loaded: LoadedModel
+    captured: CapturedModel | PartialModel
+    recipe: Recipe
+    calibration: Callable[[], Sequence[Example]]
+    reporter: Reporter
+    _found: dict[tuple[Plan, Methods], Improved] = field(default_factory=dict)
+    """By plan, without the rules that keep ops high, and by the methods that were tried."""
+    _by_targets: list[Improvement] = field(default_factory=list)
+    _built: tuple[object, CapturedModel, dict[str, Any]] | None = None
+    """The capture with improved weights that was built last: its key, itself, and what targets share of it."""
 
     @property
     def reports(self) -> tuple[Improvement, ...]:
-        """What became of every method, plan by plan."""
-        found = [report for improved in self.found.values() for report in improved.reports]
-        return (*found, *self.by_targets)
+        """The outcome of every method, plan by plan, then what targets did with methods of their own."""
+        found = [report for improved in self._found.values() for report in improved.reports]
+        return (*found, *self._by_targets)
+
+    def add_by_target(self, reports: Sequence[Improvement]) -> None:
+        """Add what a target did with methods of its own."""
+        self._by_targets += reports
+
+    def capture_for(
+        self, plan: BoundPlan, methods: Methods, captured: CapturedModel, shared: dict[str, Any]
+    ) -> tuple[CapturedModel, dict[str, Any]]:
+        """The capture that a plan is lowered from, with the weights found for it, and what its targets share.
+
+        Without improvements, or where none helps, these are ``captured`` and ``shared`` themselves.
+        """
+        if not methods or not plan.precisions - HIGH:
+            return captured, shared
+        improved = self._improved(plan.plan, methods)
+        if not improved.layers:
+            return captured, shared
+
+        def is_low(op_id: str) -> bool:
+            return plan.precision.get(op_id, Precision.FP32) not in HIGH
+
+        owners = {op_id for layer in improved.layers for op_id in layer.owners.values()}
+        key = (_rounding_part(plan.plan), methods, frozenset(op_id for op_id in owners if is_low(op_id)))
+        if self._built is None or self._built[0] != key:
+            self._built = (key, with_layers(captured, improved.layers, is_low=is_low), {})
+        return self._built[1], self._built[2]
+
+    def methods_that_help(self, plan: Plan, methods: Methods) -> Methods:
+        """Those of the methods that bring the simulated plan closer to the original; found once for each plan."""
+        return tuple(ImproveMethod(one.method) for one in self._improved(plan, methods).reports if one.kept)
+
+    def methods_left(self, plan: BoundPlan, methods: Methods) -> frozenset[ImproveMethod]:
+        """The methods that found nothing to do in the graph; a target may have its own way to do them."""
+        improved = self._found.get((_rounding_part(plan.plan), methods))
+        if improved is None:
+            return frozenset()
+        return frozenset(ImproveMethod(one.method) for one in improved.reports if one.after_db is None)
+
+    def _improved(self, plan: Plan, methods: Methods) -> Improved:
+        key = (_rounding_part(plan), methods)
+        if key not in self._found:
+            self._found[key] = self._find(*key)
+        return self._found[key]
+
+    def _find(self, plan: Plan, methods: Methods) -> Improved:
+        if not isinstance(self.captured, CapturedModel):
+            reason = "the model was captured in subgraphs, and a method looks across a whole graph"
+        elif self.loaded.frontend != "torch":
+            reason = "the targets take this file as it is, and its weights are not torch's"
+        else:
+            try:
+                return self._improve(self.captured, plan, methods)
+            except (RuntimeError, ValueError, KeyError, TypeError, IndexError) as error:
+                reason = f"the graph could not be simulated: {str(error).strip()[:200] or type(error).__name__}"
+                self.reporter.warn("not-improved", f"Improvements were not tried: {reason}", where="[improve] methods")
+        left = (Improvement(method=str(one), precision=str(plan.default), reason=reason) for one in methods)
+        return Improved(reports=tuple(left))
+
+    def _improve(self, captured: CapturedModel, plan: Plan, methods: Methods) -> Improved:
+        bound = bind_plan(plan, captured.table, op_problem=_any_target)
+        examples = [example.tensors() for example in self.calibration()]
+        ranges = ranges_of(self.recipe)
+        style = most_rounding(targets_of(self.recipe), plan, ranges)
+        return improve(captured, bound, methods, examples, ranges=ranges, reporter=self.reporter, style=style)
 
 
-def improved_capture(
-    bench: Bench, captured: CapturedModel, plan: BoundPlan, methods: Methods
-) -> tuple[CapturedModel, dict[str, Any]]:
-    """The capture that a plan is lowered from, with the weights that were found for it, and what its targets share.
-
-    Without improvements, or where none helps, it is the capture itself.
-    """
-    if not methods or not plan.precisions - HIGH:
-        return captured, bench.shared
-    improved = _improved(bench, plan.plan, methods)
-    if not improved.layers:
-        return captured, bench.shared
-
-    def is_low(op_id: str) -> bool:
-        return plan.precision.get(op_id, Precision.FP32) not in HIGH
-
-    owners = {op_id for layer in improved.layers for op_id in layer.owners.values()}
-    key = (_rounding_part(plan.plan), methods, frozenset(op_id for op_id in owners if is_low(op_id)))
-    built = bench.improving.built
-    if built is None or built[0] != key:
-        built = (key, with_layers(captured, improved.layers, is_low=is_low), {})
-        bench.improving.built = built
-    return built[1], built[2]
-
-
-def methods_that_help(bench: Bench, plan: Plan, methods: Methods) -> Methods:
-    """Those of the methods that bring the simulated plan closer to the original; found once for each plan."""
-    return tuple(ImproveMethod(one.method) for one in _improved(bench, plan, methods).reports if one.kept)
-
-
-def left_methods(bench: Bench, plan: BoundPlan, methods: Methods) -> frozenset[ImproveMethod]:
-    """The methods that found nothing to do in the graph; a target may have its own way to do them."""
-    improved = bench.improving.found.get((_rounding_part(plan.plan), methods))
-    if improved is None:
-        return frozenset()
-    return frozenset(ImproveMethod(one.method) for one in improved.reports if one.after_db is None)
-
-
-def ranges_of(bench: Bench) -> RangeChoice:
-    """How the recipe wants ranges to follow from values."""
-    return RangeChoice(bench.recipe.calibration.observer, percentile=bench.recipe.calibration.percentile)
+def ranges_of(recipe: Recipe) -> RangeChoice:
+    """How ranges follow from observed values."""
+    return RangeChoice(recipe.calibration.observer, percentile=recipe.calibration.percentile)
 
 
 def _rounding_part(plan: Plan) -> Plan:
@@ -90,36 +119,7 @@ def _rounding_part(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, rules=tuple(rule for rule in plan.rules if rule.precision not in HIGH))
 
 
-def _improved(bench: Bench, plan: Plan, methods: Methods) -> Improved:
-    wanted = (_rounding_part(plan), methods)
-    if wanted not in bench.improving.found:
-        bench.improving.found[wanted] = _find(bench, *wanted)
-    return bench.improving.found[wanted]
-
-
 def _any_target(op: str, precision: Precision) -> str:
-    """A target that can do everything: what a graph gains does not depend on one."""
+    """No op is a problem: the gain in a graph does not depend on a target."""
     del op, precision
     return ""
-
-
-def _find(bench: Bench, plan: Plan, methods: Methods) -> Improved:
-    reason = ""
-    if not isinstance(bench.captured, CapturedModel):
-        reason = "the model was captured in subgraphs, and a method looks across a whole graph"
-    elif bench.loaded.frontend != "torch":
-        reason = "the targets take this file as it is, and its weights are not torch's"
-    else:
-        bound = bind_plan(plan, bench.captured.table, op_problem=_any_target)
-        examples = [example.tensors() for example in bench.calibration()]
-        ranges = ranges_of(bench)
-        style = most_rounding(targets_of(bench.recipe), plan, ranges)
-        try:
-            return improve(
-                bench.captured, bound, methods, examples, ranges=ranges, reporter=bench.reporter, style=style
-            )
-        except (RuntimeError, ValueError, KeyError, TypeError, IndexError) as error:
-            reason = f"the graph could not be simulated: {str(error).strip()[:200] or type(error).__name__}"
-            bench.reporter.warn("not-improved", f"Improvements were not tried: {reason}", where="[improve] methods")
-    left = (Improvement(method=str(one), precision=str(plan.default), reason=reason) for one in methods)
-    return Improved(reports=tuple(left))

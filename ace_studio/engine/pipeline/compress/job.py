@@ -1,96 +1,195 @@
-"""The order of the steps of one compression job."""
+"""One compression job: its inputs, fixed at the start, and what its stages have found so far."""
 
 from __future__ import annotations
 
-import msgspec
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
 import torch
+from torch import Tensor, nn
 
-from ace_studio.engine.flow import CapturedModel
-from ace_studio.engine.pipeline.builders import Builders, BuildJob
-from ace_studio.engine.pipeline.compress.batches import measure_batches
-from ace_studio.engine.pipeline.compress.bench import Bench, state_bytes
-from ace_studio.engine.pipeline.compress.candidates import first_plans, select_targets
-from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude
-from ace_studio.engine.pipeline.compress.decoding import measure_decoding
-from ace_studio.engine.pipeline.compress.improving import ranges_of
-from ace_studio.engine.pipeline.compress.metric import baseline_facts
-from ace_studio.engine.pipeline.compress.plans import try_plans
-from ace_studio.engine.pipeline.compress.profiling import profile_all
-from ace_studio.engine.pipeline.compress.saving import export_all
-from ace_studio.engine.pipeline.compress.sensitivity import sense_once
-from ace_studio.engine.pipeline.compress.timing import measure_latency
-from ace_studio.engine.pipeline.compress.worst import find_worst
-from ace_studio.engine.pipeline.sensitivity import scanned_precisions
-from ace_studio.engine.targets import TARGETS
-from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.recipe import ScanChoice
+from ace_studio.engine import evaluate, measure
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.metrics import Score
+from ace_studio.engine.pipeline.builders import Builders
+from ace_studio.engine.pipeline.compress.calibration import CalibrationExamples
+from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.improving import Improvements
+from ace_studio.engine.pipeline.problems import build_problem
+from ace_studio.engine.pipeline.sensitivity import Sensing
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.results import Baseline, CaptureReport, Ceilings, SearchStep, WorstSample
 
 
-def run_job(bench: Bench) -> Outcome:
-    """Go through the steps; a target that fails is a failed run, not a failed job."""
-    _check_goal(bench)
-    targets = select_targets(bench.recipe.targets.names, TARGETS)
-    threads_before = torch.get_num_threads()
-    torch.set_num_threads(bench.threads)
-    bench.builders = _builders_for(bench)
-    try:
-        _measure_baseline(bench)
-        _check_calibration(bench)
-        if bench.recipe.sensitivity.scan is ScanChoice.ON:
-            sense_once(bench, scanned_precisions(bench.recipe))
-        try_plans(bench, targets)
-        measure_latency(bench)
-        measure_batches(bench)
-        measure_decoding(bench)
-        export_all(bench)
-        profile_all(bench)
-        find_worst(bench)
-        return conclude(bench)
-    finally:
-        if bench.builders is not None:
-            bench.builders.close()
-        torch.set_num_threads(threads_before)
+@dataclass
+class JobState:
+    """What the stages have found so far."""
+
+    baseline: Baseline = field(default_factory=Baseline)
+    baseline_score: Score | None = None
+    """The baseline's metric sample by sample, for the intervals of the candidates' drops."""
+    candidates: list[Candidate] = field(default_factory=list)
+    left_out: list[Candidate] = field(default_factory=list)
+    """What ``auto`` did not try because the target cannot do the plan."""
+    leader: Candidate | None = None
+    """The candidate that is not clearly slower than any other so far and keeps the accuracy."""
+    sensing: Sensing | None = None
+    """The sensitivity of the ops; None until a stage asked for it."""
+    search: list[SearchStep] = field(default_factory=list)
+    """What the search for the goal evaluated, in order."""
+    search_notes: list[str] = field(default_factory=list)
+    """Why the search stopped where it did, in words."""
+    ceilings: Ceilings | None = None
+    worst: tuple[WorstSample, ...] = ()
+
+    @property
+    def alive(self) -> list[Candidate]:
+        """The candidates that were built and are right so far."""
+        return [candidate for candidate in self.candidates if candidate.lowered is not None]
 
 
-def _builders_for(bench: Bench) -> Builders | None:
-    """What can build beside this process: whole graphs of torch modules, on the CPU; a GPU's memory is not shared."""
-    captured = bench.captured
-    if not isinstance(captured, CapturedModel) or bench.loaded.frontend != "torch" or captured.device.type != "cpu":
-        return None
-    return Builders(
-        BuildJob(
+@dataclass(frozen=True, kw_only=True)
+class CompressionJob:
+    """What every stage is given. Only `state` changes; `of` makes one."""
+
+    loaded: LoadedModel
+    captured: CapturedModel | PartialModel
+    """What is lowered; ``captured.module`` is the eager module that it was captured from."""
+    capture_report: CaptureReport
+    recipe: Recipe
+    output: Path
+    reporter: Reporter
+    threads: int
+    references: Sequence[Sequence[Tensor]]
+    """What the reference gives for every example."""
+    calibration: CalibrationExamples
+    improvements: Improvements
+    shared: dict[str, Any]
+    """What several targets need and one of them made, such as the exported ONNX program."""
+    builders: Builders | None = None
+    """Processes that build candidates beside this one; None if this process builds alone."""
+    state: JobState = field(default_factory=JobState)
+
+    @classmethod
+    def of(
+        cls,
+        loaded: LoadedModel,
+        captured: CapturedModel | PartialModel,
+        capture_report: CaptureReport,
+        *,
+        recipe: Recipe,
+        output: Path,
+        reporter: Reporter,
+        baseline: str = Baseline().name,
+        shared: dict[str, Any] | None = None,
+    ) -> CompressionJob:
+        """A job at its start, with the reference's outputs for every example.
+
+        Args:
+            loaded: The model and its data sources.
+            captured: What is lowered.
+            capture_report: What the capture found.
+            recipe: What to do.
+            output: Folder of the result.
+            reporter: Hears of progress, warnings and findings.
+            baseline: Name of what everything is compared with.
+            shared: What the targets find ready.
+        """
+        calibration = CalibrationExamples(loaded, captured, recipe.calibration, reporter)
+        return cls(
+            loaded=loaded,
             captured=captured,
-            calibration=bench.calibration,
-            threads=bench.threads,
-            ranges=ranges_of(bench),
-            folder=bench.output / ".builds",
-            reporter=bench.reporter,
-            weight_bytes=state_bytes(captured.module),
+            capture_report=capture_report,
+            recipe=recipe,
+            output=output,
+            reporter=reporter,
+            threads=measure.resolve_threads(recipe.measure.threads),
+            references=evaluate.eager_outputs(loaded.original or captured.module, captured.examples),
+            calibration=calibration,
+            improvements=Improvements(loaded, captured, recipe, calibration, reporter),
+            shared={} if shared is None else shared,
+            state=JobState(baseline=Baseline(name=baseline)),
         )
+
+    @property
+    def reference(self) -> nn.Module:
+        """The eager fp32 module that everything is compared with: the user's own, also if a pruned one is lowered."""
+        return self.loaded.original or self.captured.module
+
+    @cached_property
+    def captured_outputs(self) -> list[list[Tensor]]:
+        """What the eager module that was captured gives for every example: its own, where it was pruned or trained."""
+        return evaluate.eager_outputs(self.captured.module, self.captured.examples)
+
+    def score_of(self, call: Callable[..., Any], *, what: str) -> Score | None:
+        """The metric of a model with what is known of single samples; None if there is no metric."""
+        if self.loaded.evaluate is None:
+            return None
+        self.reporter.phase(Phase.EVALUATE, what)
+        predict = self._cancellable(evaluate.on_device(call, self.captured.device))
+        better = self.recipe.evaluate.is_higher_better
+        return evaluate.measure_score(self.loaded.evaluate, predict, what=what, higher_is_better=better)
+
+    def _cancellable(self, predict: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            self.reporter.check()
+            return predict(*args, **kwargs)
+
+        return checked
+
+    def guarded(self, candidate: Candidate, step: Callable[[CompressionJob, Candidate], None]) -> None:
+        """Run one step; what goes wrong is recorded in the candidate. Only a stop ends the job."""
+        try:
+            step(self, candidate)
+        except AceError as error:
+            if error.problem.code is ErrorCode.CANCELLED:
+                raise
+            candidate.fail(error.problem)
+        except MemoryError:
+            candidate.fail(Problem(code=ErrorCode.OUT_OF_MEMORY, what=f"{candidate.label} ran out of memory"))
+        except Exception as error:  # noqa: BLE001 - border: a runtime's own library may raise anything
+            candidate.fail(build_problem(error, label=candidate.target.label, precision=candidate.run.precision))
+
+    def folder_of(self, candidate: Candidate) -> Path:
+        """Where the candidate's artifact and scratch files are; the same for the whole job."""
+        index = self.state.candidates.index(candidate)
+        name = re.sub(r"[^a-z0-9-]+", "-", candidate.label.lower())
+        return self.output / "artifacts" / f"{index:02d}-{name}"
+
+    def tell(self, candidate: Candidate) -> None:
+        """Send what is known of a candidate."""
+        self.reporter.emit(
+            TargetFinished(
+                job=self.reporter.job,
+                fingerprint=self.captured.fingerprint,
+                index=self.state.candidates.index(candidate),
+                run=candidate.run,
+            )
+        )
+
+    def tell_baseline(self) -> None:
+        """Send what is known of the baseline."""
+        self.reporter.emit(
+            BaselineMeasured(job=self.reporter.job, fingerprint=self.captured.fingerprint, baseline=self.state.baseline)
+        )
+
+
+def bound_call(example: Example, function: Callable[..., Any] | None) -> Callable[[], object]:
+    """One call on tensors of its own: what one candidate writes into its inputs, no other one reads."""
+    assert function is not None
+    own = example.copied()
+    return lambda: own.call(function)
+
+
+def state_bytes(module: nn.Module) -> int:
+    """Bytes of all parameters and buffers that are saved."""
+    return sum(
+        leaf.numel() * leaf.element_size() for leaf in module.state_dict().values() if isinstance(leaf, torch.Tensor)
     )
-
-
-def _check_goal(bench: Bench) -> None:
-    if bench.recipe.goal.max_drop is not None and bench.loaded.evaluate is None:
-        raise AceError.of(
-            ErrorCode.NO_DATA,
-            "The goal limits the drop of the metric, but there is no metric",
-            why="[goal] max_drop needs a metric, and [evaluate] names neither a function nor a metric with data",
-            remedy="Name one of them in [evaluate], or use min_sqnr_db, which needs no labels.",
-            where="[goal] max_drop",
-        )
-
-
-def _measure_baseline(bench: Bench) -> None:
-    """Size and metric of the eager module; its latency is measured with the candidates'."""
-    score = bench.score_of(bench.reference, what=bench.baseline.name)
-    bench.baseline_score = score
-    size = state_bytes(bench.reference)
-    bench.baseline = msgspec.structs.replace(bench.baseline, size_bytes=size, **baseline_facts(score))
-    bench.tell_baseline()
-
-
-def _check_calibration(bench: Bench) -> None:
-    """Read the calibration data before anything is built: if it is no good, no target can do without it."""
-    if bench.loaded.calibration is not None and any(plan.needs_calibration for plan in first_plans(bench.recipe)):
-        bench.calibration()

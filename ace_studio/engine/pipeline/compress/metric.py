@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
@@ -14,11 +14,9 @@ from ace_studio.engine.load import read_arrays
 from ace_studio.engine.metrics import LabelledMetric, Score, drop_interval, interval, labelled_metric
 from ace_studio.engine.metrics.labelled import metric_of_arrays
 from ace_studio.engine.pipeline.compress.decoding import reads_texts, step_model
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.recipes.rules import DATA_SUFFIXES
-
-if TYPE_CHECKING:
-    from ace_studio.engine.pipeline.compress.bench import Bench
 
 _ZERO = "metric-of-zero"
 DYNAMIC_BATCH = 32
@@ -63,21 +61,21 @@ def baseline_facts(score: Score | None) -> dict[str, Any]:
     return {"metric": score.value, "samples": score.samples, **_bounds(score)}
 
 
-def metric_facts(bench: Bench, score: Score) -> dict[str, Any]:
+def metric_facts(job: CompressionJob, score: Score) -> dict[str, Any]:
     """Fields of `TargetRun` that tell of the metric and of the drop."""
-    assert bench.baseline.metric is not None
-    better = bench.recipe.evaluate.is_higher_better
-    drop = evaluate.metric_drop(bench.baseline.metric, score.value, higher_is_better=better)
-    is_bounded = bench.recipe.goal.max_drop is not None
-    if is_bounded and not bench.baseline.metric and _ZERO not in {one.code for one in bench.reporter.warnings}:
-        bench.reporter.warn(
+    assert job.state.baseline.metric is not None
+    better = job.recipe.evaluate.is_higher_better
+    drop = evaluate.metric_drop(job.state.baseline.metric, score.value, higher_is_better=better)
+    is_bounded = job.recipe.goal.max_drop is not None
+    if is_bounded and not job.state.baseline.metric and _ZERO not in {one.code for one in job.reporter.warnings}:
+        job.reporter.warn(
             _ZERO,
             "The metric of the original is 0, and nothing can be relative to that: max_drop bounds the absolute loss, "
             "and a metric that cannot fall below 0 meets it whatever the outputs are",
             where="[goal] max_drop",
         )
     facts = {"metric": score.value, "metric_drop": drop, **_bounds(score)}
-    paired = bench.baseline_score and drop_interval(bench.baseline_score, score, higher_is_better=better)
+    paired = job.state.baseline_score and drop_interval(job.state.baseline_score, score, higher_is_better=better)
     if paired:
         facts |= {"drop_low": paired[0], "drop_high": paired[1]}
     return facts

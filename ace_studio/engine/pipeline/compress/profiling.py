@@ -14,9 +14,9 @@ from ace_studio.engine.capture.cache_store import user_cache_folder
 from ace_studio.engine.environment import processor_name
 from ace_studio.engine.flow import CapturedModel, PartialModel
 from ace_studio.engine.node_times import time_nodes
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.improving import ranges_of
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.profile.ceilings import ceilings_here
 from ace_studio.engine.profile.roofline import summary, with_costs
 from ace_studio.engine.quantize.calibrate import observe_ranges
@@ -39,18 +39,18 @@ _SOURCES = {
 }
 
 
-def profile_all(bench: Bench) -> None:
+def profile_all(job: CompressionJob) -> None:
     """Give the ops of the baseline and of every run their times, costs, bounds and errors."""
-    if not bench.recipe.measure.profile:
+    if not job.recipe.measure.profile:
         return
-    if bench.captured.device.type == "cpu":
-        bench.reporter.phase(Phase.MEASURE, "what this machine can do at most")
-        bench.ceilings = ceilings_here(processor_name(), threads=bench.threads, folder=_ceilings_folder())
-    _profile_baseline(bench)
-    errors = _ErrorsAlongTheGraph(bench)
-    for candidate in bench.alive:
-        bench.guarded(candidate, lambda bench, one: _profile_run(bench, one, errors))
-        bench.tell(candidate)
+    if job.captured.device.type == "cpu":
+        job.reporter.phase(Phase.MEASURE, "what this machine can do at most")
+        job.state.ceilings = ceilings_here(processor_name(), threads=job.threads, folder=_ceilings_folder())
+    _profile_baseline(job)
+    errors = _ErrorsAlongTheGraph(job)
+    for candidate in job.state.alive:
+        job.guarded(candidate, lambda job, one: _profile_run(job, one, errors))
+        job.tell(candidate)
 
 
 def _ceilings_folder() -> Path:
@@ -59,12 +59,12 @@ def _ceilings_folder() -> Path:
     return Path(tempfile.gettempdir()) / "ace-studio-ceilings" if is_off else user_cache_folder()
 
 
-def _profile_baseline(bench: Bench) -> None:
-    if bench.loaded.frontend != "torch" or bench.reference is not bench.captured.module:
+def _profile_baseline(job: CompressionJob) -> None:
+    if job.loaded.frontend != "torch" or job.reference is not job.captured.module:
         return  # a file of ONNX has no eager ops, and of a pruned model the graph is not the original's
-    bench.reporter.phase(Phase.MEASURE, "the float model, op by op")
-    times = eager_times(bench.captured, check=bench.reporter.check)
-    table = bench.captured.table
+    job.reporter.phase(Phase.MEASURE, "the float model, op by op")
+    times = eager_times(job.captured, check=job.reporter.check)
+    table = job.captured.table
     ops = tuple(
         OpReport(
             id=table.op_id[row],
@@ -78,11 +78,11 @@ def _profile_baseline(bench: Bench) -> None:
         )
         for row in table.op_rows()
     )
-    ops = with_costs(ops, table, bench.ceilings)
-    latency = bench.baseline.latency_ms
+    ops = with_costs(ops, table, job.state.ceilings)
+    latency = job.state.baseline.latency_ms
     profile = summary(ops, latency_ms=latency.p50, source=_EAGER_SOURCE) if latency else None
-    bench.baseline = msgspec.structs.replace(bench.baseline, ops=ops, profile=profile)
-    bench.tell_baseline()
+    job.state.baseline = msgspec.structs.replace(job.state.baseline, ops=ops, profile=profile)
+    job.tell_baseline()
 
 
 def eager_times(captured: CapturedModel | PartialModel, *, check: Callable[[], None]) -> dict[str, float]:
@@ -99,8 +99,8 @@ def eager_times(captured: CapturedModel | PartialModel, *, check: Callable[[], N
     }
 
 
-def _profile_run(bench: Bench, candidate: Candidate, errors: _ErrorsAlongTheGraph) -> None:
-    ops = with_costs(candidate.run.ops, bench.captured.table, bench.ceilings)
+def _profile_run(job: CompressionJob, candidate: Candidate, errors: _ErrorsAlongTheGraph) -> None:
+    ops = with_costs(candidate.run.ops, job.captured.table, job.state.ceilings)
     found = errors.of(candidate)
     ops = tuple(msgspec.structs.replace(op, error_db=round(found[op.id], 2)) if op.id in found else op for op in ops)
     latency = candidate.run.latency_ms
@@ -112,24 +112,24 @@ def _profile_run(bench: Bench, candidate: Candidate, errors: _ErrorsAlongTheGrap
 class _ErrorsAlongTheGraph:
     """Simulates plans on the captured graph; the same plan on a target that rounds alike is simulated once."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self._choice = ranges_of(bench)
+    def __init__(self, job: CompressionJob) -> None:
+        self._job = job
+        self._choice = ranges_of(job.recipe)
         self._simulators: dict[str, Simulator] = {}
         self._known: dict[object, Mapping[str, float]] = {}
         self._ready: tuple[FloatGraph, dict[str, ValueRange]] | None = None
 
     def of(self, candidate: Candidate) -> Mapping[str, float]:
         """Op id -> SQNR of its value, dB; nothing for a model in subgraphs, a file of ONNX, or a plan all in fp32."""
-        captured = self._bench.captured
-        if not isinstance(captured, CapturedModel) or self._bench.loaded.frontend != "torch":
+        captured = self._job.captured
+        if not isinstance(captured, CapturedModel) or self._job.loaded.frontend != "torch":
             return {}
         if candidate.plan.precisions <= {Precision.FP32}:
             return {}
         style = int8_style_of(candidate.target.name, candidate.plan.plan, self._choice)
         key = tuple(sorted(candidate.plan.precision.items())), candidate.plan.plan, style.name
         if key not in self._known:
-            self._bench.reporter.phase(Phase.MEASURE, f"errors along the graph of {candidate.label}")
+            self._job.reporter.phase(Phase.MEASURE, f"errors along the graph of {candidate.label}")
             self._known[key] = self._find(captured, candidate, style)
         return self._known[key]
 
@@ -139,7 +139,7 @@ class _ErrorsAlongTheGraph:
             found = self._simulator(captured, style).errors(candidate.plan, self._examples(captured))
         except (ValueError, KeyError, RuntimeError) as error:
             why = str(error).strip().partition("\n")[0][:200]
-            self._bench.reporter.warn("no-errors", f"The errors along the graph could not be simulated: {why}")
+            self._job.reporter.warn("no-errors", f"The errors along the graph could not be simulated: {why}")
             return {}
         return {op_id: error.sqnr_db for op_id, error in found.items()}
 
@@ -153,8 +153,8 @@ class _ErrorsAlongTheGraph:
         """Found once for all styles."""
         if self._ready is None:
             graph = float_graph(captured)
-            needs_ranges = any(Precision.INT8_STATIC in one.plan.precisions for one in self._bench.alive)
-            examples = [example.tensors() for example in self._bench.calibration()] if needs_ranges else []
+            needs_ranges = any(Precision.INT8_STATIC in one.plan.precisions for one in self._job.state.alive)
+            examples = [example.tensors() for example in self._job.calibration()] if needs_ranges else []
             self._ready = graph, observe_ranges(graph.graph_module, examples, choice=self._choice)
         return self._ready
 

@@ -6,8 +6,8 @@ Only where ``auto`` searches for the fastest plan: many candidates are built the
 from __future__ import annotations
 
 from ace_studio.engine import measure
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, keeps_accuracy
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import Objective
@@ -19,13 +19,13 @@ CLEARLY_SLOWER = 1.3
 """A candidate has lost if even the friendly end of the interval (95 %) of its time over the leader's is above this."""
 
 
-def drop_if_lost(bench: Bench, candidate: Candidate) -> None:
+def drop_if_lost(job: CompressionJob, candidate: Candidate) -> None:
     """Race a built candidate against the leader; one that has lost is dropped, with the figures in its run."""
-    leader = _leader(bench)
-    if leader is None or not _is_race(bench):
+    leader = _leader(job)
+    if leader is None or not _is_race(job):
         return
-    bench.reporter.phase(Phase.MEASURE, f"{candidate.label} against {leader.label}")
-    its, own = time_beside(bench, leader.lowered, candidate, rounds=ROUNDS)
+    job.reporter.phase(Phase.MEASURE, f"{candidate.label} against {leader.label}")
+    its, own = time_beside(job, leader.lowered, candidate, rounds=ROUNDS)
     times = measure.ratio_of(own, its)
     if times.low > CLEARLY_SLOWER:
         reason = f"{times.median:.1f} times slower than {leader.label}, which meets the goal (a quick race)"
@@ -37,18 +37,18 @@ def drop_if_lost(bench: Bench, candidate: Candidate) -> None:
         )
 
 
-def enter(bench: Bench, candidate: Candidate) -> None:
+def enter(job: CompressionJob, candidate: Candidate) -> None:
     """Let a candidate that keeps the accuracy lead from now on: it was not clearly slower than the one before."""
-    if keeps_accuracy(candidate, bench.baseline, bench.recipe.goal):
-        bench.leader = candidate
+    if keeps_accuracy(candidate, job.state.baseline, job.recipe.goal):
+        job.state.leader = candidate
 
 
-def _leader(bench: Bench) -> Candidate | None:
-    return bench.leader if bench.leader is not None and bench.leader.lowered is not None else None
+def _leader(job: CompressionJob) -> Candidate | None:
+    return job.state.leader if job.state.leader is not None and job.state.leader.lowered is not None else None
 
 
-def _is_race(bench: Bench) -> bool:
+def _is_race(job: CompressionJob) -> bool:
     """Whether nothing but speed decides among the candidates that are accurate enough."""
-    recipe = bench.recipe
+    recipe = job.recipe
     is_search = recipe.plan.from_goal and recipe.goal.has_bound and "auto" in recipe.targets.names
     return is_search and recipe.goal.optimize is Objective.LATENCY and recipe.goal.max_size_mb is None

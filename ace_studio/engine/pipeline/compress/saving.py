@@ -11,8 +11,8 @@ import psutil
 
 from ace_studio.engine import evaluate, export
 from ace_studio.engine.flow import CapturedModel
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.op_reports import report_ops
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
 from ace_studio.engine.targets.shared.flat_call import tensor_places
@@ -30,59 +30,59 @@ WEIGHT_COPIES = 3
 """How often such a process may hold the weights: as they were read, as the runtime has them, packed for its kernels."""
 
 
-def export_all(bench: Bench) -> None:
+def export_all(job: CompressionJob) -> None:
     """Save and verify what is alive; a candidate whose artifact is wrong has failed.
 
     Fresh processes prove the artifacts, several at once where there are cores and memory, while this one asks the
     runtimes what they do with every op. Nothing is timed meanwhile that anybody reports.
     """
-    with ThreadPoolExecutor(_verifiers_at_once(bench), thread_name_prefix="verify") as pool:
+    with ThreadPoolExecutor(_verifiers_at_once(job), thread_name_prefix="verify") as pool:
         try:
-            proofs = [(candidate, _save_and_begin_proof(bench, candidate, pool)) for candidate in bench.alive]
+            proofs = [(candidate, _save_and_begin_proof(job, candidate, pool)) for candidate in job.state.alive]
             for candidate, proof in proofs:
-                bench.reporter.phase(Phase.EXPORT, candidate.label)
+                job.reporter.phase(Phase.EXPORT, candidate.label)
                 if proof is not None:
-                    bench.guarded(candidate, _report_ops)
-                    bench.guarded(candidate, partial(_take_proof, proof=proof))
-                bench.tell(candidate)
+                    job.guarded(candidate, _report_ops)
+                    job.guarded(candidate, partial(_take_proof, proof=proof))
+                job.tell(candidate)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _verifiers_at_once(bench: Bench) -> int:
+def _verifiers_at_once(job: CompressionJob) -> int:
     """How many fresh processes fit beside each other, by cores and by free memory; one at least."""
-    by_cores = (os.cpu_count() or 1) // bench.threads
-    each = VERIFIER_BYTES + WEIGHT_COPIES * (bench.baseline.size_bytes or 0)
+    by_cores = (os.cpu_count() or 1) // job.threads
+    each = VERIFIER_BYTES + WEIGHT_COPIES * (job.state.baseline.size_bytes or 0)
     by_memory = int(psutil.virtual_memory().available) // each
     return max(1, min(by_cores, by_memory))
 
 
-def _save_and_begin_proof(bench: Bench, candidate: Candidate, pool: Executor) -> Proof | None:
+def _save_and_begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> Proof | None:
     """Write an artifact and let a fresh process prove it; None if it could not be written."""
     started: list[Proof] = []
-    bench.reporter.phase(Phase.EXPORT, candidate.label)
-    bench.guarded(candidate, lambda bench, candidate: started.append(_begin_proof(bench, candidate, pool)))
+    job.reporter.phase(Phase.EXPORT, candidate.label)
+    job.guarded(candidate, lambda job, candidate: started.append(_begin_proof(job, candidate, pool)))
     return started[0] if started else None
 
 
-def _begin_proof(bench: Bench, candidate: Candidate, pool: Executor) -> Proof:
+def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> Proof:
     assert candidate.lowered is not None
-    path = candidate.lowered.save(bench.folder_of(candidate))
-    candidate.note(artifact=path.relative_to(bench.output).as_posix(), size_bytes=export.artifact_bytes(path))
-    chosen = [*bench.captured.examples[:3], *bench.captured.unseen[:2]]
+    path = candidate.lowered.save(job.folder_of(candidate))
+    candidate.note(artifact=path.relative_to(job.output).as_posix(), size_bytes=export.artifact_bytes(path))
+    chosen = [*job.captured.examples[:3], *job.captured.unseen[:2]]
     expected = [evaluate.flat_outputs(candidate.lowered, example) for example in chosen]
-    if isinstance(bench.captured, CapturedModel):
+    if isinstance(job.captured, CapturedModel):
         return pool.submit(
             export.verify_artifact,
             candidate.target.name,
             path,
             chosen,
             expected=expected,
-            places=tensor_places(bench.captured),
-            threads=bench.threads,
-            device=bench.captured.device,
-            reporter=bench.reporter.quiet(),
-            registers=_registering_source(bench, bench.captured),
+            places=tensor_places(job.captured),
+            threads=job.threads,
+            device=job.captured.device,
+            reporter=job.reporter.quiet(),
+            registers=_registering_source(job, job.captured),
         )
     proof: Proof = Future()  # the user's own module may take part, and is nobody's to call from another thread
     proof.set_result(
@@ -91,39 +91,39 @@ def _begin_proof(bench: Bench, candidate: Candidate, pool: Executor) -> Proof:
             path,
             chosen,
             expected=expected,
-            module=bench.captured.module,
-            model=export.ModelSource(recipe=bench.recipe, folder=str(Path.cwd())),
-            threads=bench.threads,
-            reporter=bench.reporter,
+            module=job.captured.module,
+            model=export.ModelSource(recipe=job.recipe, folder=str(Path.cwd())),
+            threads=job.threads,
+            reporter=job.reporter,
         )
     )
     return proof
 
 
-def _take_proof(bench: Bench, candidate: Candidate, *, proof: Proof) -> None:
+def _take_proof(job: CompressionJob, candidate: Candidate, *, proof: Proof) -> None:
     while not proof.done():
-        bench.reporter.check()
+        job.reporter.check()
         wait([proof], timeout=POLL_S)
     candidate.note(verified=True, peak_memory_bytes=proof.result())
 
 
-def _registering_source(bench: Bench, captured: CapturedModel) -> export.ModelSource | None:
+def _registering_source(job: CompressionJob, captured: CapturedModel) -> export.ModelSource | None:
     """Where operators are registered that are none of torch's own; None if there are none, or nobody can tell."""
     names = foreign_operators(captured.program)
     if not names:
         return None
-    bench.reporter.warn(
+    job.reporter.warn(
         "custom-op",
         f"The exported programs of torch call {', '.join(names[:3])}, which the model's code registers: whoever "
         "opens one must import that code first",
-        where=str(bench.loaded.source) if bench.loaded.files else "",
+        where=str(job.loaded.source) if job.loaded.files else "",
     )
-    return export.ModelSource(recipe=bench.recipe, folder=str(Path.cwd())) if bench.loaded.files else None
+    return export.ModelSource(recipe=job.recipe, folder=str(Path.cwd())) if job.loaded.files else None
 
 
-def _report_ops(bench: Bench, candidate: Candidate) -> None:
+def _report_ops(job: CompressionJob, candidate: Candidate) -> None:
     assert candidate.lowered is not None
     actual = candidate.lowered.read_back()
-    support = {op.id: op for one in bench.capture.support if one.target == candidate.target.name for op in one.ops}
-    reports = report_ops(bench.captured.table, candidate.plan, actual, support=support)
-    candidate.note(ops=with_sensitivity(bench, candidate, reports))
+    support = {op.id: op for one in job.capture_report.support if one.target == candidate.target.name for op in one.ops}
+    reports = report_ops(job.captured.table, candidate.plan, actual, support=support)
+    candidate.note(ops=with_sensitivity(job, candidate, reports))

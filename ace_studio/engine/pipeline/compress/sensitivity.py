@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.sensitivity import Sensing, scan_folder, sense, sensitivity_of_ops
 from ace_studio.engine.sensitivity import SIMULATED
 from ace_studio.records.errors import AceError
@@ -16,31 +16,31 @@ from ace_studio.records.recipes.recipe import ScanChoice
 from ace_studio.records.results import OpReport
 
 
-def sense_once(bench: Bench, precisions: Sequence[Precision]) -> Sensing:
+def sense_once(job: CompressionJob, precisions: Sequence[Precision]) -> Sensing:
     """The sensitivity at these precisions; what is known already is not scanned again."""
-    if bench.sensing is None:
-        bench.sensing = Sensing()
-    missing = [one for one in precisions if one in SIMULATED and one not in bench.sensing.noise]
-    if not missing or bench.recipe.sensitivity.scan is ScanChoice.OFF:
-        return bench.sensing
-    found = _sense_or_say_why(bench, missing)
-    bench.sensing.noise.update(found.noise)
-    bench.sensing.forwards += found.forwards
-    bench.sensing.notes = tuple(dict.fromkeys((*bench.sensing.notes, *found.notes)))
+    if job.state.sensing is None:
+        job.state.sensing = Sensing()
+    missing = [one for one in precisions if one in SIMULATED and one not in job.state.sensing.noise]
+    if not missing or job.recipe.sensitivity.scan is ScanChoice.OFF:
+        return job.state.sensing
+    found = _sense_or_say_why(job, missing)
+    job.state.sensing.noise.update(found.noise)
+    job.state.sensing.forwards += found.forwards
+    job.state.sensing.notes = tuple(dict.fromkeys((*job.state.sensing.notes, *found.notes)))
     for note in found.notes:
-        bench.reporter.warn("sensitivity", note)
-    return bench.sensing
+        job.reporter.warn("sensitivity", note)
+    return job.state.sensing
 
 
-def _sense_or_say_why(bench: Bench, precisions: Sequence[Precision]) -> Sensing:
+def _sense_or_say_why(job: CompressionJob, precisions: Sequence[Precision]) -> Sensing:
     try:
         return sense(
-            bench.captured,
-            bench.recipe,
-            bench.calibration,
+            job.captured,
+            job.recipe,
+            job.calibration,
             precisions=precisions,
-            reporter=bench.reporter,
-            folder=scan_folder(bench.output),
+            reporter=job.reporter,
+            folder=scan_folder(job.output),
         )
     except AceError:
         raise
@@ -50,9 +50,9 @@ def _sense_or_say_why(bench: Bench, precisions: Sequence[Precision]) -> Sensing:
         return Sensing(noise={precision: {} for precision in precisions}, notes=(note,))
 
 
-def with_sensitivity(bench: Bench, candidate: Candidate, reports: Sequence[OpReport]) -> tuple[OpReport, ...]:
+def with_sensitivity(job: CompressionJob, candidate: Candidate, reports: Sequence[OpReport]) -> tuple[OpReport, ...]:
     """The reports with what is known of the sensitivity of each op, and why the search kept some high."""
-    known = sensitivity_of_ops(bench.sensing or Sensing(), candidate.plan.precision, bench.captured.table)
+    known = sensitivity_of_ops(job.state.sensing or Sensing(), candidate.plan.precision, job.captured.table)
     told = []
     for one in reports:
         parts = (candidate.kept.get(one.id, ""), one.reason)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from ace_studio.engine import evaluate
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.builders import Wanted
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, unsupported_op
-from ace_studio.engine.pipeline.compress.improving import improved_capture, left_methods, ranges_of
+from ace_studio.engine.pipeline.compress.improving import ranges_of
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.race import drop_if_lost, enter
 from ace_studio.engine.quantize.fidelity import sqnr_db
@@ -27,122 +27,122 @@ UNREPEATABLE = frozenset({"random", "dropout-in-eval"})
 
 
 def try_plan(
-    bench: Bench, target: Target, plan: Plan, *, methods: tuple[ImproveMethod, ...] | None = None
+    job: CompressionJob, target: Target, plan: Plan, *, methods: tuple[ImproveMethod, ...] | None = None
 ) -> Candidate:
-    """Make the candidate and find out how accurate it is; what fails is recorded in its run. It joins the bench.
+    """Make the candidate and find out how accurate it is; failures are recorded in its run.
 
     Args:
-        bench: The job.
+        job: The job.
         target: Where it is to run.
         plan: At which precisions.
         methods: What is tried to improve the weights; None for what the recipe says.
     """
-    candidate = make_candidate(target, plan, bench.captured.table, device=bench.captured.device)
-    candidate.methods = bench.recipe.improve.methods if methods is None else methods
-    if candidate.run.status is RunStatus.UNAVAILABLE and target.name not in bench.recipe.targets.names:
-        bench.left_out.append(candidate)  # auto is all targets that fit; this one does not
+    candidate = make_candidate(target, plan, job.captured.table, device=job.captured.device)
+    candidate.methods = job.recipe.improve.methods if methods is None else methods
+    if candidate.run.status is RunStatus.UNAVAILABLE and target.name not in job.recipe.targets.names:
+        job.state.left_out.append(candidate)  # auto is all targets that fit; this one does not
         return candidate
-    bench.candidates.append(candidate)
-    is_whole = isinstance(bench.captured, CapturedModel)  # a subgraph that cannot be built stays eager
-    if is_whole and (problem := unsupported_op(target, bench.capture, bench.captured.table)):
+    job.state.candidates.append(candidate)
+    is_whole = isinstance(job.captured, CapturedModel)  # a subgraph that cannot be built stays eager
+    if is_whole and (problem := unsupported_op(target, job.capture_report, job.captured.table)):
         candidate.fail(problem)
     if candidate.run.status is RunStatus.OK:
-        bench.guarded(candidate, build)
+        job.guarded(candidate, build)
     for step in (check, drop_if_lost, measure_accuracy):
         if candidate.lowered is not None:
-            bench.guarded(candidate, step)
-    enter(bench, candidate)
-    bench.tell(candidate)
+            job.guarded(candidate, step)
+    enter(job, candidate)
+    job.tell(candidate)
     return candidate
 
 
-def expect_builds(bench: Bench, pairs: Sequence[tuple[Target, Plan]]) -> None:
+def expect_builds(job: CompressionJob, pairs: Sequence[tuple[Target, Plan]]) -> None:
     """Say which plans will be tried on which targets, in that order: processes beside this one may build them."""
-    if bench.builders is None or bench.recipe.improve.methods:
+    if job.builders is None or job.recipe.improve.methods:
         return  # a changed capture is nowhere but here
-    table, device = bench.captured.table, bench.captured.device
+    table, device = job.captured.table, job.captured.device
     made = [make_candidate(target, plan, table, device=device) for target, plan in pairs if not target.is_soon_built]
-    bench.builders.expect(
+    job.builders.expect(
         [
             Wanted(one.target, one.plan)
             for one in made
-            if one.run.status is RunStatus.OK and not unsupported_op(one.target, bench.capture, table)
+            if one.run.status is RunStatus.OK and not unsupported_op(one.target, job.capture_report, table)
         ]
     )
 
 
-def _take_from_builders(bench: Bench, candidate: Candidate) -> bool:
+def _take_from_builders(job: CompressionJob, candidate: Candidate) -> bool:
     """Open what another process has built or is building; False if that is nobody's but this one's to do."""
-    if bench.builders is None or candidate.methods:
+    if job.builders is None or candidate.methods:
         return False
-    taken = bench.builders.take(Wanted(candidate.target, candidate.plan))
+    taken = job.builders.take(Wanted(candidate.target, candidate.plan))
     if taken is None:
         return False
     candidate.lowered, built = taken
-    bench.improving.by_targets += built.improvements
+    job.improvements.add_by_target(built.improvements)
     candidate.note(build_seconds=round(built.seconds, 3))
     return True
 
 
-def build(bench: Bench, candidate: Candidate) -> None:
+def build(job: CompressionJob, candidate: Candidate) -> None:
     """Lower the plan to the target."""
-    bench.reporter.phase(Phase.LOWER, candidate.label)
-    if _take_from_builders(bench, candidate):
+    job.reporter.phase(Phase.LOWER, candidate.label)
+    if _take_from_builders(job, candidate):
         return
     started = time.monotonic()
-    folder = bench.folder_of(candidate)
+    folder = job.folder_of(candidate)
     folder.mkdir(parents=True, exist_ok=True)
-    captured = bench.captured if isinstance(bench.captured, CapturedModel) else bench.captured.subgraphs[0].captured
-    captured, shared = improved_capture(bench, captured, candidate.plan, candidate.methods)
-    job = LoweringJob(
+    captured = job.captured if isinstance(job.captured, CapturedModel) else job.captured.subgraphs[0].captured
+    captured, shared = job.improvements.capture_for(candidate.plan, candidate.methods, captured, job.shared)
+    lowering = LoweringJob(
         captured=captured,
         plan=candidate.plan,
-        calibration=bench.calibration,
-        threads=bench.threads,
-        device=bench.captured.device,
+        calibration=job.calibration,
+        threads=job.threads,
+        device=job.captured.device,
         folder=folder,
-        reporter=bench.reporter,
-        ranges=ranges_of(bench),
+        reporter=job.reporter,
+        ranges=ranges_of(job.recipe),
         shared=shared,
-        library_methods=left_methods(bench, candidate.plan, candidate.methods),
+        library_methods=job.improvements.methods_left(candidate.plan, candidate.methods),
     )
-    if isinstance(bench.captured, CapturedModel):
-        candidate.lowered = candidate.target.lower(job)
+    if isinstance(job.captured, CapturedModel):
+        candidate.lowered = candidate.target.lower(lowering)
     else:
-        candidate.lowered = lower_subgraphs(candidate.target, bench.captured, job)
-    bench.improving.by_targets += job.improvements
+        candidate.lowered = lower_subgraphs(candidate.target, job.captured, lowering)
+    job.improvements.add_by_target(lowering.improvements)
     candidate.note(build_seconds=round(time.monotonic() - started, 3))
 
 
-def check(bench: Bench, candidate: Candidate) -> None:
+def check(job: CompressionJob, candidate: Candidate) -> None:
     """Hold it against eager on every example, the unseen sizes included."""
     assert candidate.lowered is not None
-    bench.reporter.phase(Phase.VERIFY, candidate.label)
+    job.reporter.phase(Phase.VERIFY, candidate.label)
     try:
         fidelity = evaluate.check_candidate(
-            candidate.lowered, bench.captured.examples, bench.references, sqnr_db=sqnr_db, suspect=_suspect(bench)
+            candidate.lowered, job.captured.examples, job.references, sqnr_db=sqnr_db, suspect=_suspect(job)
         )
         if candidate.plan.precisions <= {Precision.FP32}:
-            evaluate.check_same_arithmetic(_fidelity_to_captured(bench, candidate) or fidelity)
+            evaluate.check_same_arithmetic(_fidelity_to_captured(job, candidate) or fidelity)
     except AceError as error:
-        _accept_decisions(bench, candidate, error)
+        _accept_decisions(job, candidate, error)
         return
     candidate.note(
         sqnr_db=round(fidelity.sqnr_db, 3), max_abs_error=fidelity.max_abs_error, agreement=fidelity.agreement
     )
 
 
-def _fidelity_to_captured(bench: Bench, candidate: Candidate) -> evaluate.Fidelity | None:
+def _fidelity_to_captured(job: CompressionJob, candidate: Candidate) -> evaluate.Fidelity | None:
     """How close it is to the eager module that was captured, if that is a pruned or trained one; else None."""
     assert candidate.lowered is not None
-    if bench.loaded.original is None:
+    if job.loaded.original is None:
         return None
     return evaluate.check_candidate(
-        candidate.lowered, bench.captured.examples, bench.captured_outputs(), sqnr_db=sqnr_db, suspect=_suspect(bench)
+        candidate.lowered, job.captured.examples, job.captured_outputs, sqnr_db=sqnr_db, suspect=_suspect(job)
     )
 
 
-def _accept_decisions(bench: Bench, candidate: Candidate, error: AceError) -> None:
+def _accept_decisions(job: CompressionJob, candidate: Candidate, error: AceError) -> None:
     """Take a model in subgraphs whose subgraphs are right although the whole differs; raise ``error`` for all others.
 
     Python between the subgraphs sorts, thresholds and selects: one rounding can change how many boxes there are.
@@ -152,7 +152,7 @@ def _accept_decisions(bench: Bench, candidate: Candidate, error: AceError) -> No
     fidelity_db = candidate.lowered.subgraph_sqnr_db()
     if candidate.plan.precisions <= {Precision.FP32} and fidelity_db < evaluate.MIN_FP32_SQNR_DB:
         raise error
-    bench.reporter.warn(
+    job.reporter.warn(
         "decisions",
         f"{candidate.label}: every subgraph agrees with eager ({fidelity_db:.1f} dB or better, shown as SQNR), but "
         "results of the whole differ where Python decides by values: compare by a metric of your own",
@@ -161,17 +161,17 @@ def _accept_decisions(bench: Bench, candidate: Candidate, error: AceError) -> No
     candidate.note(sqnr_db=round(fidelity_db, 3))
 
 
-def _suspect(bench: Bench) -> str:
+def _suspect(job: CompressionJob) -> str:
     """What the capture found that makes a model differ from call to call, if anything."""
-    found = [one for one in bench.capture.warnings if one.code in UNREPEATABLE]
+    found = [one for one in job.capture_report.warnings if one.code in UNREPEATABLE]
     return "; ".join(f"{one.what} ({one.where})" if one.where else one.what for one in found)
 
 
-def measure_accuracy(bench: Bench, candidate: Candidate) -> None:
+def measure_accuracy(job: CompressionJob, candidate: Candidate) -> None:
     """The user's metric, and how far it is below the baseline's."""
     assert candidate.lowered is not None
-    score = bench.score_of(candidate.lowered, what=candidate.label)
+    score = job.score_of(candidate.lowered, what=candidate.label)
     if score is None:
         return
     candidate.score = score
-    candidate.note(**metric_facts(bench, score))
+    candidate.note(**metric_facts(job, score))

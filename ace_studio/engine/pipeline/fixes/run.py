@@ -58,7 +58,7 @@ LEAST_LIMIT_S = 60.0
 
 
 @dataclass
-class FixBench:
+class FixJob:
     """Everything that tries need: the model as it was, how it was captured, and how to load it again."""
 
     loaded: LoadedModel

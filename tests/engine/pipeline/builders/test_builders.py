@@ -14,8 +14,8 @@ from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.pipeline.builders import Builders, BuildJob, Wanted, builders
 from ace_studio.engine.pipeline.compress import trying
-from ace_studio.engine.pipeline.compress.bench import Bench
-from ace_studio.engine.pipeline.compress.job import run_job
+from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.stages import run_job
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
@@ -242,7 +242,7 @@ def test_a_job_with_another_process_gives_the_same_runs(tmp_path, monkeypatch):
             loaded, [Example.of(one) for one in tiny.examples], recipe, device=torch.device("cpu"), reporter=Reporter()
         )
         outcome = run_job(
-            Bench(loaded=loaded, captured=captured, capture=report, recipe=recipe, output=tmp_path, reporter=Reporter())
+            CompressionJob.of(loaded, captured, report, recipe=recipe, output=tmp_path, reporter=Reporter())
         )
     assert ("openvino", True) in taken
     assert [run.status for run in outcome.result.runs] == [RunStatus.OK, RunStatus.OK]
@@ -254,9 +254,9 @@ def test_a_job_with_another_process_gives_the_same_runs(tmp_path, monkeypatch):
 
 def test_a_changed_capture_is_built_here(monkeypatch):
     expected = []
-    bench = SimpleNamespace(
+    job = SimpleNamespace(
         builders=SimpleNamespace(expect=expected.append),
         recipe=SimpleNamespace(improve=SimpleNamespace(methods=("equalize",))),
     )
-    trying.expect_builds(bench, [(TARGETS["onnxruntime"], Plan(default=Precision.INT8_STATIC))])
+    trying.expect_builds(job, [(TARGETS["onnxruntime"], Plan(default=Precision.INT8_STATIC))])
     assert not expected

@@ -9,8 +9,8 @@ import torch
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import BoundPlan, Example, LoadedModel
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.trying import check
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
@@ -22,7 +22,7 @@ from tests import tiny_models
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory):
+def job(tmp_path_factory):
     tiny = tiny_models.mlp()
     changed = copy.deepcopy(tiny.module)
     with torch.no_grad():
@@ -30,10 +30,10 @@ def bench(tmp_path_factory):
         loaded = LoadedModel(module=changed, source=tmp_path_factory.mktemp("m"), sha256="", original=tiny.module)
         examples = [Example.of(one) for one in tiny.examples]
         captured, report = capture_model(loaded, examples, Recipe(), device=torch.device("cpu"), reporter=Reporter())
-        return Bench(
-            loaded=loaded,
-            captured=captured,
-            capture=report,
+        return CompressionJob.of(
+            loaded,
+            captured,
+            report,
             recipe=Recipe(),
             output=tmp_path_factory.mktemp("out"),
             reporter=Reporter(),
@@ -46,14 +46,14 @@ def candidate_that_computes(call):
     return Candidate(TARGETS["eager"], plan, run, lowered=call)
 
 
-def test_a_right_lowering_of_a_changed_model_tells_how_far_it_is_from_the_original(bench):
-    candidate = candidate_that_computes(bench.captured.module)
+def test_a_right_lowering_of_a_changed_model_tells_how_far_it_is_from_the_original(job):
+    candidate = candidate_that_computes(job.captured.module)
     with torch.no_grad():
-        check(bench, candidate)
+        check(job, candidate)
     assert 0 < candidate.run.sqnr_db < 30  # half of a layer is gone, and that is told, not refused
 
 
-def test_a_lowering_that_computes_something_else_than_what_was_lowered_is_refused(bench):
+def test_a_lowering_that_computes_something_else_than_what_was_lowered_is_refused(job):
     with torch.no_grad(), pytest.raises(AceError) as caught:
-        check(bench, candidate_that_computes(lambda x: bench.captured.module(x) * 1.5))
+        check(job, candidate_that_computes(lambda x: job.captured.module(x) * 1.5))
     assert caught.value.problem.code is ErrorCode.WRONG_CAPTURE

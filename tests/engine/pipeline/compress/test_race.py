@@ -11,10 +11,11 @@ import torch
 from ace_studio.engine.flow import BoundPlan, Example
 from ace_studio.engine.pipeline.compress import race
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.recipes.plan import Plan
 from ace_studio.records.recipes.recipe import Goal, Objective, Recipe, TargetsChoice
-from ace_studio.records.results import Baseline, RunStatus, TargetRun
+from ace_studio.records.results import RunStatus, TargetRun
 
 SEARCH = Recipe(goal=Goal(min_sqnr_db=20.0))
 
@@ -31,11 +32,9 @@ def candidate(name: str, seconds: float, *, sqnr_db: float = 30.0) -> Candidate:
     return made
 
 
-def bench(recipe: Recipe = SEARCH) -> SimpleNamespace:
+def job(recipe: Recipe = SEARCH) -> SimpleNamespace:
     captured = SimpleNamespace(examples=[Example((torch.zeros(1),))], device=torch.device("cpu"))
-    return SimpleNamespace(
-        recipe=recipe, captured=captured, baseline=Baseline(), reporter=Reporter(), builders=None, leader=None
-    )
+    return SimpleNamespace(recipe=recipe, captured=captured, state=JobState(), reporter=Reporter(), builders=None)
 
 
 def run_race(shared: SimpleNamespace, *entering: Candidate) -> None:
@@ -46,7 +45,7 @@ def run_race(shared: SimpleNamespace, *entering: Candidate) -> None:
 
 def test_a_candidate_that_is_clearly_slower_than_the_leader_is_dropped_and_says_to_whom() -> None:
     fast, slow = candidate("fast", 0.001), candidate("slow", 0.004)
-    run_race(bench(), fast, slow)
+    run_race(job(), fast, slow)
     assert fast.run.status is RunStatus.OK
     assert slow.run.status is RunStatus.DROPPED
     assert slow.lowered is None
@@ -56,14 +55,14 @@ def test_a_candidate_that_is_clearly_slower_than_the_leader_is_dropped_and_says_
 
 def test_one_that_is_as_fast_stays() -> None:
     first, second = candidate("first", 0.002), candidate("second", 0.002)
-    run_race(bench(), first, second)
+    run_race(job(), first, second)
     assert second.run.status is RunStatus.OK
     assert second.lowered is not None
 
 
 def test_a_fast_candidate_that_misses_the_goal_drops_nobody() -> None:
     wrong, slow = candidate("wrong", 0.001, sqnr_db=3.0), candidate("slow", 0.004)
-    run_race(bench(), wrong, slow)
+    run_race(job(), wrong, slow)
     assert slow.run.status is RunStatus.OK
 
 
@@ -79,5 +78,5 @@ def test_a_fast_candidate_that_misses_the_goal_drops_nobody() -> None:
 )
 def test_nobody_is_dropped_where_more_than_speed_decides(recipe: Recipe) -> None:
     fast, slow = candidate("fast", 0.001), candidate("slow", 0.004)
-    run_race(bench(recipe), fast, slow)
+    run_race(job(recipe), fast, slow)
     assert slow.run.status is RunStatus.OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from ace_studio.engine import export
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.pipeline.compress import saving
-from ace_studio.engine.pipeline.compress.bench import Bench
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.saving import export_all
 from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.progress import Cancelled, Reporter
@@ -27,7 +28,7 @@ PLANS = (Plan(default=Precision.FP32), Plan(default=Precision.BF16))
 
 
 @pytest.fixture
-def bench(tmp_path):
+def job(tmp_path):
     """A job with two candidates of the eager target, built and not saved yet."""
     torch.manual_seed(0)
     loaded = LoadedModel(module=nn.Linear(4, 4).eval(), source=tmp_path, sha256="")
@@ -35,43 +36,41 @@ def bench(tmp_path):
         captured, report = capture_model(
             loaded, [Example((torch.randn(2, 4),))], Recipe(), device=torch.device("cpu"), reporter=Reporter()
         )
-    made = Bench(
-        loaded=loaded, captured=captured, capture=report, recipe=Recipe(), output=tmp_path, reporter=Reporter()
-    )
+    made = CompressionJob.of(loaded, captured, report, recipe=Recipe(), output=tmp_path, reporter=Reporter())
     with torch.no_grad():
         for plan in PLANS:
             try_plan(made, TARGETS["eager"], plan)
-    assert len(made.alive) == 2
+    assert len(made.state.alive) == 2
     return made
 
 
-def test_two_artifacts_are_proven_at_the_same_time(bench, monkeypatch):
+def test_two_artifacts_are_proven_at_the_same_time(job, monkeypatch):
     together = threading.Barrier(2, timeout=30)  # breaks if one proof waits for the other
     monkeypatch.setattr(saving, "_verifiers_at_once", lambda _: 2)
     monkeypatch.setattr(export, "verify_artifact", lambda *_, **__: together.wait() + 7)
-    export_all(bench)
-    assert [one.run.verified for one in bench.candidates] == [True, True]
-    assert sorted(one.run.peak_memory_bytes for one in bench.candidates) == [7, 8]
-    assert all(one.run.ops for one in bench.candidates)
+    export_all(job)
+    assert [one.run.verified for one in job.state.candidates] == [True, True]
+    assert sorted(one.run.peak_memory_bytes for one in job.state.candidates) == [7, 8]
+    assert all(one.run.ops for one in job.state.candidates)
 
 
-def test_an_artifact_that_does_not_hold_up_is_the_failure_of_its_candidate_alone(bench, monkeypatch):
+def test_an_artifact_that_does_not_hold_up_is_the_failure_of_its_candidate_alone(job, monkeypatch):
     def prove(target, path, *_, **__):
         if "bf16" in str(path):
             raise AceError.of(ErrorCode.WRONG_CAPTURE, "It gives other numbers")
         return 1
 
     monkeypatch.setattr(export, "verify_artifact", prove)
-    export_all(bench)
-    right, wrong = bench.candidates
+    export_all(job)
+    right, wrong = job.state.candidates
     assert (right.run.status, right.run.verified) == (RunStatus.OK, True)
     assert (wrong.run.status, wrong.run.verified) == (RunStatus.FAILED, False)
     assert wrong.run.error.what == "It gives other numbers"
 
 
-def test_a_stop_ends_the_wait_for_proofs(bench, monkeypatch):
+def test_a_stop_ends_the_wait_for_proofs(job, monkeypatch):
     asked = threading.Event()
-    bench.reporter = Reporter(is_cancelled=asked.is_set)
+    job = replace(job, reporter=Reporter(is_cancelled=asked.is_set))
 
     def prove(*_, reporter, **__):
         asked.set()
@@ -80,7 +79,7 @@ def test_a_stop_ends_the_wait_for_proofs(bench, monkeypatch):
 
     monkeypatch.setattr(export, "verify_artifact", prove)
     with pytest.raises(Cancelled):
-        export_all(bench)
+        export_all(job)
 
 
 @pytest.mark.parametrize(

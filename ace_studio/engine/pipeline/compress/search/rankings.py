@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import make_candidate
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search import RankedOp, SensitivityRanking
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
@@ -15,19 +15,19 @@ _UNKNOWN_NOISE = 1e-3
 """Of every op, where nothing is known of any; what is built corrects it."""
 
 
-def ranking_of(bench: Bench, variant: SearchVariant) -> SensitivityRanking:
+def ranking_of(job: CompressionJob, variant: SearchVariant) -> SensitivityRanking:
     """The ranking of a variant, made at the first call: what has a product or a figure is a op."""
     if variant.ranking is None:
-        variant.ranking = SensitivityRanking(_ranked_ops(bench, variant))
+        variant.ranking = SensitivityRanking(_ranked_ops(job, variant))
     return variant.ranking
 
 
-def _ranked_ops(bench: Bench, variant: SearchVariant) -> list[RankedOp]:
-    table = bench.captured.table
-    planned = make_candidate(variant.target, variant.plan, table, device=bench.captured.device).plan.precision
+def _ranked_ops(job: CompressionJob, variant: SearchVariant) -> list[RankedOp]:
+    table = job.captured.table
+    planned = make_candidate(variant.target, variant.plan, table, device=job.captured.device).plan.precision
     low = sorted({precision for precision in planned.values() if precision in SIMULATED})
-    noise = sense_once(bench, low).noise
-    costs = table.weight_bytes if bench.recipe.goal.optimize is Objective.SIZE else table.flops
+    noise = sense_once(job, low).noise
+    costs = table.weight_bytes if job.recipe.goal.optimize is Objective.SIZE else table.flops
     ranked = []
     for row in table.op_rows():
         op_id = table.op_id[row]
@@ -39,11 +39,11 @@ def _ranked_ops(bench: Bench, variant: SearchVariant) -> list[RankedOp]:
     return ranked
 
 
-def reasons_to_stay(bench: Bench, variant: SearchVariant, count: int) -> dict[str, str]:
+def reasons_to_stay(job: CompressionJob, variant: SearchVariant, count: int) -> dict[str, str]:
     """Op id -> why it is kept high, for the step of the ranking that keeps ``count`` ops."""
-    ranking = ranking_of(bench, variant)
-    is_known = bool(bench.sensing and bench.sensing.noise)
-    wanted = _goal_words(bench.recipe.goal)
+    ranking = ranking_of(job, variant)
+    is_known = bool(job.state.sensing and job.state.sensing.noise)
+    wanted = _goal_words(job.recipe.goal)
     reasons = {}
     for place, op in enumerate(ranking.kept(count), 1):
         rank = f"{_ordinal(place)} most sensitive of {len(ranking)}, alone {noise_db(op.noise):.1f} dB"

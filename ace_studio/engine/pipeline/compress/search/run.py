@@ -15,10 +15,9 @@ from functools import partial
 import msgspec
 
 from ace_studio.engine import export, measure
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
-from ace_studio.engine.pipeline.compress.improving import methods_that_help
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search import Point, fewest_high, most_high
 from ace_studio.engine.pipeline.compress.search.rankings import ranking_of, reasons_to_stay
 from ace_studio.engine.pipeline.compress.search.steps import (
@@ -60,12 +59,12 @@ class _Tried:
 
 
 class GoalSearch:
-    """One search over all targets. What it finds is in the bench: candidates, steps, and why nothing more is had."""
+    """One search over all targets. What it finds is in the job: candidates, steps, and why nothing more is had."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self._goal = bench.recipe.goal
-        self._store = StepStore(bench.output, job_fingerprint(bench.captured.fingerprint, bench.recipe))
+    def __init__(self, job: CompressionJob) -> None:
+        self._job = job
+        self._goal = job.recipe.goal
+        self._store = StepStore(job.output, job_fingerprint(job.captured.fingerprint, job.recipe))
         self._tried: dict[str, _Tried] = {}
         self._asked: list[Candidate] = []
         """What the recipe itself plans: the search begins with it and leaves it alone."""
@@ -74,7 +73,7 @@ class GoalSearch:
         """Search on all targets: rankings are climbed in the order of what they promise, so that few need to be."""
         if self._goal.optimize is Objective.ACCURACY:
             for target in targets:
-                self._most_accurate(target, variants_of(self._bench, target))
+                self._most_accurate(target, variants_of(self._job, target))
         else:
             self._cheapest(targets)
         for target in targets:
@@ -86,9 +85,9 @@ class GoalSearch:
     def _cheapest(self, targets: Sequence[Target]) -> None:
         """The fewest ops high that are accurate enough, for every variant that can still win."""
         firsts: list[tuple[SearchVariant, SearchStep]] = []
-        variants = [variant for target in targets for variant in variants_of(self._bench, target)]
+        variants = [variant for target in targets for variant in variants_of(self._job, target)]
         expect_builds(
-            self._bench, [(variant.target, variant.plan) for variant in variants if not self._is_known(variant)]
+            self._job, [(variant.target, variant.plan) for variant in variants if not self._is_known(variant)]
         )
         for variant in variants:
             first = self._evaluate(variant, 0)
@@ -107,9 +106,9 @@ class GoalSearch:
 
     def _with_better_weights(self, variant: SearchVariant, first: SearchStep) -> SearchVariant:
         """The variant with improved weights, if it is more accurate so; they cost no time, ops that stay high do."""
-        improve = self._bench.recipe.improve
+        improve = self._job.recipe.improve
         wanted = METHODS_TO_TRY.get(variant.plan.default, ()) if improve.by_search and not improve.methods else ()
-        helpful = methods_that_help(self._bench, variant.plan, wanted) if wanted else ()
+        helpful = self._job.improvements.methods_that_help(variant.plan, wanted) if wanted else ()
         if not helpful:
             return variant
         better = SearchVariant(variant.target, variant.plan, methods=wanted)
@@ -122,7 +121,7 @@ class GoalSearch:
         if self._is_met_by_first(variant) or not self._choose_high(variant):
             return  # not even all high is accurate enough on this target
         if (
-            fewest_high(ranking_of(self._bench, variant), partial(self._point, variant), wanted_db=self._wanted_db)
+            fewest_high(ranking_of(self._job, variant), partial(self._point, variant), wanted_db=self._wanted_db)
             is None
         ):
             self._note(f"{variant.name}: no step of its ranking is accurate enough")
@@ -151,12 +150,12 @@ class GoalSearch:
             first = self._evaluate(variant, 0)
             if first is None or first.sqnr_db is None:
                 continue
-            if not is_affordable(first, self._bench.baseline, self._goal):
+            if not is_affordable(first, self._job.state.baseline, self._goal):
                 self._note(f"{variant.name}: even all low, " + "; ".join(first.misses))
             elif self._choose_high(variant, is_accuracy_asked=False):
                 better = self._with_better_weights(variant, first)
                 better.high = variant.high
-                most_high(ranking_of(self._bench, better), partial(self._point, better))
+                most_high(ranking_of(self._job, better), partial(self._point, better))
 
     def _try_floats(self, target: Target, *, all_of_them: bool = False) -> list[SearchStep]:
         """All ops at 16 bits, then at fp32; the second only if the first misses the goal."""
@@ -215,7 +214,7 @@ class GoalSearch:
 
     def _hopeless(self, first: SearchStep) -> str:
         """Why no step of a ranking whose first one is this can win; empty if one can."""
-        if not is_affordable(first, self._bench.baseline, self._goal):
+        if not is_affordable(first, self._job.state.baseline, self._goal):
             return "even all low it is too large or too slow, and keeping ops high only adds to that"
         best = self._best_met()
         if best is not None and merit(first, self._goal)[0] > CLEARLY_BEHIND * merit(best, self._goal)[0]:
@@ -228,7 +227,7 @@ class GoalSearch:
         step = self._evaluate(variant, count)
         if step is None or step.sqnr_db is None:
             return Point(keeps=False, affords=False, ends=True)
-        baseline = self._bench.baseline
+        baseline = self._job.state.baseline
         return Point(
             keeps=self._is_accurate(step),
             affords=is_affordable(step, baseline, self._goal),
@@ -240,7 +239,7 @@ class GoalSearch:
         """The step of a variant; None if the target cannot do the variant at all."""
         if count == 0:
             return self._evaluate_plan(variant.target, variant.plan, of=variant)
-        ranking = ranking_of(self._bench, variant)
+        ranking = ranking_of(self._job, variant)
         if count == len(ranking):
             return self._evaluate_plan(variant.target, self._whole(variant.high))
         rules = tuple(PlanRule(match=f"id:{op.op_id}", precision=variant.high) for op in ranking.kept(count))
@@ -250,16 +249,16 @@ class GoalSearch:
     def _evaluate_plan(
         self, target: Target, plan: Plan, *, of: SearchVariant | None = None, rules: tuple[PlanRule, ...] = ()
     ) -> SearchStep | None:
-        methods = of.methods if of is not None else self._bench.recipe.improve.methods
+        methods = of.methods if of is not None else self._job.recipe.improve.methods
         key = step_key(target, plan, methods)
         if key in self._tried:
             return self._tried[key].step
         if (reused := self._store.find(key)) is not None:
             self._tried[key] = _Tried(reused, plan, methods, None)
-            self._bench.search.append(reused)
+            self._job.state.search.append(reused)
             return reused
         started = time.monotonic()
-        ranking = ranking_of(self._bench, of) if of is not None and rules else None
+        ranking = ranking_of(self._job, of) if of is not None and rules else None
         step = SearchStep(
             target=target.name,
             low=plan.label,
@@ -273,11 +272,11 @@ class GoalSearch:
         candidate = self._build(target, plan, of, rules)
         if candidate.run.status is RunStatus.UNAVAILABLE:
             return None
-        step = with_findings(step, candidate, self._bench.baseline, self._goal)
-        run = self._bench.candidates.index(candidate)
+        step = with_findings(step, candidate, self._job.state.baseline, self._goal)
+        run = self._job.state.candidates.index(candidate)
         step = msgspec.structs.replace(step, seconds=round(time.monotonic() - started, 3), run=run)
         self._tried[key] = _Tried(step, plan, methods, candidate)
-        self._bench.search.append(step)
+        self._job.state.search.append(step)
         self._store.keep(key, step)
         return step
 
@@ -287,29 +286,29 @@ class GoalSearch:
         return key in self._tried or self._store.find(key) is not None
 
     def _methods_in(self, variant: SearchVariant | None) -> tuple[str, ...]:
-        if variant is None or not variant.methods or self._bench.recipe.improve.methods:
+        if variant is None or not variant.methods or self._job.recipe.improve.methods:
             return ()
-        return tuple(map(str, methods_that_help(self._bench, variant.plan, variant.methods)))
+        return tuple(map(str, self._job.improvements.methods_that_help(variant.plan, variant.methods)))
 
     def _build(self, target: Target, plan: Plan, of: SearchVariant | None, rules: Sequence[PlanRule]) -> Candidate:
-        methods = of.methods if of is not None else self._bench.recipe.improve.methods
+        methods = of.methods if of is not None else self._job.recipe.improve.methods
         asked = [
             one
-            for one in self._bench.candidates
+            for one in self._job.state.candidates
             if one.target is target and one.plan.plan == plan and one.methods == methods
         ]
-        candidate = asked[0] if asked else try_plan(self._bench, target, plan, methods=methods)
+        candidate = asked[0] if asked else try_plan(self._job, target, plan, methods=methods)
         self._asked.extend(asked)
         if of is not None and rules:
-            candidate.kept = reasons_to_stay(self._bench, of, len(rules))
+            candidate.kept = reasons_to_stay(self._job, of, len(rules))
         if candidate.lowered is not None:
-            self._bench.guarded(candidate, _time_quickly)
+            self._job.guarded(candidate, _time_quickly)
         if candidate.lowered is not None:
-            self._bench.guarded(candidate, _weigh)
+            self._job.guarded(candidate, _weigh)
         return candidate
 
     def _whole(self, precision: Precision) -> Plan:
-        return msgspec.structs.replace(self._bench.recipe.plan, default=precision, rules=(), from_goal=False)
+        return msgspec.structs.replace(self._job.recipe.plan, default=precision, rules=(), from_goal=False)
 
     # --- what stays ---
 
@@ -318,7 +317,7 @@ class GoalSearch:
         tried = self._of(target)
         meeting = sorted((one for one in tried if self._meets(one.step)), key=lambda one: merit(one.step, self._goal))
         best = [one for one in meeting if self._is_level(one, meeting[0])][:MOST_KEPT]
-        step = nearest([one.step for one in tried], self._bench.baseline, self._goal)
+        step = nearest([one.step for one in tried], self._job.state.baseline, self._goal)
         if not best and step is not None:
             best = [one for one in tried if one.step is step]
         for one in best:
@@ -346,20 +345,20 @@ class GoalSearch:
         if one.step.rules:
             variant.high = one.step.rules[0].precision
         candidate = self._build(target, one.plan, variant, one.step.rules)
-        if candidate in self._bench.candidates:
-            place = self._bench.search.index(one.step)
-            one.step = msgspec.structs.replace(one.step, run=self._bench.candidates.index(candidate))
-            self._bench.search[place] = one.step
+        if candidate in self._job.state.candidates:
+            place = self._job.state.search.index(one.step)
+            one.step = msgspec.structs.replace(one.step, run=self._job.state.candidates.index(candidate))
+            self._job.state.search[place] = one.step
         return candidate
 
     def _retire(self, candidate: Candidate, best: SearchStep) -> None:
-        shutil.rmtree(self._bench.folder_of(candidate), ignore_errors=True)
+        shutil.rmtree(self._job.folder_of(candidate), ignore_errors=True)
         candidate.lowered = None
         kept = f", {best.kept_high} ops high," if best.kept_high else ""
         reason = f"a step of the search: {best.target} {best.low}{kept} is better"
         warnings = (*candidate.run.warnings, Warning(code="dropped", what=reason))
         candidate.note(status=RunStatus.DROPPED, warnings=warnings)
-        self._bench.tell(candidate)
+        self._job.tell(candidate)
 
     # --- small questions ---
 
@@ -371,20 +370,20 @@ class GoalSearch:
         return [one for one in self._tried.values() if one.step.target == target.name]
 
     def _is_accurate(self, step: SearchStep) -> bool:
-        return is_accurate(step, self._bench.baseline, self._goal)
+        return is_accurate(step, self._job.state.baseline, self._goal)
 
     def _meets(self, step: SearchStep) -> bool:
         return step.meets
 
     def _note(self, text: str) -> None:
-        if text not in self._bench.search_notes:
-            self._bench.search_notes.append(text)
+        if text not in self._job.state.search_notes:
+            self._job.state.search_notes.append(text)
 
 
-def _time_quickly(bench: Bench, candidate: Candidate) -> None:
+def _time_quickly(job: CompressionJob, candidate: Candidate) -> None:
     """A few rounds against the baseline: enough to choose what to build next, not to report."""
-    bench.reporter.phase(Phase.MEASURE, f"{candidate.label}, quickly")
-    base, own = time_beside(bench, bench.reference, candidate, rounds=QUICK_ROUNDS)
+    job.reporter.phase(Phase.MEASURE, f"{candidate.label}, quickly")
+    base, own = time_beside(job, job.reference, candidate, rounds=QUICK_ROUNDS)
     ratio = measure.ratio_of(base, own)
     candidate.note(
         latency_ms=own.latency(),
@@ -394,7 +393,7 @@ def _time_quickly(bench: Bench, candidate: Candidate) -> None:
     )
 
 
-def _weigh(bench: Bench, candidate: Candidate) -> None:
+def _weigh(job: CompressionJob, candidate: Candidate) -> None:
     assert candidate.lowered is not None
-    path = candidate.lowered.save(bench.folder_of(candidate))
+    path = candidate.lowered.save(job.folder_of(candidate))
     candidate.note(size_bytes=export.artifact_bytes(path))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ace_studio.engine.pipeline.compress.bench import Bench
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search import SensitivityRanking
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.graph import GraphTable
@@ -53,26 +53,26 @@ class SearchVariant:
         return f"{self.target.name} {self.plan.label}"
 
 
-def variants_of(bench: Bench, target: Target) -> list[SearchVariant]:
+def variants_of(job: CompressionJob, target: Target) -> list[SearchVariant]:
     """Those that the target can do and that may win; what the recipe itself plans is tried in any case."""
-    variants = [SearchVariant(target, plan, methods=bench.recipe.improve.methods) for plan in _bases(bench)]
-    if not bench.recipe.plan.from_goal or not target.available().ok:
+    variants = [SearchVariant(target, plan, methods=job.recipe.improve.methods) for plan in _bases(job)]
+    if not job.recipe.plan.from_goal or not target.available().ok:
         return variants
     variants = [variant for variant in variants if not target.precision_problem(variant.plan.default)]
-    if target.precision_problem(Precision.BF16) or not has_much_besides_products(bench.captured.table):
+    if target.precision_problem(Precision.BF16) or not has_much_besides_products(job.captured.table):
         return variants
     halves = [msgspec.structs.replace(variant.plan, rest=Precision.BF16) for variant in variants]
-    return [*variants, *(SearchVariant(target, plan, methods=bench.recipe.improve.methods) for plan in halves)]
+    return [*variants, *(SearchVariant(target, plan, methods=job.recipe.improve.methods) for plan in halves)]
 
 
-def _bases(bench: Bench) -> list[Plan]:
-    recipe = bench.recipe
+def _bases(job: CompressionJob) -> list[Plan]:
+    recipe = job.recipe
     if not recipe.plan.from_goal:
         return [recipe.plan]
     wants_small = (
         recipe.goal.optimize is Objective.SIZE
         or recipe.goal.max_size_mb is not None
-        or reads_weights_most(bench.captured.table)
+        or reads_weights_most(job.captured.table)
     )
     grids = msgspec.structs.replace(recipe.plan, from_goal=False, rules=())
     return [msgspec.structs.replace(grids, default=low) for low in (*_LOW, *(_SMALL if wants_small else ()))]

@@ -9,8 +9,8 @@ from torch import nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.pipeline.compress.bench import Bench
 from ace_studio.engine.pipeline.compress.choosing import conclude, grouped_notes
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search import run as searching
 from ace_studio.engine.pipeline.compress.search import steps as search_steps
 from ace_studio.engine.pipeline.compress.search import variants
@@ -72,16 +72,16 @@ def model(tmp_path_factory):
     return loaded, captured, report
 
 
-def _bench(model, output, recipe):
+def _job(model, output, recipe):
     loaded, captured, report = model
-    return Bench(loaded=loaded, captured=captured, capture=report, recipe=recipe, output=output, reporter=Reporter())
+    return CompressionJob.of(loaded, captured, report, recipe=recipe, output=output, reporter=Reporter())
 
 
 def _searched(model, output, recipe):
-    bench = _bench(model, output, recipe)
+    job = _job(model, output, recipe)
     with torch.no_grad():
-        GoalSearch(bench).run([TARGET])
-    return bench
+        GoalSearch(job).run([TARGET])
+    return job
 
 
 def _recipe(plan=PER_TENSOR, **goal):
@@ -97,62 +97,62 @@ def searched(model, tmp_path_factory):
 
 
 def test_the_ops_that_ruin_the_model_are_found_and_kept_high_with_the_reason(model, searched):
-    bench = searched
-    assert bench.search[0].kept_high == 0
-    assert not bench.search[0].meets
-    mixed = [step for step in bench.search if step.kept_high]
+    job = searched
+    assert job.state.search[0].kept_high == 0
+    assert not job.state.search[0].meets
+    mixed = [step for step in job.state.search if step.kept_high]
     assert mixed
-    assert len(bench.search) <= 6
+    assert len(job.state.search) <= 6
     best = min((step for step in mixed if step.meets), key=lambda step: step.kept_high)
     assert best.sqnr_db >= 30.0
     table = model[1].table
     modules = [table.module[table.op_id.index(rule.match.removeprefix("id:"))] for rule in best.rules]
     assert modules[0] == "layers.1"
-    candidate = bench.candidates[best.run]
+    candidate = job.state.candidates[best.run]
     first = best.rules[0].match.removeprefix("id:")
     assert candidate.kept[first].startswith(f"kept at {best.high}: 1st most sensitive of 6, alone ")
     assert candidate.kept[first].endswith("the goal needs 30.0 dB")
 
 
 def test_what_the_search_knows_stands_at_every_op_that_was_scanned(searched):
-    bench = searched
-    candidate = next(one for one in bench.candidates if one.kept)
+    job = searched
+    candidate = next(one for one in job.state.candidates if one.kept)
     op_id = next(iter(candidate.kept))
     bare = OpReport(id=op_id, op="", module="", shape="", device="cpu", planned="", actual="", reason="it ran")
-    (told,) = with_sensitivity(bench, candidate, [bare])
+    (told,) = with_sensitivity(job, candidate, [bare])
     assert told.reason == f"{candidate.kept[op_id]}; it ran"
     assert told.sensitivity_db < 30.0
 
 
 def test_a_fidelity_that_not_even_fp32_has_is_out_of_reach_and_that_is_proven(model, tmp_path):
-    bench = _searched(model, tmp_path, _recipe(min_sqnr_db=195.0))
-    assert len(bench.search) <= 4
-    assert bench.search[-1].low == "fp32"
-    assert any("even all ops at fp32 miss it: the fidelity is" in note for note in bench.search_notes)
-    assert [one for one in bench.candidates if one.lowered is not None]
+    job = _searched(model, tmp_path, _recipe(min_sqnr_db=195.0))
+    assert len(job.state.search) <= 4
+    assert job.state.search[-1].low == "fp32"
+    assert any("even all ops at fp32 miss it: the fidelity is" in note for note in job.state.search_notes)
+    assert [one for one in job.state.candidates if one.lowered is not None]
 
 
 def test_a_size_below_that_of_all_low_is_out_of_reach(model, tmp_path):
-    bench = _searched(model, tmp_path, Recipe(goal=Goal(max_size_mb=0.0001, min_sqnr_db=20.0)))
-    assert not any(step.meets for step in bench.search)
-    assert not any(step.kept_high for step in bench.search)
-    assert any("the smallest of" in note for note in bench.search_notes)
+    job = _searched(model, tmp_path, Recipe(goal=Goal(max_size_mb=0.0001, min_sqnr_db=20.0)))
+    assert not any(step.meets for step in job.state.search)
+    assert not any(step.kept_high for step in job.state.search)
+    assert any("the smallest of" in note for note in job.state.search_notes)
 
 
 def test_a_latency_that_nothing_has_is_out_of_reach_without_climbing_a_ladder(model, tmp_path):
-    bench = _searched(model, tmp_path, Recipe(goal=Goal(max_latency_ratio=1e-6)))
-    assert not any(step.meets for step in bench.search)
-    assert not any(step.kept_high for step in bench.search)
-    assert {step.low for step in bench.search} >= {"int8-static", "fp32"}
+    job = _searched(model, tmp_path, Recipe(goal=Goal(max_latency_ratio=1e-6)))
+    assert not any(step.meets for step in job.state.search)
+    assert not any(step.kept_high for step in job.state.search)
+    assert {step.low for step in job.state.search} >= {"int8-static", "fp32"}
 
 
 def test_the_most_accurate_within_a_size_has_as_many_ops_high_as_fit(model, tmp_path):
-    sizes = _searched(model, tmp_path / "sizes", _recipe(min_sqnr_db=195.0)).search
+    sizes = _searched(model, tmp_path / "sizes", _recipe(min_sqnr_db=195.0)).state.search
     low, full = sizes[0].size_bytes, sizes[-1].size_bytes
     limit = (low + 0.6 * (full - low)) / 1e6
     recipe = _recipe(max_size_mb=limit, optimize=Objective.ACCURACY)
-    bench = _searched(model, tmp_path / "search", recipe)
-    best = max((step for step in bench.search if step.meets), key=lambda step: step.sqnr_db)
+    job = _searched(model, tmp_path / "search", recipe)
+    best = max((step for step in job.state.search if step.meets), key=lambda step: step.sqnr_db)
     assert best.kept_high > 0
     assert best.size_bytes <= limit * 1e6
     assert best.sqnr_db > sizes[0].sqnr_db + 10.0
@@ -164,10 +164,10 @@ def test_a_search_that_runs_again_builds_only_what_it_chose(model, searched, mon
     real = searching.try_plan
     monkeypatch.setattr(searching, "try_plan", lambda *given, **named: built.append(given[2]) or real(*given, **named))
     second = _searched(model, first.output, FOR_30_DB)
-    assert all(step.reused for step in second.search)
-    assert [step.kept_high for step in second.search] == [step.kept_high for step in first.search]
-    alive = [one for one in second.candidates if one.lowered is not None]
-    assert 1 <= len(alive) == len(built) < len(second.search)
+    assert all(step.reused for step in second.state.search)
+    assert [step.kept_high for step in second.state.search] == [step.kept_high for step in first.state.search]
+    alive = [one for one in second.state.candidates if one.lowered is not None]
+    assert 1 <= len(alive) == len(built) < len(second.state.search)
     assert all(one.run.sqnr_db >= 30.0 for one in alive)
 
 
@@ -181,13 +181,13 @@ def test_another_job_does_not_take_the_steps_of_this_one(tmp_path):
 
 
 def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(searched):
-    bench = searched
-    result = conclude(bench).result
-    assert result.search == tuple(bench.search)
+    job = searched
+    result = conclude(job).result
+    assert result.search == tuple(job.state.search)
     assert {one.precision for one in result.sensitivity} == {"int8-static"}
     assert all(
         run.status is RunStatus.DROPPED
-        for run, one in zip(result.runs, bench.candidates, strict=True)
+        for run, one in zip(result.runs, job.state.candidates, strict=True)
         if not one.lowered
     )
     assert {point.run for point in result.pareto} == set(range(len(result.runs)))
@@ -210,8 +210,8 @@ def test_smaller_weights_are_tried_for_speed_where_each_weight_is_used_a_few_tim
 
 def test_floats_of_16_bits_beside_8_bit_products_are_an_arm_where_there_is_much_besides_products(model, tmp_path):
     loaded, captured, report = model
-    bench = _bench(model, tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=20.0))
-    assert {variant.plan.rest for variant in variants.variants_of(bench, TARGET)} == {Precision.FP32}
+    job = _job(model, tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=20.0))
+    assert {variant.plan.rest for variant in variants.variants_of(job, TARGET)} == {Precision.FP32}
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, activation="gelu").eval()
     with torch.no_grad():
         captured, report = capture_model(
@@ -221,8 +221,8 @@ def test_floats_of_16_bits_beside_8_bit_products_are_an_arm_where_there_is_much_
             device=torch.device("cpu"),
             reporter=Reporter(),
         )
-    bench = _bench((loaded, captured, report), tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=20.0))
-    names = [variant.name for variant in variants.variants_of(bench, TARGET)]
+    job = _job((loaded, captured, report), tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=20.0))
+    names = [variant.name for variant in variants.variants_of(job, TARGET)]
     if TARGET.precision_problem(Precision.BF16):
         assert "openvino int8-static + bf16" not in names
     else:
@@ -264,36 +264,36 @@ def unequal(tmp_path_factory):
 
 
 def test_weights_are_improved_before_ops_stay_high_because_that_costs_no_time(unequal, tmp_path):
-    bench = _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
-    plain, better = bench.search
+    job = _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
+    plain, better = job.state.search
     assert (plain.improved, plain.meets) == ((), False)
     assert "equalize" in better.improved
     assert better.kept_high == 0
     assert better.meets
-    assert any(one.method == "equalize" and one.kept for one in bench.improving.reports)
-    assert [one.run.status for one in bench.candidates] == [RunStatus.DROPPED, RunStatus.OK]
+    assert any(one.method == "equalize" and one.kept for one in job.improvements.reports)
+    assert [one.run.status for one in job.state.candidates] == [RunStatus.DROPPED, RunStatus.OK]
 
 
 def test_a_search_that_may_not_improve_weights_keeps_ops_high(unequal, tmp_path):
     recipe = msgspec.structs.replace(_recipe(min_sqnr_db=30.0), improve=ImproveChoice(by_search=False))
-    bench = _searched(unequal, tmp_path, recipe)
-    assert not any(step.improved for step in bench.search)
-    assert any(step.meets and (step.kept_high or step.low != "int8-static") for step in bench.search)
+    job = _searched(unequal, tmp_path, recipe)
+    assert not any(step.improved for step in job.state.search)
+    assert any(step.meets and (step.kept_high or step.low != "int8-static") for step in job.state.search)
 
 
 def test_improved_weights_are_built_again_by_the_search_that_runs_again(unequal, tmp_path):
     _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
-    bench = _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
-    assert [step.reused for step in bench.search] == [True, True]
-    (built,) = bench.candidates
+    job = _searched(unequal, tmp_path, _recipe(min_sqnr_db=30.0))
+    assert [step.reused for step in job.state.search] == [True, True]
+    (built,) = job.state.candidates
     assert built.run.sqnr_db >= 30.0
 
 
 class Told(GoalSearch):
     """A search that is told what every first step gives, and notes what it would do next."""
 
-    def __init__(self, bench, firsts):
-        super().__init__(bench)
+    def __init__(self, job, firsts):
+        super().__init__(job)
         self._firsts = firsts
         self.climbed, self.floats = [], []
 
@@ -329,7 +329,7 @@ def _told(model, output, monkeypatch, firsts):
 
     monkeypatch.setattr(searching, "variants_of", variants)
     recipe = Recipe(goal=Goal(min_sqnr_db=30.0), improve=ImproveChoice(by_search=False))
-    search = Told(_bench(model, output, recipe), firsts)
+    search = Told(_job(model, output, recipe), firsts)
     search._cheapest(targets)
     return search
 
@@ -345,7 +345,8 @@ def test_a_ladder_that_begins_slower_than_what_meets_the_goal_elsewhere_is_not_c
     assert search.climbed == ["openvino int8-dynamic"]
     assert search.floats == []
     assert any(
-        "onnxruntime int8-static: even all low it is no better than openvino" in n for n in search._bench.search_notes
+        "onnxruntime int8-static: even all low it is no better than openvino" in n
+        for n in search._job.state.search_notes
     )
 
 
