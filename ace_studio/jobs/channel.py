@@ -48,10 +48,6 @@ class Channel:
             raise ChannelLost(f"a frame of {length} bytes was announced; the limit is {self._max_frame_bytes}")
         return self._read(length)
 
-    def set_timeout(self, seconds: float | None) -> None:
-        """How long `receive` and `send` may take; None is for ever."""
-        self._socket.settimeout(seconds)
-
     def shut(self) -> None:
         """End both directions: a `receive` that waits in another thread, here or there, returns at once."""
         # It may be unconnected already: that is what was wanted.

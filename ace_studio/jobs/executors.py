@@ -1,32 +1,15 @@
-"""Running one request to its end and handing out its events. See `in_process` for the one without a process."""
+"""Runs one request at a time in a worker process and yields its events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import JOB_ENDS, AnyEvent, AnyRequest, WorkerLost
 
-ENDS = (*JOB_ENDS, WorkerLost)
-"""The last event of a request is one of these."""
-
-
-class Executor(Protocol):
-    """Runs requests, one at a time."""
-
-    def run(self, request: AnyRequest) -> Iterator[AnyEvent]:
-        """Yield the events of the request as they come; the last is one of `ENDS`. Leaving early cancels the job."""
-
-    def cancel(self, job: str) -> None:
-        """Make a job stop; its last event, in `run`, says that it has. May be called from any thread."""
-
-    def close(self) -> None:
-        """Give everything back."""
-
 
 class WorkerExecutor:
-    """Runs requests in a worker process, which is started now and started again if it was lost."""
+    """Runs requests in a worker process; starts the process now, and again if it was lost."""
 
     def __init__(self, client: WorkerClient | None = None, *, grace_s: float = 3.0) -> None:
         self._client = client or WorkerClient()
@@ -34,7 +17,7 @@ class WorkerExecutor:
         self._client.start()
 
     def run(self, request: AnyRequest) -> Iterator[AnyEvent]:
-        """Yield the events of the request (and of the worker itself); the last is one of `ENDS`.
+        """Yield the events of the request and of the worker itself; the last one ends the job or is a WorkerLost.
 
         Closing the iterator early, as Ctrl-C does, cancels the job and waits until it has stopped.
         """
@@ -55,13 +38,9 @@ class WorkerExecutor:
             if not is_over:
                 self._stop(request.job)
 
-    def cancel(self, job: str) -> None:
-        """Make the job stop; its last event says that it has."""
-        self._client.cancel(job, grace_s=self._grace_s)
-
     def _stop(self, job: str) -> None:
         """Make the job stop, and wait until it has."""
-        self.cancel(job)
+        self._client.cancel(job, grace_s=self._grace_s)
         while event := self._client.next_event(self._grace_s + 2.0):
             if _ends(event, job):
                 return
@@ -71,7 +50,7 @@ class WorkerExecutor:
         self._client.close()
 
     def __enter__(self) -> WorkerExecutor:
-        """The executor itself; its worker is starting already."""
+        """Return the executor itself; its worker is starting already."""
         return self
 
     def __exit__(self, *_: object) -> None:

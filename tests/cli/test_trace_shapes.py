@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ace_studio.cli import follow, run_command
-from ace_studio.jobs.in_process import InProcessExecutor
+from ace_studio.jobs.answer import ENGINE_MODULE, answer_request, load_handlers
 
 MODEL = """
 import dataclasses
@@ -61,10 +61,23 @@ def limited():
 """
 
 
+class _ThisProcess:
+    """Answers requests without a worker process, whose start would take longer than the tests."""
+
+    def run(self, request):
+        events = []
+        handler = load_handlers(ENGINE_MODULE)[type(request)]
+        end = answer_request(request, handler, emit=events.append, is_cancelled=lambda: False)
+        return [*events, end]
+
+    def close(self):
+        pass
+
+
 @pytest.fixture
 def traced(tmp_path: Path, monkeypatch, capsys):
     """Trace a class of the model with the examples of a function; the engine runs in this process."""
-    monkeypatch.setattr(follow, "WorkerExecutor", InProcessExecutor)
+    monkeypatch.setattr(follow, "WorkerExecutor", _ThisProcess)
     (tmp_path / "shapes_model.py").write_text(MODEL, encoding="utf-8")
 
     def trace(entry: str, examples: str, dims: str = "") -> dict:

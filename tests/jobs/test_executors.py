@@ -1,3 +1,5 @@
+"""One request at a time in a worker process: its events, leaving early, and workers that are lost."""
+
 from __future__ import annotations
 
 import os
@@ -8,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ace_studio.jobs.answer import load_handlers
 from ace_studio.jobs.autopsy import Death, cause_of_death
 from ace_studio.jobs.client import WorkerClient
-from ace_studio.jobs.executors import Executor, WorkerExecutor
-from ace_studio.jobs.in_process import InProcessExecutor
+from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import (
     FileInspected,
@@ -26,33 +26,33 @@ from ace_studio.records.messages import (
 HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
 
 
-@pytest.fixture(params=["worker", "in-process"])
-def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
-    made: Executor
-    if request.param == "worker":
-        made = WorkerExecutor(WorkerClient(handlers=HANDLERS))
-    else:
-        made = InProcessExecutor(load_handlers(HANDLERS))
-    yield made
-    made.close()
+@pytest.fixture
+def client() -> WorkerClient:
+    return WorkerClient(handlers=HANDLERS)
+
+
+@pytest.fixture
+def executor(client: WorkerClient) -> Iterator[WorkerExecutor]:
+    with WorkerExecutor(client) as made:
+        yield made
 
 
 def ask(what: str, job: str = "job") -> InspectRequest:
     return InspectRequest(job=job, path=what)
 
 
-def test_events_come_in_order_and_end_with_the_answer(executor: Executor) -> None:
+def test_events_come_in_order_and_end_with_the_answer(executor: WorkerExecutor) -> None:
     for number in range(2):
         events = [event for event in executor.run(ask(f"echo {number}")) if event.job]
         assert [type(event) for event in events] == [Progress, FileInspected]
 
 
 @pytest.mark.parametrize("what", ["fail", "divide", "exit_politely 3"])
-def test_a_failure_is_the_last_event(executor: Executor, what: str) -> None:
+def test_a_failure_is_the_last_event(executor: WorkerExecutor, what: str) -> None:
     assert isinstance(list(executor.run(ask(what)))[-1], JobFailed)
 
 
-def test_leaving_early_cancels_the_job_and_the_next_one_runs(executor: Executor) -> None:
+def test_leaving_early_cancels_the_job_and_the_next_one_runs(executor: WorkerExecutor) -> None:
     events = executor.run(ask("listen", job="first"))
     while not isinstance(next(events), Progress):
         pass
@@ -62,12 +62,12 @@ def test_leaving_early_cancels_the_job_and_the_next_one_runs(executor: Executor)
     assert isinstance(list(executor.run(ask("echo x", job="second")))[-1], FileInspected)
 
 
-def test_cancelling_while_events_are_read_ends_them(executor: Executor) -> None:
+def test_cancelling_while_events_are_read_ends_them(executor: WorkerExecutor, client: WorkerClient) -> None:
     last = None
     for event in executor.run(ask("listen")):
         last = event
         if isinstance(event, Progress):
-            executor.cancel("job")
+            client.cancel("job")
     assert isinstance(last, JobCancelled)
     assert isinstance(list(executor.run(ask("echo x", job="next")))[-1], FileInspected)
 

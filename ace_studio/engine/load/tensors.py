@@ -21,7 +21,7 @@ from torch import Tensor
 from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.load.archive import Archive, open_archive
 from ace_studio.engine.load.pickles import PickleScan, scan_archive, scan_legacy
-from ace_studio.engine.load.safetensors_header import looks_like_safetensors, read_header
+from ace_studio.engine.load.safetensors_header import damaged_safetensors, looks_like_safetensors, read_header
 from ace_studio.engine.load.sniff import (
     PICKLE_MAGIC,
     ZIP_MAGIC,
@@ -145,12 +145,6 @@ WRAPPINGS = (
 _NOT_WEIGHTS = ("optimizer", "optim", "lr_scheduler", "scheduler", "scaler", "callbacks", "loops")
 
 
-def find_state_dict(value: object) -> dict[str, Tensor] | None:
-    """The table of names and tensors in a checkpoint, itself or below the usual keys; None if there is none."""
-    found = find_state_dicts(value)
-    return dict(found[0].tensors) if found else None
-
-
 def find_state_dicts(value: object, *, depth: int = 3, place: str = "") -> tuple[StateDict, ...]:
     """Every such table, those below the usual keys first, then those below others, then tensors beside other things."""
     if not isinstance(value, Mapping) or not value or depth == 0:
@@ -272,14 +266,11 @@ def _read_npy(path: Path, file: IO[bytes], length: int) -> Tensor:
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    read_header(path)
     _check_memory(path, path.stat().st_size)
     try:
         tensors: dict[str, Tensor] = load_file(path)
     except (SafetensorError, *_LOAD_ERRORS) as error:
-        raise bad_file(
-            path, "could not be read by safetensors", why=_first_line(error), remedy="save it again", details=str(error)
-        ) from error
+        raise damaged_safetensors(path, error) from error
     return tensors
 
 

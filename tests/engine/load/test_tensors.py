@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from ace_studio.engine.load import inspect_file, read_state_dict, read_tensor
-from ace_studio.engine.load.tensors import find_state_dict
+from ace_studio.engine.load.tensors import find_state_dicts
 from ace_studio.records.errors import AceError, ErrorCode
 from tests.engine.load.samples import Payload, check_wording
 
@@ -115,9 +115,9 @@ def test_the_usual_wrappings_are_taken_off():
         {"model": weights, "lr": torch.tensor(0.1)},
         {"checkpoint": 1, "module": {"state_dict": weights}},
     ):
-        assert find_state_dict(wrapped) == weights
+        assert find_state_dicts(wrapped)[0].tensors == weights
     for nothing in (None, 3, {}, {"epoch": 3}, [torch.zeros(1)], {"a": {"b": {"c": 1}}}):
-        assert find_state_dict(nothing) is None
+        assert not find_state_dicts(nothing)
 
 
 def test_a_safetensors_header_whose_length_looks_like_a_pickle_is_read(tmp_path):
