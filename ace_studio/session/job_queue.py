@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -93,53 +93,6 @@ class JobQueue:
         """A name for a job that no other job of this session has."""
         self._count += 1
         return f"{VERBS[kind]}-{self._count}"
-
-    def trace_request(self, document: Document, *, trusted: tuple[str, ...]) -> TraceRequest:
-        """The request to capture what the document chooses; ``trusted`` are the hashes that may run."""
-        job = self.new_job(TraceRequest)
-        return TraceRequest(job=job, recipe=document.recipe, folder=document.folder, trusted_sha256=trusted)
-
-    def run_request(self, document: Document, *, trusted: tuple[str, ...]) -> RunRequest:
-        """The request to run what the document chooses, into its output folder."""
-        return RunRequest(
-            job=self.new_job(RunRequest),
-            recipe=document.recipe,
-            folder=document.folder,
-            trusted_sha256=trusted,
-            output=document.output,
-        )
-
-    def fix_request(self, document: Document, *, trusted: tuple[str, ...], file: str, line: int) -> FixRequest:
-        """The request to try the fixes for one place; an empty file asks for all places."""
-        return FixRequest(
-            job=self.new_job(FixRequest),
-            recipe=document.recipe,
-            folder=document.folder,
-            trusted_sha256=trusted,
-            file=file,
-            line=line,
-        )
-
-    def sensitivity_request(
-        self, document: Document, *, trusted: tuple[str, ...], precisions: Sequence[str] = ()
-    ) -> SensitivityRequest:
-        """The request to find which ops are sensitive; no precision means those that the recipe is about."""
-        return SensitivityRequest(
-            job=self.new_job(SensitivityRequest),
-            recipe=document.recipe,
-            folder=document.folder,
-            trusted_sha256=trusted,
-            precisions=tuple(precisions),
-        )
-
-    def prune_request(self, document: Document, *, trusted: tuple[str, ...]) -> PrunePreviewRequest:
-        """The request to say what pruning would take away."""
-        return PrunePreviewRequest(
-            job=self.new_job(PrunePreviewRequest),
-            recipe=document.recipe,
-            folder=document.folder,
-            trusted_sha256=trusted,
-        )
 
     def submit(self, request: AnyRequest) -> None:
         """Send the request now, or as soon as the engine is there and free. A lost engine is started again."""

@@ -79,8 +79,8 @@ def opened(studio, qtbot, tmp_path):
     qtbot.waitUntil(studio.window.bars.trust.isVisible, timeout=LOAD_S)
     trust = next(one for one in studio.window.bars.trust.children() if getattr(one, "text", str)() == "Trust this file")
     qtbot.mouseClick(trust, Qt.MouseButton.LeftButton)
-    studio.session.set_measure(MeasureChoice(rounds=5))
-    studio.session.set_targets(["onnxruntime"])
+    studio.session.choices.set_measure(MeasureChoice(rounds=5))
+    studio.session.choices.set_targets(["onnxruntime"])
     return studio
 
 
@@ -107,11 +107,11 @@ def test_a_model_goes_from_a_file_to_measured_artifacts_and_a_saved_recipe(opene
     graph = opened.session.document.graph
     op_id = next(op for op, name in zip(graph.op_id, graph.op, strict=True) if "linear" in name)
     opened.window.show_panel("source")
-    opened.session.select([op_id])
+    opened.session.view.select([op_id])
     qtbot.waitUntil(lambda: bool(opened.window.workbench.panel("source").text.extraSelections()), timeout=2000)
 
-    opened.session.set_default_precision(Precision.BF16)
-    opened.session.set_precision_of_ops([op_id], Precision.FP32)
+    opened.session.plan.set_default_precision(Precision.BF16)
+    opened.session.plan.set_precision_of_ops([op_id], Precision.FP32)
     click(qtbot, opened, "undo")
     click(qtbot, opened, "undo")
     assert opened.session.document.recipe.plan.rules == ()
@@ -204,8 +204,8 @@ wait = lambda done: next(None for _ in range(2000) if QTest.qWait(50) or done())
 wait(lambda: document().environment is not None)
 studio.window.open_example()
 wait(lambda: document().file is not None)
-studio.session.trust_file()
-studio.session.trace()
+studio.session.trust.trust_file()
+studio.session.jobs.trace()
 wait(lambda: document().graph is not None or document().problems)
 for row in PANELS:
     studio.window.show_panel(row.id)

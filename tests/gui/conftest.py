@@ -63,7 +63,7 @@ class Desk:
 
     def traced(self) -> Desk:
         self.open_example()
-        self.session.trust_file()
+        self.session.trust.trust_file()
         self.settle()
         self.do("trace")
         return self
@@ -71,7 +71,7 @@ class Desk:
     def captured(self, table, capture, *, text: str = "") -> Desk:
         """A trace that gave this graph; the engine answers nothing by itself from then on."""
         self.open_example()
-        self.session.trust_file()
+        self.session.trust.trust_file()
         self.settle()
         self.engine.by_itself = False
         self.do("trace")

@@ -122,7 +122,7 @@ def result_of(table, runs=None, **values):
 def show_result(desk, table, result=None):
     """Put a result into the document as a finished run does."""
     result = result_of(table) if result is None else result
-    desk.session._change(
+    desk.session._state.change(
         baseline=result.baseline,
         runs=result.runs,
         run_numbers=tuple(range(len(result.runs))),

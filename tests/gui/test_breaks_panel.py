@@ -204,7 +204,7 @@ def test_a_patch_is_shown_copied_and_saved_and_the_source_stays(broken, tmp_path
 def test_a_selected_seam_has_its_card_beside_it_and_the_card_follows(broken):
     graph = broken.window.workbench.panel("graph")
     assert graph.card.isHidden()
-    broken.session.select_seam(1)
+    broken.session.view.select_seam(1)
     broken.settle()
     assert graph.card.isVisible()
     assert graph.card.entry.mark == "2"
@@ -214,14 +214,14 @@ def test_a_selected_seam_has_its_card_beside_it_and_the_card_follows(broken):
     assert graph.view.canvas.rect().contains(graph.card.geometry())
     graph.card.closed.emit()
     assert graph.card.isHidden()
-    broken.session.select_seam(0)
+    broken.session.view.select_seam(0)
     broken.settle()
     assert graph.card.isVisible()
 
 
 def test_the_buttons_of_the_card_open_the_line_and_try_a_fix(broken):
     graph = broken.window.workbench.panel("graph")
-    broken.session.select_seam(1)
+    broken.session.view.select_seam(1)
     broken.settle()
     broken.bot.mouseClick(graph.card.open_button, LEFT)
     broken.settle()
@@ -234,7 +234,7 @@ def test_the_buttons_of_the_card_open_the_line_and_try_a_fix(broken):
 
 def test_without_any_graph_the_reason_stands_where_the_graph_would(desk):
     desk.open_example()
-    desk.session.trust_file()
+    desk.session.trust.trust_file()
     desk.settle()
     desk.engine.by_itself = False
     desk.do("trace")
@@ -251,7 +251,7 @@ def test_without_any_graph_the_reason_stands_where_the_graph_would(desk):
 
 def test_where_the_model_itself_does_not_run_no_fix_is_offered_and_its_line_is_marked(desk):
     desk.open_example()
-    desk.session.trust_file()
+    desk.session.trust.trust_file()
     desk.settle()
     source = desk.panel("source")
     desk.settle()

@@ -46,10 +46,10 @@ def test_a_branch_on_a_value_is_a_seam_whose_fix_is_tried_and_proven(qtbot, qapp
     try:
         window.resize(1400, 900)
         window.show()
-        session.open_path(path)
+        session.files.open_path(path)
         qtbot.waitUntil(lambda: session.document.file is not None, timeout=60_000)
-        session.trust_file()
-        session.set_rungs(["export", "partial"])
+        session.trust.trust_file()
+        session.choices.set_rungs(["export", "partial"])
         # The window shows changes a moment later; until then the action is grey, and to trigger it does nothing.
         trace = window.actions_.by_id["trace"]
         qtbot.waitUntil(trace.isEnabled, timeout=10_000)

@@ -78,7 +78,7 @@ def test_the_ladder_is_live(desk, panel):
     desk.settle()
     assert item(panel, "export-strict").text(OUTCOME) == "at work: reading the code, 12 s"
     assert item(panel, "dynamo").text(OUTCOME) == "waits"
-    desk.session.cancel()
+    desk.session.jobs.cancel()
     desk.settle()
     assert not panel.compare_button.isEnabled()
     assert "busy" in panel.compare_button.toolTip()
@@ -94,7 +94,7 @@ def test_a_rung_is_switched_off_and_on_with_its_check_box_and_undo_works(desk, p
 
 
 def test_the_last_rung_cannot_be_switched_off(desk, panel):
-    desk.session.set_rungs(["fx"])
+    desk.session.choices.set_rungs(["fx"])
     desk.settle()
     click_check_box(desk, panel, "fx")
     assert desk.document.recipe.capture.rungs == ("fx",)
@@ -182,8 +182,8 @@ def test_a_control_is_typed_with_the_names_of_the_file_offered_and_removed_again
 def test_a_control_that_did_nothing_is_warned_of_beside_it(desk):
     idle = Warning(code="idle-control", what="The control net:pick as leaf did nothing: fx was not tried")
     desk.captured(layered_table(3), report(warnings=(idle,)))
-    desk.session.add_control(CaptureControl(function="net:pick", treat_as=ControlKind.LEAF))
-    desk.session.add_control(CaptureControl(function="net:other", treat_as=ControlKind.LEAF))
+    desk.session.choices.add_control(CaptureControl(function="net:pick", treat_as=ControlKind.LEAF))
+    desk.session.choices.add_control(CaptureControl(function="net:other", treat_as=ControlKind.LEAF))
     panel = desk.panel("capture")
     warned = [one.text() for one in panel.controls.findChildren(QLabel) if one.text().startswith("⚠")]
     assert warned == ["⚠ The control net:pick as leaf did nothing: fx was not tried"]
@@ -196,7 +196,7 @@ def test_the_ladder_can_be_copied_as_text(desk, panel):
 
 
 def test_rungs_that_are_off_come_last(desk, panel):
-    desk.session.set_rungs(["partial", "dynamo"])
+    desk.session.choices.set_rungs(["partial", "dynamo"])
     rows = rung_rows(desk.document)
     assert [row.name for row in rows] == ["partial", "dynamo", "export", "export-strict", "fx"]
     assert [row.is_on for row in rows] == [True, True, False, False, False]

@@ -112,7 +112,7 @@ def drag(desk, chart, start, end):
 
 
 def test_a_line_that_is_dragged_becomes_the_goal_greys_what_misses_it_and_undo_takes_it_back(desk, charts):
-    desk.session.set_goal(Goal(max_drop=0.01))
+    desk.session.choices.set_goal(Goal(max_drop=0.01))
     view = open_chart(desk, charts, "trade-off")
     assert view._verdict.text() == "2 of 3 meet the goal"
     line = view.lines["y"]
@@ -147,7 +147,7 @@ def test_size_and_fidelity_can_be_compared_as_well(desk, charts):
     view.cost.setCurrentIndex(1)
     view.loss.setCurrentIndex(1)
     view.loss.activated.emit(1)
-    desk.session.set_goal(Goal(max_size_mb=15.0, min_sqnr_db=25.0))
+    desk.session.choices.set_goal(Goal(max_size_mb=15.0, min_sqnr_db=25.0))
     desk.settle()
     assert set(view.lines) == {"x", "y"}
     assert [point.name for _, point in view._spots] == ["onnxruntime", "openvino", "inductor"]
@@ -209,7 +209,7 @@ def test_the_roofline_places_an_op_by_its_operations_bytes_and_time(desk, charts
 def test_the_error_line_is_that_of_the_selected_run(desk, charts):
     view = open_chart(desk, charts, "error")
     assert view.shown[0][1] == pytest.approx(60.0 - TABLE.op_id.index("stem_linear"))
-    desk.session.select_run(0)
+    desk.session.view.select_run(0)
     desk.settle()
     assert view.shown[0][1] == pytest.approx(40.0 - TABLE.op_id.index("stem_linear"))
     row, value, op = view.shown[2]
@@ -221,7 +221,7 @@ def test_the_error_line_is_that_of_the_selected_run(desk, charts):
 def test_the_worst_samples_are_those_of_the_selected_run(desk, charts):
     view = open_chart(desk, charts, "worst")
     assert [list(column.values) for column in view.model.columns][1] == [7]
-    desk.session.select_run(0)
+    desk.session.view.select_run(0)
     desk.settle()
     assert [list(column.values) for column in view.model.columns][1] == [3]
 
@@ -276,7 +276,7 @@ def test_pruning_is_previewed_and_its_layers_are_listed_and_selectable(desk, cha
     view = open_chart(desk, charts, "weights")
     assert not view.preview_button.isEnabled()
     assert "plan" in view.preview_button.toolTip()
-    desk.session.set_choice("prune", method=PruneMethod.STRUCTURED)
+    desk.session.choices.set_choice("prune", method=PruneMethod.STRUCTURED)
     desk.settle()
     desk.bot.mouseClick(view.preview_button, Qt.MouseButton.LeftButton)
     request = desk.engine.requests[-1]
@@ -331,7 +331,7 @@ def test_no_chart_takes_longer_than_a_blink_at_two_thousand_ops(desk):
         view = open_chart(desk, charts, chart.id)
         took = []
         for at in range(3):
-            desk.session.select_run(at % 2)
+            desk.session.view.select_run(at % 2)
             start = time.process_time()
             view.update_from(desk.document)
             took.append(time.process_time() - start)

@@ -19,7 +19,7 @@ from ace_studio.session.kept.settings import SETTINGS
 @pytest.fixture
 def plan(desk):
     desk.traced()
-    desk.session.request_environment()
+    desk.session.jobs.request_environment()
     return desk.panel("plan")
 
 
@@ -180,14 +180,14 @@ def test_a_link_of_the_help_opens_the_other_page(desk, qtbot):
 def test_about_names_the_versions_of_window_and_engine(desk):
     assert "has not said" in about_text(None)
     desk.traced()
-    desk.session.request_environment()
+    desk.session.jobs.request_environment()
     assert f"torch {desk.document.environment.versions['torch']}" in about_text(desk.document.environment)
 
 
 def test_code_and_command_follow_the_choices_and_can_be_copied(desk):
     desk.traced()
     panel = desk.panel("code")
-    desk.session.set_default_precision(Precision.BF16)
+    desk.session.plan.set_default_precision(Precision.BF16)
     desk.settle()
     assert "bf16" in panel.python.toPlainText()
     assert "ace-studio run" in panel.command.toPlainText()

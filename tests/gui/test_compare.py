@@ -36,7 +36,7 @@ def test_the_second_view_counts_what_became_of_the_ops(desk, graph):
     assert words.startswith("openvino: 11 ops became 7")
     assert "3 fused into others" in words
     assert "1 folded away" in words
-    desk.session.select_run(0)
+    desk.session.view.select_run(0)
     desk.settle()
     assert graph.compare.summary.text().startswith("onnxruntime")
 
@@ -51,7 +51,7 @@ def test_what_does_not_run_is_not_there_and_the_first_view_says_where_it_went(de
     host = second.table.op_id.index("linear_0")
     assert second.titles(host)[1] == "+ gelu"
     assert "act_0 fused" in tooltip_of(second, host)
-    desk.session.select(["act_0"])
+    desk.session.view.select(["act_0"])
     desk.settle()
     assert graph.compare.view.selected_ops == ("linear_0",)
     assert graph.compare.summary.text() == "act_0: fused into linear_0"
@@ -59,11 +59,11 @@ def test_what_does_not_run_is_not_there_and_the_first_view_says_where_it_went(de
 
 def test_another_run_brings_another_graph_and_closing_takes_the_words_away(desk, graph):
     run = run_of(TABLE, "tensorrt", kept=TABLE.op_id)
-    desk.session._change(runs=(*desk.document.runs, run), run_numbers=(0, 1, 2, 3))
-    desk.session.select_run(3)
+    desk.session._state.change(runs=(*desk.document.runs, run), run_numbers=(0, 1, 2, 3))
+    desk.session.view.select_run(3)
     desk.settle()
     assert len(graph.compare.view.picture.table) == len(TABLE)
-    desk.session.select_run(0)
+    desk.session.view.select_run(0)
     desk.settle()
     assert len(graph.compare.view.picture.table) == len(TABLE) - 4
     row = TABLE.op_id.index("act_0")
@@ -74,7 +74,7 @@ def test_another_run_brings_another_graph_and_closing_takes_the_words_away(desk,
 
 def test_the_edges_that_are_looked_at_stand_out_on_both_sides(desk, graph):
     edges = (("act_0", "add_0"), ("linear_0", "act_0"))
-    desk.session.look_at_edges(EdgeChoice(edges=edges, words="of this test"))
+    desk.session.view.look_at_edges(EdgeChoice(edges=edges, words="of this test"))
     desk.settle()
     second = graph.compare.view.picture
     ends = [second.table.op_id[row] for row in (*second.edges.source, *second.edges.target)]
@@ -127,7 +127,7 @@ def test_an_op_selected_on_one_side_is_selected_on_the_other(desk, graph):
     # With it all that it does.
     assert graph.view.selected_ops == ("linear_2", "act_2")
     assert second.selected_ops == ("linear_2",)
-    desk.session.select(["add_1"])
+    desk.session.view.select(["add_1"])
     desk.settle()
     assert graph.compare.view.selected_ops == ("add_1",)
 
@@ -137,7 +137,7 @@ def test_the_button_closes_it_again_and_it_costs_nothing_then(desk, graph):
     desk.settle()
     assert not graph.compare.isVisible()
     before = graph.compare.summary.text()
-    desk.session.select_run(0)
+    desk.session.view.select_run(0)
     desk.settle()
     assert graph.compare.summary.text() == before
 
@@ -172,7 +172,7 @@ def test_the_op_table_says_sensitivity_error_and_what_became_of_each_op(desk, gr
 def test_the_op_table_names_the_targets_that_do_not_have_an_op_as_it_is(desk, graph):
     op = OpSupport(id="act_1", op="aten.gelu.default", status=SupportStatus.DECOMPOSED, instead="written as five ops")
     report = TargetSupport(target="executorch", counts={"decomposed": 1}, ops=(op,))
-    desk.session._change(capture=replace(desk.document.capture, support=(report,)))
+    desk.session._state.change(capture=replace(desk.document.capture, support=(report,)))
     ops = desk.panel("ops")
     column = next(one for one in ops.model.columns if one.title == "not as it is in")
     assert column.values[TABLE.op_id.index("act_1")] == "executorch: written as five ops"

@@ -63,7 +63,7 @@ def test_a_click_on_a_cell_of_the_matrix_marks_the_edges_and_escape_goes_back(de
 
 def test_other_ops_are_selected_while_the_edges_stay_and_the_button_goes_back(desk, graph):
     click_cell(desk, "int8-static", "fp32")
-    desk.session.select(["linear_0"])
+    desk.session.view.select(["linear_0"])
     desk.settle()
     assert graph.edge_bar.isVisible()
     desk.bot.mouseClick(graph.edge_bar.back, Qt.MouseButton.LeftButton)
@@ -97,7 +97,7 @@ def test_a_new_graph_ends_it(desk, graph):
 
 
 def test_edges_of_ops_that_the_graph_does_not_have_are_left_out(desk, graph):
-    desk.session.look_at_edges(EdgeChoice(edges=(("nowhere", "linear_1"),), words="of old"))
+    desk.session.view.look_at_edges(EdgeChoice(edges=(("nowhere", "linear_1"),), words="of old"))
     desk.settle()
     assert graph.view.picture.edges is None
 

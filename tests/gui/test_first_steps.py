@@ -40,7 +40,7 @@ def fresh(desk, tmp_path):
         entries=(EntryPoint(name="Net", line=2, kind="class", signature="Net()", is_module=True),),
     )  # fmt: skip
     desk.session.apply(FileInspected(job=desk.engine.requests[-1].job, report=report))
-    desk.session.trust_file()
+    desk.session.trust.trust_file()
     desk.settle()
     desk.settle()
     return desk
@@ -71,13 +71,13 @@ def test_a_model_without_examples_leads_to_the_inputs_which_know_what_forward_ta
 
 def test_weights_alone_ask_for_the_function_that_makes_the_model_before_anything_else(fresh):
     report = replace(fresh.document.file, kind="state-dict", entries=())
-    fresh.session.set_entry("")
-    fresh.session._change(file=report)
+    fresh.session.choices.set_entry("")
+    fresh.session._state.change(file=report)
     fresh.settle()
     graph = fresh.window.workbench.panel("graph")
     assert graph._empty._title.text() == "Which function makes the model?"
     assert "file.py:name" in graph._empty._text.text()
-    fresh.session.set_entry("net.py:Net")
+    fresh.session.choices.set_entry("net.py:Net")
     fresh.settle()
     assert graph._empty._title.text() == "No examples yet"
 
@@ -101,12 +101,12 @@ def test_a_failure_about_the_examples_has_a_way_to_them_and_is_forgotten_by_the_
 
 def test_a_plan_that_waits_for_a_goal_that_nobody_set_says_that_nothing_would_be_compressed(desk):
     desk.traced()
-    desk.session.set_plan_from_goal(True)
-    desk.session.set_goal(Goal())
+    desk.session.plan.set_plan_from_goal(True)
+    desk.session.choices.set_goal(Goal())
     about = desk.panel("plan").precision._about
     assert about.text() == NO_GOAL
     assert about.property("role") == "warn"
-    desk.session.set_goal(Goal(max_drop=0.01))
+    desk.session.choices.set_goal(Goal(max_drop=0.01))
     desk.settle()
     assert about.text() != NO_GOAL
     assert about.property("role") == "dim"
@@ -135,8 +135,8 @@ def test_an_export_says_where_it_went_until_another_run_is_selected(desk, tmp_pa
     artifact = tmp_path / "run" / Path(runs[index].artifact)
     artifact.parent.mkdir(parents=True)
     artifact.write_bytes(b"weights")
-    desk.session._change(output=str(tmp_path / "run"))
-    desk.session.select_run(index)
+    desk.session._state.change(output=str(tmp_path / "run"))
+    desk.session.view.select_run(index)
     desk.settle()
     target = tmp_path / "mine.bin"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
@@ -144,7 +144,7 @@ def test_an_export_says_where_it_went_until_another_run_is_selected(desk, tmp_pa
     desk.settle()
     assert target.read_bytes() == b"weights"
     assert results._why.text() == f"Exported to {target} (checksums beside it)"
-    desk.session.select_run(next(at for at in range(len(runs)) if at != index))
+    desk.session.view.select_run(next(at for at in range(len(runs)) if at != index))
     desk.settle()
     assert "Exported" not in results._why.text()
 
@@ -165,7 +165,7 @@ def test_the_verdict_names_the_best_run_and_its_row_is_in_sight(desk):
     desk.traced()
     runs = tuple(run_of(table, target=f"target-{at}", p50=30.0 - at) for at in range(25))
     result = result_of(table, runs, chosen=24)
-    desk.session._change(
+    desk.session._state.change(
         baseline=result.baseline, runs=runs, run_numbers=tuple(range(25)), result=result, ran_with=desk.document.recipe
     )
     results = desk.panel("results")

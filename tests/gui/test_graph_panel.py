@@ -13,7 +13,7 @@ def test_without_a_graph_the_panel_says_what_to_do_next(desk):
     desk.open_example()
     panel = desk.window.workbench.panel("graph")
     assert "program" in panel._empty._title.text()
-    desk.session.trust_file()
+    desk.session.trust.trust_file()
     desk.settle()
     assert panel._empty._title.text() == "Not traced yet"
 
@@ -34,7 +34,7 @@ def test_actual_precisions_are_those_of_the_selected_run(desk):
     panel = desk.window.workbench.panel("graph")
     panel.show_colouring("actual")
     for index, run in enumerate(desk.document.runs):
-        desk.session.select_run(index)
+        desk.session.view.select_run(index)
         desk.settle()
         if run.ops:
             assert run.target in panel.view.picture.colouring.label
@@ -45,7 +45,7 @@ def test_the_selected_op_is_described_and_its_precision_can_be_set_there(desk):
     desk.traced()
     panel = desk.window.workbench.panel("graph")
     op_id = desk.document.graph.op_id[1]
-    desk.session.select([op_id])
+    desk.session.view.select([op_id])
     desk.settle()
     assert panel._selected.text().startswith(op_id)
     panel.precision.setCurrentIndex(panel.precision.findData("bf16"))
@@ -60,13 +60,13 @@ def test_the_selected_op_is_described_and_its_precision_can_be_set_there(desk):
 def test_facts_of_the_same_document_are_made_once(desk):
     desk.ran()
     first = op_facts(desk.document)
-    desk.session.select([desk.document.graph.op_id[1]])
+    desk.session.view.select([desk.document.graph.op_id[1]])
     assert op_facts(desk.document) is first
-    desk.session.set_default_precision(Precision.FP16)
+    desk.session.plan.set_default_precision(Precision.FP16)
     assert op_facts(desk.document) is not first
 
 
 def test_without_a_selected_run_the_chosen_one_is_looked_at(desk):
     desk.ran()
-    desk.session.select_run(None)
+    desk.session.view.select_run(None)
     assert selected_run(desk.document) is desk.document.runs[desk.document.result.chosen]

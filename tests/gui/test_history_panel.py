@@ -26,7 +26,7 @@ def past(desk, tmp_path):
     (tmp_path / "m.py").write_text("def make_model(): ...", encoding="utf-8")
     text = recipe_text(Recipe(model=ModelChoice(source="m.py", entry="make_model")))
     for day, (title, output) in enumerate((("old.py", "/gone"), ("other.py", "/gone"), ("m.py", str(folder))), start=1):
-        desk.session.history.add(
+        desk.session.history.store.add(
             result(target_run("openvino" if day == 3 else "eager")), recipe_toml=text, title=title, output=output,
             folder=str(tmp_path), date=datetime(2026, 11, day, 12, 0, tzinfo=UTC),
         )  # fmt: skip
@@ -79,7 +79,7 @@ def test_the_report_of_a_run_is_opened(past, monkeypatch):
 
 
 def test_the_choices_of_a_run_are_opened_and_those_that_were_open_can_be_brought_back(past, tmp_path):
-    past.session.set_default_precision(Precision.FP16)
+    past.session.plan.set_default_precision(Precision.FP16)
     panel = past.panel("history")
     click(past, panel, 0)
     past.bot.mouseClick(panel.recipe_button, LEFT)
@@ -98,11 +98,11 @@ def test_selected_runs_are_removed_with_the_delete_key(past):
     past.bot.keyClick(panel.table, Qt.Key.Key_Delete)
     past.settle()
     assert [run.title for run in past.document.history] == ["m.py"]
-    assert len(past.session.history.list()) == 1
+    assert len(past.session.history.store.list()) == 1
 
 
 def test_a_run_that_ends_is_listed_at_once(past):
-    past.session.trust_file()
+    past.session.trust.trust_file()
     past.settle()
     past.do("run")
     past.settle()
@@ -119,8 +119,8 @@ def test_without_runs_the_panel_says_what_it_is_for(desk):
 
 def test_a_thousand_runs_stay_smooth(desk):
     one = result(target_run("openvino"))
-    with desk.session.history._open() as database:
-        desk.session.history.add(one, recipe_toml="", title="m.py")
+    with desk.session.history.store._open() as database:
+        desk.session.history.store.add(one, recipe_toml="", title="m.py")
         names = [row[1] for row in database.execute("PRAGMA table_info(run)") if row[1] != "id"]
         columns = ", ".join(names)
         database.execute("BEGIN")
@@ -131,7 +131,7 @@ def test_a_thousand_runs_stay_smooth(desk):
     desk.settle()
     assert panel.model.total == 1000
     began_s = time.thread_time()
-    desk.session.load_history()
+    desk.session.history.load_history()
     panel.update_from(desk.document)
     panel.table.viewport().grab()
     assert time.thread_time() - began_s < 0.25

@@ -28,15 +28,15 @@ def two_targets(desk, table):
     desk.captured(table, REPORT)
     desk.engine.by_itself = True
     desk.session._queue.ended()
-    desk.session.set_targets(("onnxruntime", "openvino"))
-    desk.session.set_default_precision(Precision.FP32)
+    desk.session.choices.set_targets(("onnxruntime", "openvino"))
+    desk.session.plan.set_default_precision(Precision.FP32)
     reports = [
         one for event in desk.engine._recorded["environment"] if hasattr(event, "report") for one in [event.report]
     ]
     targets = tuple(
         replace(one, available=True, precisions={"fp8": f"{one.name} has no fp8"}) for one in reports[0].targets
     )
-    desk.session._change(environment=replace(reports[0], targets=targets), refusals=REFUSALS)
+    desk.session._state.change(environment=replace(reports[0], targets=targets), refusals=REFUSALS)
     desk.window.resize(1400, 1000)
     return desk.panel("plan")
 
@@ -98,12 +98,12 @@ def test_for_a_selected_op_it_is_said_which_target_refuses_what_and_why(desk, pl
         "int8-static: other targets can", "onnxruntime: gelu has no 8-bit kernel",
     ]  # fmt: skip
     assert note.words.property("role") == "dim"
-    desk.session.set_precision_of_ops(("act_1",), Precision.INT8_DYNAMIC)
+    desk.session.plan.set_precision_of_ops(("act_1",), Precision.INT8_DYNAMIC)
     desk.settle()
     assert "planned at int8-dynamic, which none of its targets does" in note.words.text()
     assert note.words.property("role") == "warn"
     # The other ops are products: nothing about them but what the targets cannot do at all.
-    desk.session.select(("linear_1",))
+    desk.session.view.select(("linear_1",))
     desk.settle()
     assert "int8-dynamic" in note.words.text()
     assert tree.tree.currentItem() is tree._op_items["linear_1"]
@@ -127,7 +127,7 @@ def test_the_list_of_an_op_greys_what_no_target_does_for_it_with_the_reasons(des
 def test_the_line_above_the_graph_greys_it_for_the_selected_ops_only(desk, plan):
     graph = desk.window.workbench.panel("graph")
     for op_ids, possible in ((("act_1",), False), (("act_1", "linear_1"), True), (("linear_1",), True)):
-        desk.session.select(op_ids)
+        desk.session.view.select(op_ids)
         desk.settle()
         item = graph.precision.model().item(graph.precision.findData("int8-dynamic"))
         assert item.isEnabled() is possible
@@ -135,7 +135,7 @@ def test_the_line_above_the_graph_greys_it_for_the_selected_ops_only(desk, plan)
 
 
 def test_a_target_that_is_not_chosen_has_no_say(desk, plan):
-    desk.session.set_targets(("inductor",))
+    desk.session.choices.set_targets(("inductor",))
     assert op_offers(desk.document, ("act_1",))["int8-dynamic"].is_possible
 
 
@@ -148,11 +148,11 @@ def test_selecting_an_op_and_turning_the_plan_at_two_thousand_ops_stay_cheap(des
     turns, selections = [], []
     ids = list(tree._op_items)
     for at in range(4):
-        desk.session.select((ids[at * 7],))
+        desk.session.view.select((ids[at * 7],))
         start = time.process_time()
         plan.update_from(desk.document)
         selections.append(time.process_time() - start)
-        desk.session.set_precision_of_module(f"stage0.block.{at}", Precision.INT8_STATIC)
+        desk.session.plan.set_precision_of_module(f"stage0.block.{at}", Precision.INT8_STATIC)
         start = time.process_time()
         plan.update_from(desk.document)
         turns.append(time.process_time() - start)

@@ -18,8 +18,8 @@ from ace_studio.records.recipes.recipe import DecodeChoice
 @pytest.fixture
 def plan(desk):
     desk.traced()
-    desk.session.request_environment()
-    desk.session.set_default_precision(Precision.INT8_STATIC)
+    desk.session.jobs.request_environment()
+    desk.session.plan.set_default_precision(Precision.INT8_STATIC)
     return desk.panel("plan")
 
 
@@ -97,7 +97,7 @@ def test_a_target_that_auto_leaves_out_is_not_ticked_and_says_so(desk, plan):
     environment = desk.document.environment
     targets = tuple(replace(one, available=True, reason="", precisions={}) for one in environment.targets)
     targets = tuple(replace(one, is_in_auto=one.name != "aoti") for one in targets)
-    desk.session._change(environment=replace(environment, targets=targets))
+    desk.session._state.change(environment=replace(environment, targets=targets))
     desk.settle()
     form = plan.targets
     assert form.boxes["inductor"].isChecked()
@@ -134,7 +134,7 @@ def test_batch_sizes_are_typed_and_words_that_are_none_are_told_below_the_line(d
     assert form.notes["measure.batches"].property("role") == "bad"
     # What was typed stays to be mended, wherever the focus goes.
     plan.precision.default.setFocus()
-    desk.session.set_default_precision(Precision.FP32)
+    desk.session.plan.set_default_precision(Precision.FP32)
     desk.settle()
     assert line.text() == "1, many"
     desk.do("undo")
@@ -148,11 +148,11 @@ def test_batch_sizes_of_a_graph_whose_batch_is_fixed_carry_a_warning(desk, plan)
     capture = desk.document.capture
     first = capture.inputs[0]
     form = plan.measure.more
-    desk.session.set_choice("measure", batches=(1, 8))
+    desk.session.choices.set_choice("measure", batches=(1, 8))
     desk.settle()
     assert note(form, "measure.batches").startswith("Each is timed")
     dims = tuple(replace(dim, verdict="static") for dim in first.dims)
-    desk.session._change(capture=replace(capture, inputs=(replace(first, dims=dims), *capture.inputs[1:])))
+    desk.session._state.change(capture=replace(capture, inputs=(replace(first, dims=dims), *capture.inputs[1:])))
     desk.settle()
     assert f"{first.name} · 0 is not free" in note(form, "measure.batches")
 
@@ -175,7 +175,7 @@ def test_a_step_model_is_told_in_the_window_and_the_recipe_opens_again(desk, pla
 
 def test_without_an_input_for_the_token_nothing_is_said_of_decoding(desk, plan):
     form = opened(desk, plan).measure.decode
-    desk.session.set_choice("measure.decode", token="pixels", feed={"cache": "1"})
+    desk.session.choices.set_choice("measure.decode", token="pixels", feed={"cache": "1"})
     desk.settle()
     type_in(desk, form.editors["measure.decode.token"], "")
     assert desk.document.recipe.measure.decode == DecodeChoice()

@@ -25,7 +25,7 @@ REPORT = CaptureReport(rung="export", ops=1, seconds=1.0)
 @pytest.fixture
 def plan(desk):
     desk.captured(layered_table(3), REPORT)
-    desk.session.set_default_precision(Precision.FP32)
+    desk.session.plan.set_default_precision(Precision.FP32)
     desk.window.resize(1400, 1000)
     return desk.panel("plan")
 
@@ -95,7 +95,7 @@ def test_f2_in_the_precision_of_a_module_opens_a_list_to_choose_from(desk, plan)
 
 
 def test_ticks_are_shown_but_not_offered_while_the_goal_chooses(desk, plan):
-    desk.session.set_plan_from_goal(True)
+    desk.session.plan.set_plan_from_goal(True)
     desk.settle()
     assert not item_of(plan, "stem").flags() & Qt.ItemFlag.ItemIsUserCheckable
     assert "goal" in plan.precision.modules._note.text()
@@ -123,8 +123,8 @@ def test_words_that_match_nothing_are_said_before_and_after_they_are_added(desk,
 
 
 def test_a_rule_is_written_anew_in_its_place(desk, plan):
-    desk.session.set_rule("module:stem", INT8)
-    desk.session.set_rule("type:Block", Precision.BF16)
+    desk.session.plan.set_rule("module:stem", INT8)
+    desk.session.plan.set_rule("type:Block", Precision.BF16)
     desk.settle()
     table = plan.precision.rules.table
     table.setFocus()
@@ -140,7 +140,7 @@ def test_a_rule_is_written_anew_in_its_place(desk, plan):
 
 
 def test_words_that_make_no_sense_are_a_problem_and_taken_back(desk, plan):
-    desk.session.set_rule("module:stem", INT8)
+    desk.session.plan.set_rule("module:stem", INT8)
     desk.settle()
     table = plan.precision.rules.table
     table.item(0, 0).setText("stem")
@@ -152,7 +152,7 @@ def test_words_that_make_no_sense_are_a_problem_and_taken_back(desk, plan):
 
 def test_rules_are_moved_and_removed_by_buttons_and_by_keys(desk, plan):
     for name in ("module:stem", "module:layers.0", "module:layers.1"):
-        desk.session.set_rule(name, INT8)
+        desk.session.plan.set_rule(name, INT8)
     desk.settle()
     listed = plan.precision.rules
     listed.table.setFocus()
@@ -173,7 +173,7 @@ def test_rules_are_moved_and_removed_by_buttons_and_by_keys(desk, plan):
 
 
 def test_a_rule_has_grids_of_its_own_from_its_context_menu(desk, plan):
-    desk.session.set_rule("module:stem", INT8)
+    desk.session.plan.set_rule("module:stem", INT8)
     desk.settle()
     listed = plan.precision.rules
     listed.table.setCurrentCell(0, 0)
@@ -190,26 +190,26 @@ def test_a_rule_has_grids_of_its_own_from_its_context_menu(desk, plan):
 
 def test_a_precision_that_no_chosen_target_can_do_is_grey_and_says_why(desk):
     desk.traced()
-    desk.session.request_environment()
+    desk.session.jobs.request_environment()
     plan = desk.panel("plan")
     environment = desk.document.environment
     targets = tuple(
         replace(one, available=one.name == "onnxruntime", precisions={"bf16": "its kernels have no bf16"})
         for one in environment.targets
     )
-    desk.session._change(environment=replace(environment, targets=targets))
+    desk.session._state.change(environment=replace(environment, targets=targets))
     desk.settle()
     item = plan.precision.default.model().item(plan.precision.default.findData("bf16"))
     assert not item.isEnabled()
     assert "its kernels have no bf16" in item.toolTip()
-    desk.session.set_default_precision(Precision.BF16)
+    desk.session.plan.set_default_precision(Precision.BF16)
     desk.settle()
     assert "None of the chosen targets" in plan.precision._refused.text()
 
 
 def test_a_precision_that_one_of_two_targets_can_do_is_offered_with_the_other_one_named(desk):
     desk.traced()
-    desk.session.request_environment()
+    desk.session.jobs.request_environment()
     desk.settle()
     environment = desk.document.environment
     first, second = [one.name for one in environment.targets][:2]
@@ -217,7 +217,7 @@ def test_a_precision_that_one_of_two_targets_can_do_is_offered_with_the_other_on
         replace(one, available=one.name in (first, second), precisions={"fp8": "no"} if one.name == first else {})
         for one in environment.targets
     )
-    desk.session._change(environment=replace(environment, targets=targets))
+    desk.session._state.change(environment=replace(environment, targets=targets))
     offer = precision_offers(desk.document)["fp8"]
     assert offer.is_possible
     assert offer.words == f"{first}: no"
@@ -225,7 +225,7 @@ def test_a_precision_that_one_of_two_targets_can_do_is_offered_with_the_other_on
 
 def test_the_context_menu_of_the_op_table_sets_the_precision_of_every_op_of_a_kind(desk, plan):
     ops = desk.panel("ops")
-    desk.session.select(["linear_0"])
+    desk.session.view.select(["linear_0"])
     desk.settle()
     menu = ops.menu()
     titles = {action.text(): action.menu() for action in menu.actions() if action.menu()}
@@ -314,7 +314,7 @@ def test_what_does_not_apply_is_grey_with_its_reason_until_it_does(desk, plan):
 
 
 def test_the_scheme_of_weights_is_a_choice_of_the_plan(desk, plan):
-    desk.session.set_default_precision(INT8)
+    desk.session.plan.set_default_precision(INT8)
     desk.settle()
     combo = plan.precision.scheme.editors["plan.weights"]
     combo.setCurrentIndex(combo.findData("per-tensor"))
@@ -326,13 +326,13 @@ def test_the_scheme_of_weights_is_a_choice_of_the_plan(desk, plan):
 def test_a_turn_of_the_plan_panel_takes_less_than_a_frame_drop_at_two_thousand_ops(desk):
     desk.captured(large_table(2000), REPORT)
     plan = desk.panel("plan")
-    desk.session.set_default_precision(INT8)
+    desk.session.plan.set_default_precision(INT8)
     for at in range(40):
-        desk.session.set_rule(f"id:conv2d_{at}*", Precision.FP32)
+        desk.session.plan.set_rule(f"id:conv2d_{at}*", Precision.FP32)
     desk.settle()
     took = []
     for at in range(5):
-        desk.session.set_precision_of_module(f"stage0.block.{at}", Precision.FP32)
+        desk.session.plan.set_precision_of_module(f"stage0.block.{at}", Precision.FP32)
         start = time.process_time()
         plan.update_from(desk.document)
         took.append(time.process_time() - start)

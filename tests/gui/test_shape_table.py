@@ -165,7 +165,7 @@ def test_a_shape_that_is_none_is_marked_and_adds_nothing(desk, panel):
 
 
 def test_verdicts_of_earlier_choices_say_so(desk, panel):
-    desk.session.set_dim("pixels.0", DimChoice.STATIC)
+    desk.session.choices.set_dim("pixels.0", DimChoice.STATIC)
     desk.settle()
     assert "Trace again" in panel._source.text()
 
@@ -215,7 +215,7 @@ def test_a_row_that_breaks_a_guard_is_red_says_so_and_is_fine_again_after_an_edi
     first = desk.document.recipe.inputs.rows[0]
     ((name, spec),) = first.items()
     wrong = {name: replace(spec, shape=(*spec.shape[:-1], spec.shape[-1] + 3))}
-    desk.session.set_rows((first, wrong))
+    desk.session.choices.set_rows((first, wrong))
     desk.settle()
     last = f"{name}.{len(spec.shape) - 1}"
     assert panel.table.fault_text(0, last) == ""
@@ -226,7 +226,7 @@ def test_a_row_that_breaks_a_guard_is_red_says_so_and_is_fine_again_after_an_edi
     at = next(index for index, column in enumerate(panel.table.columns) if column.name == last)
     brush = model.data(model.index(1, at), Qt.ItemDataRole.ForegroundRole)
     assert brush.color().name() == desk.window.theme.colours.bad
-    desk.session.set_rows((first, first))
+    desk.session.choices.set_rows((first, first))
     desk.settle()
     assert panel.table.fault_text(1, last) == ""
 
@@ -240,7 +240,7 @@ def test_a_dimension_that_batch_only_holds_says_held():
 
 def test_examples_that_were_caught_are_named_and_can_become_rows(desk, panel):
     recipe = desk.document.recipe
-    desk.session._choose("caught inputs", change(recipe, "inputs", tracing="", rows=(), caught="caught/train"))
+    desk.session._state.choose("caught inputs", change(recipe, "inputs", tracing="", rows=(), caught="caught/train"))
     desk.do("trace")
     assert "the calls that were caught (caught/train)" in panel._source.text()
     desk.bot.mouseClick(panel.use_rows_button, Qt.MouseButton.LeftButton)

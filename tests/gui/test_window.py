@@ -56,7 +56,7 @@ def test_one_selection_is_shared_by_graph_table_tree_and_source(desk):
     desk.traced()
     panels = {name: desk.panel(name) for name in ("ops", "modules", "source", "graph")}
     op_id = next(one for one in desk.document.graph.op_id if one.startswith("linear"))
-    desk.session.select([op_id])
+    desk.session.view.select([op_id])
     for name in ("modules", "source", "ops"):
         desk.panel(name)
     rows = panels["ops"].table.selectionModel().selectedRows()
@@ -88,7 +88,7 @@ def test_a_module_clicked_in_the_tree_selects_its_ops(desk):
 
 def test_a_precision_for_the_selected_ops_becomes_a_rule_and_undo_takes_it_back(desk):
     desk.traced()
-    desk.session.select([desk.document.graph.op_id[1]])
+    desk.session.view.select([desk.document.graph.op_id[1]])
     desk.settle()
     desk.do("precision-fp32")
     assert desk.document.recipe.plan.rules[-1].precision is Precision.FP32
@@ -102,7 +102,7 @@ def test_a_precision_for_the_selected_ops_becomes_a_rule_and_undo_takes_it_back(
 
 def test_undo_says_what_it_takes_back(desk):
     desk.open_example()
-    desk.session.set_default_precision(Precision.BF16)
+    desk.session.plan.set_default_precision(Precision.BF16)
     desk.settle()
     assert "bf16" in desk.window.actions_.by_id["undo"].text()
 
@@ -129,7 +129,7 @@ def test_results_hold_the_baseline_every_run_and_a_star_at_the_chosen_one(desk):
 def test_a_run_that_failed_or_was_not_possible_says_why(desk):
     results = desk.ran().panel("results")
     lost = next(at for at, run in enumerate(desk.document.runs) if run.error is not None)
-    desk.session.select_run(lost)
+    desk.session.view.select_run(lost)
     desk.settle()
     error = desk.document.runs[lost].error
     assert error.what in results._why.text()
@@ -142,7 +142,7 @@ def test_a_run_that_failed_or_was_not_possible_says_why(desk):
 
 def test_without_a_selected_run_the_results_say_how_many_gave_no_numbers(desk):
     results = desk.ran().panel("results")
-    desk.session.select_run(None)
+    desk.session.view.select_run(None)
     desk.settle()
     lost = sum(run.error is not None for run in desk.document.runs)
     assert lost
@@ -208,7 +208,7 @@ def test_a_click_dismisses_a_problem(desk):
 
 def test_the_recipe_is_saved_where_it_is_asked_for_and_opens_again(desk, tmp_path, monkeypatch):
     desk.open_example()
-    desk.session.set_default_precision(Precision.BF16)
+    desk.session.plan.set_default_precision(Precision.BF16)
     path = tmp_path / "mine.toml"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
     desk.do("save-as")
@@ -232,7 +232,7 @@ def test_a_dropped_file_is_opened(desk):
 
 def test_opening_something_else_offers_the_unsaved_choices_again(desk):
     desk.open_example()
-    desk.session.set_default_precision(Precision.FP16)
+    desk.session.plan.set_default_precision(Precision.FP16)
     desk.open_example()
     assert desk.window.bars.restore.isVisible()
     desk.window.bars._restore()
@@ -249,7 +249,7 @@ def test_panels_take_turns_when_a_graph_arrives_so_that_the_window_answers_betwe
     for name, panel in (("ops", ops), ("modules", modules), ("graph", desk.window.workbench.panel("graph"))):
         show = panel.update_from
         panel.update_from = lambda document, name=name, show=show: (turns.append(name), show(document))
-    desk.session.select([desk.document.graph.op_id[5]])
+    desk.session.view.select([desk.document.graph.op_id[5]])
     desk.window._refresh()
     assert turns == ["graph"]
     desk.bot.waitUntil(lambda: set(turns) == {"graph", "ops", "modules", "somebody else"})
@@ -270,7 +270,7 @@ def test_a_flood_of_log_lines_is_shown_without_a_repaint_per_line(desk):
 def test_choices_that_changed_since_the_run_are_said(desk):
     desk.ran()
     assert not desk.window.bars.stale.isVisible()
-    desk.session.set_default_precision(Precision.FP16)
+    desk.session.plan.set_default_precision(Precision.FP16)
     desk.settle()
     assert desk.window.bars.stale.isVisible()
 
@@ -304,7 +304,7 @@ def test_a_mistake_in_a_panel_is_a_problem_and_the_window_lives(desk, monkeypatc
         raise RuntimeError("stumbled")
 
     monkeypatch.setattr(panel, "update_from", stumble)
-    desk.session.select([desk.document.graph.op_id[1]])
+    desk.session.view.select([desk.document.graph.op_id[1]])
     desk.settle()
     assert desk.document.problems[-1].code is ErrorCode.INTERNAL
     assert desk.panel("source").isVisible()

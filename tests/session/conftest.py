@@ -42,7 +42,7 @@ def model(tmp_path: Path) -> Path:
 def opened(session: Session, engine: FakeEngineLink, model: Path) -> Session:
     """A session with an open, trusted model and a ready engine."""
     session.apply(READY)
-    session.open_path(model)
+    session.files.open_path(model)
     session.apply(inspected(engine.job, "make_model", path=str(model)))
-    session.trust_file()
+    session.trust.trust_file()
     return session

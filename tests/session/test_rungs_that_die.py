@@ -13,7 +13,7 @@ from tests.session.fake_engine_link import READY, FakeEngineLink, captured
 def test_a_new_process_in_the_middle_of_a_trace_is_no_end_of_it_and_nothing_is_sent_twice(
     opened: Session, engine: FakeEngineLink
 ) -> None:
-    opened.trace()
+    opened.jobs.trace()
     job, sent = engine.job, len(engine.sent)
     opened.apply(AttemptStarted(job=job, name="export", limit_s=600))
     problem = Problem(code=ErrorCode.CRASH, what="Capturing with export ended the engine process")

@@ -56,10 +56,10 @@ class Bench:
 
     def start(self, entry: str) -> None:
         """Open the model, and trace it with an entry that misbehaves so."""
-        self.session.open_path(self.model)
+        self.session.files.open_path(self.model)
         self.until(is_idle)
-        self.session.set_entry(entry)
-        self.session.trace()
+        self.session.choices.set_entry(entry)
+        self.session.jobs.trace()
         self.until(lambda document: document.activity.detail != "" and document.activity.verb is Verb.TRACE)
 
 
@@ -75,7 +75,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def test_opening_right_after_the_start_waits_for_the_worker_and_is_answered(bench: Bench) -> None:
-    bench.session.open_path(bench.model)
+    bench.session.files.open_path(bench.model)
     assert bench.session.document.activity.state is EngineState.STARTING
     bench.until(lambda document: document.file is not None)
     assert is_idle(bench.session.document)
@@ -84,13 +84,13 @@ def test_opening_right_after_the_start_waits_for_the_worker_and_is_answered(benc
 @pytest.mark.parametrize("entry", ["listen", "sleep", "stubborn"])
 def test_cancelling_is_shown_at_once_and_over_within_5_s_whatever_the_job_does(bench: Bench, entry: str) -> None:
     bench.start(entry)
-    bench.session.cancel()
+    bench.session.jobs.cancel()
     assert bench.session.document.activity.state is EngineState.CANCELLING
     assert bench.until(lambda document: document.activity.verb is Verb.NONE) < 5.0
     bench.until(is_idle)
     assert bench.session.document.problems == ()
-    bench.session.set_entry("echo")
-    bench.session.trace()
+    bench.session.choices.set_entry("echo")
+    bench.session.jobs.trace()
     bench.until(is_idle)
     assert bench.session.document.problems == ()
 
@@ -101,8 +101,8 @@ def test_a_worker_killed_in_a_trace_is_a_problem_within_a_second_and_the_next_tr
     os.kill(bench.link.client.pid or 0, signal.SIGKILL)
     assert bench.until(lambda document: document.problems != ()) < 1.0
     assert bench.session.document.problems[0].code is ErrorCode.CRASH
-    bench.session.set_entry("echo")
-    bench.session.trace()
+    bench.session.choices.set_entry("echo")
+    bench.session.jobs.trace()
     bench.until(is_idle)
     # The new start is what was to be done about it.
     assert bench.session.document.problems == ()
@@ -112,7 +112,7 @@ def test_another_file_can_be_opened_while_a_stubborn_job_runs(bench: Bench, tmp_
     bench.start("stubborn")
     other = tmp_path / "other.py"
     other.write_text("12345")
-    bench.session.open_path(other)
+    bench.session.files.open_path(other)
     bench.until(lambda document: document.file is not None)
     assert bench.session.document.file is not None
     assert bench.session.document.file.path == str(other)

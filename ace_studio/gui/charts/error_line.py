@@ -110,4 +110,4 @@ class ErrorLine(ChartView):
     def _clicked(self, event: object) -> None:
         found = under_mouse(self.chart.plot, event)
         if isinstance(found, str):
-            self.session.select([found])
+            self.session.view.select([found])

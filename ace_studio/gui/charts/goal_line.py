@@ -58,4 +58,4 @@ class GoalLine(QWidget):
         if value is not None:
             low, high = self.bound.low / self.bound.scale, self.bound.high / self.bound.scale
             value = round(min(high, max(low, value)), 6)
-        self._session.set_goal(replace(self._session.document.recipe.goal, **{self.bound.field: value}))
+        self._session.choices.set_goal(replace(self._session.document.recipe.goal, **{self.bound.field: value}))

@@ -227,8 +227,8 @@ class OpTime(ChartView):
         place = self.chart.plot.vb.mapSceneToView(event.scenePos())  # type: ignore[attr-defined]
         part = self.part_at(place.x(), place.y())
         if part is not None:
-            self.session.select_run(part.run)
-            self.session.select(part.op_ids)
+            self.session.view.select_run(part.run)
+            self.session.view.select(part.op_ids)
 
     def part_at(self, x: float, y: float) -> Part | None:
         """The part under a place of the plot."""

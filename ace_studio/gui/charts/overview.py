@@ -142,7 +142,7 @@ class Overview(ChartView):
             at = len(points) - 1 - round(place.y())
             run = points[at].run if 0 <= at < len(points) else None
         if run is not None:
-            self.session.select_run(run)
+            self.session.view.select_run(run)
 
 
 def _drop(document: Document, one: Point) -> str:

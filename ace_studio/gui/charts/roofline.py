@@ -112,7 +112,7 @@ class Roofline(ChartView):
     def _clicked(self, event: object) -> None:
         found = under_mouse(self.chart.plot, event)
         if isinstance(found, str):
-            self.session.select([found])
+            self.session.view.select([found])
 
 
 def _chosen(document: Document) -> TimedRun | None:

@@ -17,8 +17,8 @@ from ace_studio.gui.words.starting import why_not
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSensitivity
 from ace_studio.session.document import Document, Verb
+from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 from ace_studio.session.session import Session
-from ace_studio.session.verbs.sensitivity import known_sensitivity, sensitivity_by_op
 
 BARS_SHOWN = 400
 """More would be thinner than a pixel, and the least sensitive ones decide nothing."""
@@ -34,8 +34,10 @@ class SensitivityChart(ChartView):
         self.precision = QComboBox()
         self.precision.setAccessibleName("Precision that the ops are compressed to")
         self.precision.activated.connect(lambda _: self.update_from(session.document))
-        self.scan_button = button("Scan sensitivity", session.scan_sensitivity, tip="About ten passes over the samples")
-        self.cancel_button = button("Cancel (Esc)", session.cancel)
+        self.scan_button = button(
+            "Scan sensitivity", session.jobs.scan_sensitivity, tip="About ten passes over the samples"
+        )
+        self.cancel_button = button("Cancel (Esc)", session.jobs.cancel)
         self.progress = QProgressBar()
         self.progress.setTextVisible(False)
         self.progress.setFixedWidth(120)
@@ -145,13 +147,13 @@ class SensitivityChart(ChartView):
 
     def _keep(self) -> None:
         kept = [op_id for op_id, _ in self.ranked[: self.count.value()]]
-        self.session.set_precision_of_ops(kept, Precision.FP32)
+        self.session.plan.set_precision_of_ops(kept, Precision.FP32)
 
     def _clicked(self, event: object) -> None:
         place = self.chart.plot.vb.mapSceneToView(event.scenePos())  # type: ignore[attr-defined]
         at = round(place.x())
         if 0 <= at < min(BARS_SHOWN, len(self.ranked)):
-            self.session.select([self.ranked[at][0]])
+            self.session.view.select([self.ranked[at][0]])
 
 
 def _note(document: Document, found: tuple[OpSensitivity, ...]) -> str:

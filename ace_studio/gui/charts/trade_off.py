@@ -192,7 +192,7 @@ class TradeOff(ChartView):
     def _clicked(self, event: object) -> None:
         run = under_mouse(self.chart.plot, event)
         if isinstance(run, int):
-            self.session.select_run(run)
+            self.session.view.select_run(run)
 
 
 def _placed(document: Document, cost: AxisRow, loss: AxisRow) -> list[tuple[Point, float, float]]:

@@ -122,7 +122,7 @@ class Transitions(ChartView):
         one = self.found.get((self.table.currentRow(), self.table.currentColumn()))
         if one is not None:
             words = f"from {one.source} to {one.target}" if one.source != one.target else f"within {one.source}"
-            self.session.look_at_edges(EdgeChoice(edges=one.pairs, words=words))
+            self.session.view.look_at_edges(EdgeChoice(edges=one.pairs, words=words))
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""

@@ -47,7 +47,7 @@ class WeightWork(ChartView):
         for each, (words, _) in _TABLES.items():
             self.which.addItem(words, each)
         self.which.activated.connect(lambda _: self.update_from(session.document))
-        self.preview_button = button("Preview pruning", session.preview_pruning)
+        self.preview_button = button("Preview pruning", session.jobs.preview_pruning)
         self._note = ElidedLabel()
         self._note.setProperty("role", "dim")
         tools = row(self.which, self.preview_button, self._note)
@@ -85,7 +85,7 @@ class WeightWork(ChartView):
         if graph is None or report is None or not rows or self.which.currentData() != "pruning":
             return
         path = report.layers[self.model.source_row(rows[0].row())].module
-        self.session.select([graph.op_id[at] for at in graph.op_rows() if graph.module[at] == path])
+        self.session.view.select([graph.op_id[at] for at in graph.op_rows() if graph.module[at] == path])
 
 
 def _pruning_columns(document: Document) -> tuple[list[Column], str]:

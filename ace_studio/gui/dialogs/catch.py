@@ -99,7 +99,7 @@ class CatchDialog(QDialog):
             self.said.setText(f"The arguments cannot be read: {error}.")
             return
         path = Path(self._session.document.folder) / Path(script).expanduser()
-        self._session.catch_inputs(path, self.module.text().strip(), calls=self.calls.value(), arguments=arguments)
+        self._session.jobs.catch_inputs(path, self.module.text().strip(), calls=self.calls.value(), arguments=arguments)
 
     def _choose_module(self) -> None:
         items = self.modules.selectedItems()

@@ -12,7 +12,7 @@ from ace_studio.records.recipes.plan import Plan
 from ace_studio.records.results import CaptureReport, OpReport, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.plan_rules import PlanIndex
-from ace_studio.session.verbs.sensitivity import known_sensitivity, sensitivity_by_op
+from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 
 
 @dataclass(frozen=True, kw_only=True)

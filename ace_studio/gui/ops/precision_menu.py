@@ -45,7 +45,7 @@ def add_precision_menus(menu: QMenu, session: Session, op_ids: Sequence[str]) ->
 
 def _own(session: Session, op_ids: Sequence[str]) -> list[tuple[str, Choose, Sequence[str]]]:
     words = f"Precision of {op_ids[0]}" if len(op_ids) == 1 else f"Precision of {plural(len(op_ids), 'op')}"
-    return [(words, lambda precision: session.set_precision_of_ops(op_ids, precision), op_ids)]
+    return [(words, lambda precision: session.plan.set_precision_of_ops(op_ids, precision), op_ids)]
 
 
 def _shared(
@@ -62,13 +62,13 @@ def _shared(
     path = next(iter(modules))
     if len(modules) == 1 and path:
         found.append(
-            (f"Precision of module {path}", lambda precision: session.set_precision_of_module(path, precision), ())
+            (f"Precision of module {path}", lambda precision: session.plan.set_precision_of_module(path, precision), ())
         )
     return found
 
 
 def _by_rule(session: Session, match: str) -> Choose:
-    return lambda precision: session.set_rule(match, precision) if precision else session.remove_rule(match)
+    return lambda precision: session.plan.set_rule(match, precision) if precision else session.plan.remove_rule(match)
 
 
 def _kinds(document: Document, op_ids: Sequence[str]) -> list[tuple[str, str, str]]:

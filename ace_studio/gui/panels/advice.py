@@ -21,9 +21,9 @@ from ace_studio.gui.widgets.small import (
 )
 from ace_studio.gui.words.starting import why_not
 from ace_studio.records.advice import Advice, AdviceOutcome
+from ace_studio.session.advice import change_words, ops_of_advice
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
-from ace_studio.session.verbs.advice import change_words, ops_of_advice
 
 CARD_WIDTH = 340
 _PANEL_OF_TABLE = {"inputs": "shapes", "capture": "capture", "calibration": "model", "evaluate": "model"}
@@ -54,7 +54,7 @@ class AdviceCard(QFrame):
         self.show_button = button("Show", lambda: panel.show_what(card), tip="The ops or the choice that it is about")
         self.show_button.setAccessibleName(f"Show what advice {index + 1} is about")
         self.apply_button = button(
-            "Apply as a new run", lambda: panel.session.apply_advice(index), role="primary" if index == 0 else ""
+            "Apply as a new run", lambda: panel.session.jobs.apply_advice(index), role="primary" if index == 0 else ""
         )
         self.apply_button.setAccessibleName(f"Apply advice {index + 1} as a new run")
         buttons = row(self.apply_button, self.show_button, None)
@@ -114,8 +114,8 @@ class AdvicePanel(Panel):
         """Select the ops that a card is about, or open the panel in which its change is made."""
         ops = ops_of_advice(card, self.session.document)
         if ops:
-            self.session.select(ops)
-            self.session.look_closer()
+            self.session.view.select(ops)
+            self.session.view.look_closer()
             self.panel_wanted.emit("ops")
             return
         table = next(iter(card.change), "")

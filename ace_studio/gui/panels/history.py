@@ -97,7 +97,9 @@ class HistoryPanel(Panel):
         self.folder_button = button("Open folder", self._open_folder)
         self.recipe_button = button("Open recipe", self._open_recipe)
         self.remove_button = button("Remove", self._remove)
-        self.refresh_button = button("Read again", session.load_history, tip="Runs of the command line are listed too")
+        self.refresh_button = button(
+            "Read again", session.history.load_history, tip="Runs of the command line are listed too"
+        )
         tools = row(
             self.filter, self._count, self.report_button, self.folder_button, self.recipe_button, self.remove_button,
             self.refresh_button, gap=6,
@@ -121,7 +123,7 @@ class HistoryPanel(Panel):
     def update_from(self, document: Document) -> None:
         """Show the list; it is read when it is asked for the first time."""
         if document.history is None:
-            QTimer.singleShot(0, self, self.session.load_history)
+            QTimer.singleShot(0, self, self.session.history.load_history)
             return
         self._pages.setCurrentIndex(1 if document.history else 0)
         if document.history is not self._runs:
@@ -185,12 +187,12 @@ class HistoryPanel(Panel):
 
     def _open_recipe(self) -> None:
         self.about_to_open.emit()
-        self.session.open_past_run(self._chosen()[0].id)
+        self.session.history.open_past_run(self._chosen()[0].id)
 
     def _remove(self) -> None:
         chosen = self._chosen()
         if chosen:
-            self.session.remove_past_runs([run.id for run in chosen])
+            self.session.history.remove_past_runs([run.id for run in chosen])
 
 
 _TIPS = {

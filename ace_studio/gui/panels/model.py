@@ -68,7 +68,7 @@ class ModelPanel(Panel):
         self._where.setProperty("role", "dim")
         self._trust = label("")
         self._would_run = label("", "dim")
-        self.trust_button = button("Trust this file", session.trust_file)
+        self.trust_button = button("Trust this file", session.trust.trust_file)
         self._notes = label("", "warn")
         card = QFrame()
         card.setProperty("role", "card")
@@ -78,13 +78,13 @@ class ModelPanel(Panel):
                 margin=10, gap=4,
             )
         )  # fmt: skip
-        self.entry = self._picker("The callable that makes the model", session.set_entry)
+        self.entry = self._picker("The callable that makes the model", session.choices.set_entry)
         self._entry_about = label("", "dim")
         self.weights = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
-        self._clear_weights = button("Clear", lambda: session.set_weights(""), tip="Use no weights file")
-        self.tracing = self._picker("The callable that gives the examples to trace with", session.set_tracing)
+        self._clear_weights = button("Clear", lambda: session.choices.set_weights(""), tip="Use no weights file")
+        self.tracing = self._picker("The callable that gives the examples to trace with", session.choices.set_tracing)
         self.calibration = self._picker(
-            "The callable that gives calibration inputs", lambda name: session.set_calibration(inputs=name)
+            "The callable that gives calibration inputs", lambda name: session.choices.set_calibration(inputs=name)
         )
         self.samples = QSpinBox()
         self.samples.setRange(1, 1_000_000)
@@ -92,12 +92,12 @@ class ModelPanel(Panel):
         inset(self.samples)
         self.samples.setSuffix(" samples")
         self.samples.setMaximumWidth(self.fontMetrics().horizontalAdvance("1000000 samples"))
-        self.samples.valueChanged.connect(lambda number: session.set_calibration(samples=number))
+        self.samples.valueChanged.connect(lambda number: session.choices.set_calibration(samples=number))
         self.evaluate = self._picker(
-            "The callable that measures accuracy", lambda name: session.set_evaluate(function=name)
+            "The callable that measures accuracy", lambda name: session.choices.set_evaluate(function=name)
         )
         self.higher = QCheckBox("Higher is better")
-        self.higher.toggled.connect(lambda on: session.set_evaluate(higher_is_better=on))
+        self.higher.toggled.connect(lambda on: session.choices.set_evaluate(higher_is_better=on))
         weights = row(self.weights, button("Choose…", self._browse_weights), self._clear_weights)
         weights.setStretch(0, 1)
         self._tensors_title = label("", "heading")
@@ -230,13 +230,13 @@ class ModelPanel(Panel):
         folder = self.session.document.folder
         path, _ = QFileDialog.getOpenFileName(self, "Calibration inputs", folder, DATA_FILES)
         if path:
-            self.session.set_calibration(inputs=relative_to(Path(path), Path(folder)))
+            self.session.choices.set_calibration(inputs=relative_to(Path(path), Path(folder)))
 
     def _browse_images(self) -> None:
         folder = self.session.document.folder
         path = QFileDialog.getExistingDirectory(self, "A folder of images to calibrate with", folder)
         if path:
-            self.session.set_calibration(inputs=f"{relative_to(Path(path), Path(folder)).rstrip('/')}/")
+            self.session.choices.set_calibration(inputs=f"{relative_to(Path(path), Path(folder)).rstrip('/')}/")
 
     def _browse_weights(self) -> None:
         path, _ = QFileDialog.getOpenFileName(
@@ -246,7 +246,7 @@ class ModelPanel(Panel):
             "Weights (*.safetensors *.pt *.pth *.bin)",
         )
         if path:
-            self.session.set_weights(path)
+            self.session.choices.set_weights(path)
 
 
 def _option(entry: EntryPoint) -> tuple[str, str]:

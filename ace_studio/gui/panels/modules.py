@@ -142,7 +142,7 @@ class ModulesPanel(Panel):
     def _tell_selection(self) -> None:
         if self._shown is not None:
             rows = row_of_ops(self._shown)
-            self.session.select(sorted(self._ops_of_selected(), key=rows.__getitem__))
+            self.session.view.select(sorted(self._ops_of_selected(), key=rows.__getitem__))
 
     def _ops_of_selected(self) -> set[str]:
         """The ops of the selected modules and of all modules inside them."""

@@ -176,7 +176,7 @@ class OpsPanel(Panel):
         graph = self.session.document.graph
         if graph is not None and graph is self._shown[0]:
             rows = sorted(self.model.source_row(index.row()) for index in self.table.selectionModel().selectedRows())
-            self.session.select([graph.op_id[each] for each in rows])
+            self.session.view.select([graph.op_id[each] for each in rows])
 
     def _open_menu(self, place: QPoint) -> None:
         menu = self.menu()

@@ -73,7 +73,7 @@ class ProblemsPanel(Panel):
         dismiss.setIcon(stroke_icon("close", self.colours.text_dim, self.colours.text_dim))
         dismiss.setToolTip("Dismiss")
         dismiss.setAccessibleName("Dismiss")
-        dismiss.clicked.connect(lambda: self.session.dismiss_problem(index))
+        dismiss.clicked.connect(lambda: self.session.view.dismiss_problem(index))
         top = row(headline, dismiss)
         top.setAlignment(dismiss, Qt.AlignmentFlag.AlignTop)
         top.setStretch(0, 1)

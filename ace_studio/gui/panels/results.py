@@ -216,7 +216,7 @@ class ResultsPanel(Panel):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
         self._pages.addWidget(content)
-        self._run_button = button("Run (F6)", session.run, role="primary")
+        self._run_button = button("Run (F6)", session.jobs.run, role="primary")
         self._empty.say(
             "No results yet", "Run builds the model for every target and measures them side by side.", self._run_button
         )
@@ -305,7 +305,7 @@ class ResultsPanel(Panel):
         rows = self.table.selectionModel().selectedRows()
         if rows:
             at = self.model.source_row(rows[0].row()) - self._first()
-            self.session.select_run(at if at >= 0 else None)
+            self.session.view.select_run(at if at >= 0 else None)
 
     def _show_selection(self, document: Document) -> None:
         index = document.selection.run
@@ -326,7 +326,7 @@ class ResultsPanel(Panel):
         index = document.runs.index(run)
         suggestion = str(Path(document.folder) / Path(run.artifact).name)
         path, _ = QFileDialog.getSaveFileName(self, "Export the artifact", suggestion)
-        written = self.session.export_artifact(index, path) if path else ()
+        written = self.session.files.export_artifact(index, path) if path else ()
         if written:
             files = f"{plural(len(written), 'file')}, " if len(written) > 1 else ""
             self._exported = run, f"Exported to {path} ({files}checksums beside it)"

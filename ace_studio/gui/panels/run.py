@@ -47,9 +47,9 @@ class RunPanel(Panel):
         self.progress = QProgressBar()
         self.progress.setTextVisible(False)
         self.progress.setAccessibleName("Progress")
-        self.cancel_button = button("Cancel (Esc)", session.cancel)
-        self.trace_button = button("Trace (F5)", session.trace)
-        self.run_button = button("Run (F6)", session.run, role="primary")
+        self.cancel_button = button("Cancel (Esc)", session.jobs.cancel)
+        self.trace_button = button("Trace (F5)", session.jobs.trace)
+        self.run_button = button("Run (F6)", session.jobs.run, role="primary")
         head = row(
             self._phase,
             self._detail,

@@ -71,7 +71,7 @@ class SourcePanel(Panel):
             if document.graph is not None:
                 self._empty.say("No source", "The graph does not name lines of your code.")
             elif document.file is not None:
-                QTimer.singleShot(0, self, self.session.read_model_source)
+                QTimer.singleShot(0, self, self.session.view.read_model_source)
             return
         if document.graph is not self._graph or document.sources is not self._sources:
             self._graph, self._sources = document.graph, document.sources
@@ -156,13 +156,13 @@ class SourcePanel(Panel):
         seam = next((at for at, one in enumerate(breaks) if is_same_place((one.file, one.line), place)), None)
         ops = self._ops_of.get(self.text.path, {}).get(line, [])
         if seam is not None:
-            self.session.select_seam(seam)
+            self.session.view.select_seam(seam)
         elif ops:
             self._selection = (tuple(ops), None)
-            self.session.select(ops)
+            self.session.view.select(ops)
             self._mark((line,))
         elif line in self.text.badges:
-            self.session.select_place(*place)
+            self.session.view.select_place(*place)
 
     def _open_menu(self, place: QPoint) -> None:
         menu = self.menu_at(self.text.line_at(place.y()))
@@ -185,7 +185,7 @@ class SourcePanel(Panel):
         return menu
 
     def _add_control(self, found: CodeName, kind: ControlKind) -> None:
-        self.session.add_control(CaptureControl(function=found.control_name(self.text.path), treat_as=kind))
+        self.session.choices.add_control(CaptureControl(function=found.control_name(self.text.path), treat_as=kind))
         self.panel_wanted.emit("capture")
 
 

@@ -115,11 +115,11 @@ def _edit_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="undo", text="&Undo", menu=menu, shortcut="Ctrl+Z", icon="undo", in_toolbar=True,
                     starts_group=True, enabled=lambda document: document.can_undo,
                     label=lambda document: f"&Undo {document.undo_label}".rstrip(),
-                    verb=lambda window: window.session.undo())  # fmt: skip
+                    verb=lambda window: window.session.choices.undo())  # fmt: skip
     yield ActionRow(id="redo", text="&Redo", menu=menu, shortcut="Ctrl+Shift+Z", icon="redo", in_toolbar=True,
                     enabled=lambda document: document.can_redo,
                     label=lambda document: f"&Redo {document.redo_label}".rstrip(),
-                    verb=lambda window: window.session.redo())  # fmt: skip
+                    verb=lambda window: window.session.choices.redo())  # fmt: skip
     for precision in Precision:
         yield ActionRow(id=f"precision-{precision}", text=str(precision), menu=menu, enabled=_has_selection,
                         submenu="&Precision of the selected ops",
@@ -128,16 +128,16 @@ def _edit_rows() -> Iterator[ActionRow]:
                     submenu="&Precision of the selected ops",
                     verb=_set_precision(None))  # fmt: skip
     yield ActionRow(id="select-none", text="Select &nothing", menu=menu, enabled=_has_selection,
-                    verb=lambda window: window.session.select(()))  # fmt: skip
+                    verb=lambda window: window.session.view.select(()))  # fmt: skip
 
 
 def _engine_rows() -> Iterator[ActionRow]:
     menu = "&Engine"
     yield ActionRow(id="trace", text="&Trace", menu=menu, shortcut="F5", icon="trace", in_toolbar=True,
-                    starts_group=True, enabled=_can_start, verb=lambda window: window.session.trace(),
+                    starts_group=True, enabled=_can_start, verb=lambda window: window.session.jobs.trace(),
                     tip="Load the model and capture its graph")  # fmt: skip
     yield ActionRow(id="run", text="&Run", menu=menu, shortcut="F6", icon="run", in_toolbar=True, enabled=_can_start,
-                    verb=lambda window: window.session.run(),
+                    verb=lambda window: window.session.jobs.run(),
                     tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
     yield ActionRow(id="scan", text="&Scan sensitivity", menu=menu, enabled=_can_start,
                     verb=lambda window: window.scan_sensitivity(),
@@ -146,10 +146,10 @@ def _engine_rows() -> Iterator[ActionRow]:
                     verb=lambda window: window.open_catch(),
                     tip="Run a script of yours and take what it calls the model with as examples")  # fmt: skip
     yield ActionRow(id="cancel", text="&Cancel", menu=menu, shortcut="Esc", icon="cancel", in_toolbar=True,
-                    enabled=_can_cancel, verb=lambda window: window.session.cancel(),
+                    enabled=_can_cancel, verb=lambda window: window.session.jobs.cancel(),
                     tip="Stop what the engine is doing")  # fmt: skip
     yield ActionRow(id="trace-anew", text="Trace a&new", menu=menu, shortcut="Shift+F5", enabled=_can_start,
-                    starts_group=True, verb=lambda window: window.session.trace(anew=True),
+                    starts_group=True, verb=lambda window: window.session.jobs.trace(anew=True),
                     tip="Trace although a capture of this very model was kept")  # fmt: skip
     yield ActionRow(id="compare-rungs", text="Compare all &ways to capture", menu=menu, enabled=_can_start,
                     verb=lambda window: window.compare_rungs(),
@@ -159,11 +159,11 @@ def _engine_rows() -> Iterator[ActionRow]:
                     tip="Each in a copy of your files; nothing is taken over by itself")  # fmt: skip
     yield ActionRow(id="trust", text="Trust this &file", menu=menu, icon="shield", starts_group=True,
                     enabled=lambda document: document.needs_trust,
-                    verb=lambda window: window.session.trust_file())  # fmt: skip
+                    verb=lambda window: window.session.trust.trust_file())  # fmt: skip
     yield ActionRow(id="restart-engine", text="Re&start the engine", menu=menu,
-                    verb=lambda window: window.session.restart_engine())  # fmt: skip
+                    verb=lambda window: window.session.jobs.restart_engine())  # fmt: skip
     yield ActionRow(id="environment", text="&Ask the engine what it has", menu=menu,
-                    verb=lambda window: window.session.request_environment())  # fmt: skip
+                    verb=lambda window: window.session.jobs.request_environment())  # fmt: skip
 
 
 def _view_rows() -> Iterator[ActionRow]:

@@ -79,21 +79,21 @@ class Studio:
         is_wanted = document.environment is None and document.activity.state is EngineState.IDLE
         if is_wanted and Part.ACTIVITY in parts and self._environment_asked < ENVIRONMENT_TRIES:
             self._environment_asked += 1
-            QTimer.singleShot(0, self.session.request_environment)
+            QTimer.singleShot(0, self.session.jobs.request_environment)
 
     def _setting_changed(self, key: str) -> None:
         if key == "interpreter":
-            self.session.restart_engine()
+            self.session.jobs.restart_engine()
             self._environment_asked = 0
-            self.session.request_environment()
+            self.session.jobs.request_environment()
 
     def open_first(self, path: str) -> None:
         """Open what the command line or the settings say."""
         recent = self.session.settings.recent_files
         if path:
-            self.session.open_path(path)
+            self.session.files.open_path(path)
         elif self.session.settings.get("reopen_last") and recent and Path(recent[0]).exists():
-            self.session.open_path(recent[0])
+            self.session.files.open_path(recent[0])
 
     def close(self) -> None:
         """End the engine process and the threads."""

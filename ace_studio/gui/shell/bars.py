@@ -86,11 +86,11 @@ class Bars(QWidget):
         self.restore.add_button("Restore", self._restore, role="primary")
         self.trust = Bar(theme, mood="warn", icon="shield")
         self.trust.add_button("What would run", lambda: show_panel("model"))
-        self.trust.add_button("Trust this file", session.trust_file, role="primary")
+        self.trust.add_button("Trust this file", session.trust.trust_file, role="primary")
         self.problem = Bar(theme, mood="bad", icon="bad", closable=self._dismiss)
         self._details = self.problem.add_button("Details", lambda: show_panel("problems"))
         self.stale = Bar(theme, mood="info", icon="info", closable=self._hide_stale)
-        self.stale.add_button("Run again", session.run)
+        self.stale.add_button("Run again", session.jobs.run)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -99,7 +99,7 @@ class Bars(QWidget):
 
     def offer_restore(self) -> None:
         """If a window crashed with unsaved choices, say so; nobody has to answer."""
-        saved = self._session.restorable()
+        saved = self._session.files.restorable()
         if saved:
             self._offer(saved[0], "A window ended with unsaved choices")
 
@@ -165,9 +165,9 @@ class Bars(QWidget):
     def _restore(self) -> None:
         self.restore.hide()
         if self._offered is not None:
-            self._session.restore(self._offered)
+            self._session.files.restore(self._offered)
             self._offered = None
 
     def _forget_restore(self) -> None:
-        self._session.discard_restorable()
+        self._session.files.discard_restorable()
         self.restore.hide()

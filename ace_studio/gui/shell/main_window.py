@@ -170,7 +170,7 @@ class MainWindow(QMainWindow):
     def open_path(self, path: str) -> None:
         """Open a model file or a recipe."""
         self.bars.offer_return()
-        self.session.open_path(path)
+        self.session.files.open_path(path)
 
     def open_dialog(self) -> None:
         """Ask for a file and open it."""
@@ -200,7 +200,7 @@ class MainWindow(QMainWindow):
         """Save the recipe where it came from, or ask where."""
         if not self.session.document.recipe_path:
             return self.save_as()
-        return self.session.save_recipe()
+        return self.session.files.save_recipe()
 
     def save_as(self) -> bool:
         """Ask for a name and save the recipe there."""
@@ -209,7 +209,7 @@ class MainWindow(QMainWindow):
         path, _ = QFileDialog.getSaveFileName(self, "Save the recipe", name, "Recipes (*.toml)")
         if not path:
             return False
-        return self.session.save_recipe(path if path.endswith(".toml") else f"{path}.toml")
+        return self.session.files.save_recipe(path if path.endswith(".toml") else f"{path}.toml")
 
     def save_graph(self) -> None:
         """Ask for a name, and save the graph as it is shown there."""
@@ -230,7 +230,7 @@ class MainWindow(QMainWindow):
 
     def scan_sensitivity(self) -> None:
         """Find which ops are sensitive, and show how it goes."""
-        self.session.scan_sensitivity()
+        self.session.jobs.scan_sensitivity()
         self.show_chart("sensitivity")
 
     def show_chart(self, chart_id: str) -> None:
@@ -240,17 +240,17 @@ class MainWindow(QMainWindow):
 
     def compare_rungs(self) -> None:
         """Try every rung this time, and show how each ends."""
-        self.session.trace(compare_rungs=True)
+        self.session.jobs.trace(compare_rungs=True)
         self.show_panel("capture")
 
     def try_fixes(self) -> None:
         """Try fixes for every place where the capture stops, and show what comes of them."""
-        self.session.try_fixes()
+        self.session.jobs.try_fixes()
         self.show_panel("breaks")
 
     def set_precision_of_selection(self, precision: Precision | None) -> None:
         """A precision for the selected ops."""
-        self.session.set_precision_of_ops(self.session.document.selection.op_ids, precision)
+        self.session.plan.set_precision_of_ops(self.session.document.selection.op_ids, precision)
 
     def open_palette(self) -> None:
         """Show the command palette."""
@@ -338,7 +338,7 @@ class MainWindow(QMainWindow):
         if self._workbench is not None:
             self._remember("layout", self.workbench.save_layout())
         if not self.session.document.is_dirty:
-            self.session.close()
+            self.session.files.close()
         super().closeEvent(event)
 
     def _remember(self, key: str, value: object) -> None:

@@ -83,7 +83,7 @@ class StartPage(QWidget):
 
     def _recent_row(self, path: str) -> QWidget:
         line = QWidget()
-        name = button(Path(path).name, lambda: self._session.open_path(path), role="link", tip=path)
+        name = button(Path(path).name, lambda: self._session.files.open_path(path), role="link", tip=path)
         name.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         where = ElidedLabel(str(Path(path).parent), mode=Qt.TextElideMode.ElideMiddle)
         where.setProperty("role", "dim")

@@ -50,8 +50,8 @@ class StatusLine(QWidget):
         self._bar.setFixedWidth(160)
         self._bar.setAccessibleName("Progress")
         self._elapsed = QLabel()
-        self.cancel_button = button("Cancel (Esc)", session.cancel)
-        self.restart_button = button("Start it again", session.restart_engine)
+        self.cancel_button = button("Cancel (Esc)", session.jobs.cancel)
+        self.restart_button = button("Start it again", session.jobs.restart_engine)
         self._about = QLabel()
         for each in (self.cancel_button, self.restart_button):
             each.setStyleSheet("padding: 1px 10px")

@@ -10,92 +10,137 @@ from typing import Any
 from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.fixes import FixReport
 from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, Goal, MeasureChoice
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session import choices
 from ace_studio.session.recipe_paths import relative_to
-from ace_studio.session.verbs.base import Verbs
+from ace_studio.session.state import SessionState
 
 
-class ChoiceVerbs(Verbs):
-    """Part of `Session`: everything that the user can choose. Quick edits of the same thing are one step."""
+class ChoiceVerbs:
+    """Everything that the user can choose but precisions. Quick edits of the same thing are one step."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+
+    def undo(self) -> None:
+        """Take the last choice back. Findings stay."""
+        recipe = self._state.undo_stack.undo()
+        if recipe is not None:
+            self._state.set_recipe(recipe)
+
+    def redo(self) -> None:
+        """Put the choice back that was taken back last."""
+        recipe = self._state.undo_stack.redo()
+        if recipe is not None:
+            self._state.set_recipe(recipe)
 
     def set_entry(self, name: str) -> None:
         """The callable that makes the model."""
-        self._choose("entry", choices.change(self.document.recipe, "model", entry=name), subject="entry")
+        self._state.choose("entry", choices.change(self._state.document.recipe, "model", entry=name), subject="entry")
 
     def set_weights(self, path: str) -> None:
         """The state dict to load into the model; empty for none."""
-        relative = relative_to(Path(path), Path(self.document.folder)) if path else ""
-        self._choose("weights", choices.change(self.document.recipe, "model", weights=relative))
+        relative = relative_to(Path(path), Path(self._state.document.folder)) if path else ""
+        self._state.choose("weights", choices.change(self._state.document.recipe, "model", weights=relative))
 
     def set_rows(self, rows: Sequence[dict[str, TensorSpec]]) -> None:
         """The rows of the shape table."""
-        changed = choices.change(self.document.recipe, "inputs", rows=tuple(rows), caught="")
-        self._choose("example shapes", changed, subject="rows")
+        changed = choices.change(self._state.document.recipe, "inputs", rows=tuple(rows), caught="")
+        self._state.choose("example shapes", changed, subject="rows")
 
     def set_dim(self, name: str, choice: DimChoice) -> None:
         """What one dimension (``x.0``) should be."""
-        self._choose(f"{name} {choice}", choices.with_dim(self.document.recipe, name, choice), subject=f"dim {name}")
+        self._state.choose(
+            f"{name} {choice}", choices.with_dim(self._state.document.recipe, name, choice), subject=f"dim {name}"
+        )
 
     def set_tracing(self, name: str) -> None:
         """The callable that gives the examples to trace with; empty for the rows."""
-        self._choose(
-            "tracing inputs", choices.change(self.document.recipe, "inputs", tracing=name, caught=""), subject="tracing"
+        self._state.choose(
+            "tracing inputs",
+            choices.change(self._state.document.recipe, "inputs", tracing=name, caught=""),
+            subject="tracing",
         )
 
     def set_capture(self, capture: CaptureChoice) -> None:
         """The rungs to try, their time limit, and the controls."""
-        self._choose("capture options", replace(self.document.recipe, capture=capture), subject="capture")
+        self._state.choose("capture options", replace(self._state.document.recipe, capture=capture), subject="capture")
 
     def set_rungs(self, names: Sequence[str]) -> None:
         """The rungs of the capture ladder to try, in order."""
         rungs = tuple(dict.fromkeys(names))
         if not rungs:
             what = "At least one rung has to stay"
-            self._report(Problem(code=ErrorCode.USAGE, what=what, remedy="Switch another one on first"))
+            self._state.report(Problem(code=ErrorCode.USAGE, what=what, remedy="Switch another one on first"))
             return
-        self._choose("rungs of the ladder", choices.change(self.document.recipe, "capture", rungs=rungs))
+        self._state.choose("rungs of the ladder", choices.change(self._state.document.recipe, "capture", rungs=rungs))
 
     def add_control(self, control: CaptureControl) -> None:
         """One more control for the capture; another kind for the same function replaces it."""
-        capture = self.document.recipe.capture
+        capture = self._state.document.recipe.capture
         if control not in capture.controls:
             others = tuple(one for one in capture.controls if one.function != control.function)
-            changed = choices.change(self.document.recipe, "capture", controls=(*others, control))
-            self._choose(f"{control.treat_as} for {control.function}", changed)
+            changed = choices.change(self._state.document.recipe, "capture", controls=(*others, control))
+            self._state.choose(f"{control.treat_as} for {control.function}", changed)
+
+    def apply_fix(self, fix: FixReport) -> None:
+        """Add the control of a fix to the recipe.
+
+        A fix that changes the source is refused with a problem: its patch is for the user to copy or save.
+        """
+        if fix.control is None:
+            self._state.report(
+                Problem(
+                    code=ErrorCode.USAGE,
+                    what="This fix changes the model's source, and ACE Studio does not write into that",
+                    why="the file is yours; the change is shown as a patch",
+                    remedy="Copy the patch or save it, and apply it with `patch -p0 < FILE` or by hand.",
+                    where=f"{fix.file}:{fix.line}",
+                )
+            )
+            return
+        controls = self._state.document.recipe.capture.controls
+        if fix.control not in controls:
+            changed = choices.change(self._state.document.recipe, "capture", controls=(*controls, fix.control))
+            self._state.choose(fix.title, changed)
 
     def remove_control(self, index: int) -> None:
         """Take a control of the capture out."""
-        controls = self.document.recipe.capture.controls
+        controls = self._state.document.recipe.capture.controls
         if 0 <= index < len(controls):
             kept = tuple(one for at, one in enumerate(controls) if at != index)
-            changed = choices.change(self.document.recipe, "capture", controls=kept)
-            self._choose(f"no {controls[index].treat_as} for {controls[index].function}", changed)
+            changed = choices.change(self._state.document.recipe, "capture", controls=kept)
+            self._state.choose(f"no {controls[index].treat_as} for {controls[index].function}", changed)
 
     def set_targets(self, names: Sequence[str]) -> None:
         """The targets to lower to; none means ``auto``."""
         names = tuple(dict.fromkeys(names)) or ("auto",)
-        self._choose("targets", choices.change(self.document.recipe, "targets", names=names))
+        self._state.choose("targets", choices.change(self._state.document.recipe, "targets", names=names))
 
     def set_goal(self, goal: Goal) -> None:
         """What the result must satisfy."""
-        self._choose("goal", replace(self.document.recipe, goal=goal), subject="goal")
+        self._state.choose("goal", replace(self._state.document.recipe, goal=goal), subject="goal")
 
     def set_measure(self, measure: MeasureChoice) -> None:
         """Threads, rounds and device."""
-        self._choose("how to measure", replace(self.document.recipe, measure=measure), subject="measure")
+        self._state.choose("how to measure", replace(self._state.document.recipe, measure=measure), subject="measure")
 
     def set_calibration(self, *, inputs: str | None = None, samples: int | None = None) -> None:
         """The callable that gives calibration inputs, and how many to use; None leaves a value as it is."""
         values = {key: value for key, value in (("inputs", inputs), ("samples", samples)) if value is not None}
-        self._choose("calibration", choices.change(self.document.recipe, "calibration", **values), subject="calib")
+        self._state.choose(
+            "calibration", choices.change(self._state.document.recipe, "calibration", **values), subject="calib"
+        )
 
     def set_evaluate(self, *, function: str | None = None, higher_is_better: bool | None = None) -> None:
         """The user's metric, and its direction; None leaves a value as it is."""
         pairs = (("function", function), ("higher_is_better", higher_is_better))
         values = {key: value for key, value in pairs if value is not None}
-        self._choose("evaluation", choices.change(self.document.recipe, "evaluate", **values), subject="evaluate")
+        self._state.choose(
+            "evaluation", choices.change(self._state.document.recipe, "evaluate", **values), subject="evaluate"
+        )
 
     def set_choice(self, table: str, label: str = "", **values: Any) -> None:
         """Keys of one table of the recipe, for forms that are made of rows.
@@ -107,4 +152,4 @@ class ChoiceVerbs(Verbs):
         """
         subject = f"{table} {' '.join(values)}"
         with_values = choices.SPECIAL_TABLES.get(table, partial(choices.change, table=table))
-        self._choose(label or table, with_values(self.document.recipe, **values), subject=subject)
+        self._state.choose(label or table, with_values(self._state.document.recipe, **values), subject=subject)

@@ -1,4 +1,4 @@
-"""The verbs about files: opening a model or a recipe, saving the choices, getting back those of a crashed window."""
+"""The verbs about files: open a model or a recipe, save the choices, restore those of a crashed window."""
 
 from __future__ import annotations
 
@@ -8,80 +8,113 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.file import read_recipe, write_recipe
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
-from ace_studio.session.kept.autosave import Autosave, SavedChoices
+from ace_studio.session.artifacts import export_run
+from ace_studio.session.document import Document
+from ace_studio.session.findings import moved_to
+from ace_studio.session.kept.autosave import SavedChoices
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.recipe_paths import rebase_recipe, require_file
-from ace_studio.session.verbs.base import Verbs
+from ace_studio.session.state import SessionState
+from ace_studio.session.verbs.jobs import JobVerbs
 
 
-class FileVerbs(Verbs):
-    """Part of `Session`: where the choices come from and where they go."""
+class FileVerbs:
+    """Where the choices come from, and where choices and artifacts go."""
 
-    settings: Settings
-    _autosave: Autosave
-    _saved: Recipe
-
-    def _moved_to(self, recipe: Recipe, target: Path) -> None:
-        raise NotImplementedError
-
-    def _keep(self) -> None:
-        raise NotImplementedError
+    def __init__(self, state: SessionState, jobs: JobVerbs, settings: Settings) -> None:
+        self._state = state
+        self._jobs = jobs
+        self._settings = settings
 
     def open_path(self, path: str | Path) -> None:
-        """Open a recipe (``.toml``), or a model file, about which the engine is then asked. Undo starts anew.
+        """Open a recipe (``.toml``), or a model file, which the engine then inspects. Undo starts anew.
 
         A model of an installed package is opened by its name, ``timm:resnet18``.
         """
         file = Path(path).expanduser().absolute()
-        with self._problems():
+        with self._state.reporting():
             require_file(file)
             if file.suffix == ".toml":
-                self._open(read_recipe(file), folder=file.parent, recipe_path=file)
+                self.open_recipe(read_recipe(file), folder=file.parent, recipe_path=file)
             else:
-                self._open(Recipe(model=ModelChoice(source=file.name)), folder=file.parent, recipe_path=None)
+                self.open_recipe(Recipe(model=ModelChoice(source=file.name)), folder=file.parent)
             named = named_source(file)
-            with self._problems():
-                self.settings.add_recent(str(file) if named is None else named.text)
-            self._change(recent_files=self.settings.recent_files)
+            with self._state.reporting():
+                self._settings.add_recent(str(file) if named is None else named.text)
+            self._state.change(recent_files=self._settings.recent_files)
+
+    def open_recipe(self, recipe: Recipe, *, folder: Path, recipe_path: Path | None = None) -> None:
+        """Begin with other choices; without a path they have no file yet."""
+        self._jobs.cancel(abandon=True)
+        self._state.undo_stack.clear()
+        self._state.saved = recipe
+        old = self._state.document
+        self._state.set_document(
+            Document(
+                recipe=recipe,
+                recipe_path=str(recipe_path or ""),
+                folder=str(folder),
+                activity=old.activity,
+                log=old.log,
+                environment=old.environment,
+                history=old.history,
+                recent_files=old.recent_files,
+            )
+        )
+        self._state.autosave.clear()
+        self._jobs.inspect_source(is_opening=recipe_path is None)
 
     def forget_recent(self, path: str) -> None:
         """Take a path out of the recent files."""
-        with self._problems():
-            self.settings.forget_recent(path)
-        self._change(recent_files=self.settings.recent_files)
+        with self._state.reporting():
+            self._settings.forget_recent(path)
+        self._state.change(recent_files=self._settings.recent_files)
 
     def save_recipe(self, path: str | Path | None = None) -> bool:
         """Save the choices to where they came from, or to a new file. Returns whether that worked."""
+        document = self._state.document
         saved = False
-        with self._problems():
-            if not path and not self.document.recipe_path:
+        with self._state.reporting():
+            if not path and not document.recipe_path:
                 raise AceError.of(ErrorCode.USAGE, "The recipe has no file yet", remedy="Choose a name for it: Save as")
-            target = Path(path or self.document.recipe_path).expanduser().absolute()
-            recipe = rebase_recipe(self.document.recipe, Path(self.document.folder), target.parent)
+            target = Path(path or document.recipe_path).expanduser().absolute()
+            old_folder = Path(document.folder)
+            recipe = rebase_recipe(document.recipe, old_folder, target.parent)
             write_recipe(recipe, target)
-            self._moved_to(recipe, target)
+            # Earlier choices must name files from the new place too.
+            self._state.undo_stack.rewrite(lambda earlier: rebase_recipe(earlier, old_folder, target.parent))
+            self._state.undo_stack.break_merge()
+            self._state.saved = recipe
+            self._state.autosave.clear()
+            self._state.set_document(moved_to(document, recipe, target))
             saved = True
         return saved  # noqa: RET504 - set only if nothing went wrong in the block
 
+    def export_artifact(self, run_index: int, destination: str | Path) -> tuple[Path, ...]:
+        """Copy a run's artifact to a file or folder, with its checksum beside it; returns the files written."""
+        written: tuple[Path, ...] = ()
+        with self._state.reporting():
+            written = export_run(self._state.document, run_index, Path(destination).expanduser().absolute())
+        return written  # noqa: RET504 - set only if nothing went wrong in the block
+
     def restorable(self) -> tuple[SavedChoices, ...]:
         """Unsaved choices of windows that crashed, newest first."""
-        return self._autosave.left_behind()
+        return self._state.autosave.left_behind()
 
     def restore(self, saved: SavedChoices) -> None:
         """Go on with the choices of a window that crashed. They count as unsaved."""
         recipe = saved.recipe()
         if recipe is not None:
             path = Path(saved.recipe_path) if saved.recipe_path else None
-            self._open(recipe, folder=Path(saved.folder), recipe_path=path)
-            self._saved = Recipe()
-            self._change(is_dirty=recipe != self._saved)
-            self._keep()
-        self._autosave.discard_left_behind()
+            self.open_recipe(recipe, folder=Path(saved.folder), recipe_path=path)
+            self._state.saved = Recipe()
+            self._state.set_recipe(recipe)
+        self._state.autosave.discard_left_behind()
 
     def discard_restorable(self) -> None:
         """Forget the choices of windows that crashed."""
-        self._autosave.discard_left_behind()
+        self._state.autosave.discard_left_behind()
 
     def close(self) -> None:
-        """The window closes cleanly: nothing is left to restore."""
-        self._autosave.clear()
+        """Leave nothing to restore: the window closes cleanly."""
+        self._state.autosave.clear()

@@ -7,44 +7,49 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightGranularity, rule_problem
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, WeightGranularity, rule_problem
 from ace_studio.session import choices, plan_rules
-from ace_studio.session.verbs.base import Verbs
+from ace_studio.session.state import SessionState
 
 
-class PlanVerbs(Verbs):
-    """Part of `Session`: each verb is one step of undo."""
+class PlanVerbs:
+    """The precisions of ops; each verb is one step of undo."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
 
     def set_default_precision(self, precision: Precision) -> None:
         """The precision of every op that no rule names."""
-        changed = choices.with_default_precision(self.document.recipe, precision)
-        self._choose(f"default precision {precision}", changed)
+        changed = choices.with_default_precision(self._state.document.recipe, precision)
+        self._state.choose(f"default precision {precision}", changed)
 
     def set_plan_from_goal(self, from_goal: bool) -> None:
         """Whether the goal chooses the precisions."""
         label = "precisions from the goal" if from_goal else "precisions by hand"
-        self._choose(label, choices.change(self.document.recipe, "plan", from_goal=from_goal))
+        self._state.choose(label, choices.change(self._state.document.recipe, "plan", from_goal=from_goal))
 
     def set_rule(self, match: str, precision: Precision) -> None:
         """A rule such as ``module:layer1.*``; it goes to the end, where it wins."""
         if self._is_sound(match):
-            changed = choices.with_rules(self.document.recipe, (match,), precision)
-            self._choose(f"{precision} for {match}", changed, subject=f"rule {match}")
+            changed = choices.with_rules(self._state.document.recipe, (match,), precision)
+            self._state.choose(f"{precision} for {match}", changed, subject=f"rule {match}")
 
     def remove_rule(self, match: str) -> None:
         """Remove the rules with these very words."""
-        self._choose(f"remove {match}", choices.with_rules(self.document.recipe, (match,), None))
+        self._state.choose(f"remove {match}", choices.with_rules(self._state.document.recipe, (match,), None))
 
     def remove_rule_at(self, index: int) -> None:
         """Remove one rule."""
-        rules = self.document.recipe.plan.rules
+        rules = self._state.document.recipe.plan.rules
         if 0 <= index < len(rules):
             kept = (*rules[:index], *rules[index + 1 :])
-            self._plan(f"remove {rules[index].match}", plan_rules.with_rule_list(self.document.recipe.plan, kept))
+            self._plan(
+                f"remove {rules[index].match}", plan_rules.with_rule_list(self._state.document.recipe.plan, kept)
+            )
 
     def change_rule(self, index: int, *, match: str = "", precision: Precision | None = None) -> None:
         """Other words, or another precision, for a rule that keeps its place; what is not given stays."""
-        plan = self.document.recipe.plan
+        plan = self._state.document.recipe.plan
         if not 0 <= index < len(plan.rules) or (match and not self._is_sound(match)):
             return
         old = plan.rules[index]
@@ -56,47 +61,43 @@ class PlanVerbs(Verbs):
 
         None lets the plan decide.
         """
-        plan = self.document.recipe.plan
+        plan = self._state.document.recipe.plan
         if 0 <= index < len(plan.rules):
             rule = replace(plan.rules[index], **grid)
             self._plan(f"grid of {rule.match}", plan_rules.with_changed_rule(plan, index, rule))
 
     def move_rule(self, index: int, to: int) -> None:
         """Put a rule at another place in the order: later rules win."""
-        plan = self.document.recipe.plan
+        plan = self._state.document.recipe.plan
         if 0 <= index < len(plan.rules):
             self._plan(f"order of {plan.rules[index].match}", plan_rules.with_moved_rule(plan, index, to))
-
-    def set_rules(self, rules: Sequence[PlanRule]) -> None:
-        """All rules anew."""
-        self._plan("rules", plan_rules.with_rule_list(self.document.recipe.plan, rules))
 
     def set_precision_of_ops(self, op_ids: Sequence[str], precision: Precision | None) -> None:
         """The precision of these very ops; None removes their own rules again."""
         matches = choices.op_matches(op_ids)
         count = "1 op" if len(matches) == 1 else f"{len(matches)} ops"
         label = f"{precision} for {count}" if precision else f"no own precision for {count}"
-        self._choose(label, choices.with_rules(self.document.recipe, matches, precision))
+        self._state.choose(label, choices.with_rules(self._state.document.recipe, matches, precision))
 
     def set_precision_of_module(self, path: str, precision: Precision | None) -> None:
         """The precision of a module and everything in it; None removes the rules about it."""
         name = path or "the whole model"
         label = f"{precision} for {name}" if precision else f"no own precision for {name}"
-        self._plan(label, plan_rules.with_module(self.document.recipe.plan, path, precision))
+        self._plan(label, plan_rules.with_module(self._state.document.recipe.plan, path, precision))
 
     def tick_module(self, path: str, *, on: bool, precision: Precision) -> None:
         """Compress a module (at ``precision``, unless the plan around it says another), or keep it at fp32."""
-        graph = self.document.graph
+        graph = self._state.document.graph
         if graph is not None:
             index = plan_rules.PlanIndex(graph)
-            plan = plan_rules.ticked(self.document.recipe.plan, index, path, on=on, precision=precision)
+            plan = plan_rules.ticked(self._state.document.recipe.plan, index, path, on=on, precision=precision)
             self._plan(f"{'compress' if on else 'keep'} {path or 'the whole model'}", plan)
 
     def _plan(self, label: str, plan: Plan) -> None:
-        self._choose(label, replace(self.document.recipe, plan=plan))
+        self._state.choose(label, replace(self._state.document.recipe, plan=plan))
 
     def _is_sound(self, match: str) -> bool:
         fault = rule_problem(match)
         if fault:
-            self._report(Problem(code=ErrorCode.RECIPE, what=fault, remedy="Write for example module:layer1.*"))
+            self._state.report(Problem(code=ErrorCode.RECIPE, what=fault, remedy="Write for example module:layer1.*"))
         return not fault

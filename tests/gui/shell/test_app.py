@@ -71,7 +71,7 @@ def another_window(desk, folders):
 def test_the_choices_of_a_window_that_crashed_are_offered_and_come_back(desk, tmp_path, monkeypatch):
     folders = UserFolders.inside(tmp_path / "user")
     desk.open_example()
-    desk.session.set_default_precision(Precision.BF16)
+    desk.session.plan.set_default_precision(Precision.BF16)
     monkeypatch.setattr(Autosave, "left_behind", _as_if_this_process_had_died(Autosave.left_behind))
     window = another_window(desk, folders)
     assert window.bars.restore.isVisible()

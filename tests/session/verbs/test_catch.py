@@ -28,7 +28,7 @@ def caught(job: str, folder: Path, **fields) -> InputsCaught:
 
 
 def test_the_request_says_what_to_run_where_and_what_to_keep(opened, engine, script):
-    opened.catch_inputs(script, "encoder", calls=3, arguments=("--steps", "5"))
+    opened.jobs.catch_inputs(script, "encoder", calls=3, arguments=("--steps", "5"))
     request = engine.sent[-1]
     assert isinstance(request, CatchRequest)
     assert (request.script, request.folder) == (str(script), str(script.parent))
@@ -41,8 +41,8 @@ def test_the_request_says_what_to_run_where_and_what_to_keep(opened, engine, scr
 def test_calls_that_are_only_tensors_become_rows_relative_to_the_recipe_and_undo_takes_them_back(
     opened, engine, script
 ):
-    opened.set_tracing("rows")
-    opened.catch_inputs(script)
+    opened.choices.set_tracing("rows")
+    opened.jobs.catch_inputs(script)
     tensors = script.parent.parent / "caught" / "train" / "inputs.safetensors"
     rows = ({"x": TensorSpec(shape=(1, 4), values=f"{tensors}:0.x")},)
     opened.apply(caught(engine.job, script.parent.parent, rows=rows))
@@ -51,12 +51,12 @@ def test_calls_that_are_only_tensors_become_rows_relative_to_the_recipe_and_undo
     assert (inputs.tracing, inputs.caught) == ("", "")
     assert opened.document.caught.kept == 2
     assert not opened.document.activity.is_working
-    opened.undo()
+    opened.choices.undo()
     assert opened.document.recipe.inputs.tracing == "rows"
 
 
 def test_other_calls_are_named_as_they_lie_on_disk_and_a_failed_script_is_told(opened, engine, script):
-    opened.catch_inputs(script)
+    opened.jobs.catch_inputs(script)
     problem = Problem(code=ErrorCode.USER_CODE, what="disk gone", where="train.py:3")
     opened.apply(caught(engine.job, script.parent.parent, problem=problem))
     assert opened.document.recipe.inputs.caught == "caught/train/inputs.json"
@@ -64,12 +64,12 @@ def test_other_calls_are_named_as_they_lie_on_disk_and_a_failed_script_is_told(o
 
 
 def test_a_script_that_nobody_trusts_is_asked_about_and_then_run_with_the_same_words(opened, engine, model, script):
-    opened.catch_inputs(script, "encoder", calls=3)
+    opened.jobs.catch_inputs(script, "encoder", calls=3)
     refusal = Problem(code=ErrorCode.UNTRUSTED, what="no", where=str(script), details=f"sha256:{'b' * 64}")
     opened.apply(JobFailed(job=engine.job, problems=(refusal,)))
     assert opened.document.needs_trust
     opened.apply(inspected(engine.job, "make_model", path=str(model)))
-    opened.trust_file()
+    opened.trust.trust_file()
     request = engine.sent[-1]
     assert isinstance(request, CatchRequest)
     assert (request.module, request.calls) == ("encoder", 3)

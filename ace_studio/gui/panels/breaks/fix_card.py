@@ -100,7 +100,7 @@ class FixCard(QFrame):
 
     def _add_button(self) -> QPushButton:
         is_there = self.fix.control in self._session.document.recipe.capture.controls
-        apply: Callable[[], object] = lambda: self._session.apply_fix(self.fix)  # noqa: E731 - handed on
+        apply: Callable[[], object] = lambda: self._session.choices.apply_fix(self.fix)  # noqa: E731 - handed on
         made = button("In the recipe" if is_there else "Add to recipe", apply, role="" if is_there else "primary")
         made.setEnabled(not is_there)
         made.setToolTip("It is a control of the capture" if is_there else "Then trace again; undo takes it back")

@@ -246,19 +246,19 @@ class BreaksPanel(Panel):
 
     def _select(self, entry: Entry) -> None:
         if entry.seam is not None:
-            self.session.select_seam(entry.seam)
+            self.session.view.select_seam(entry.seam)
         elif entry.subgraph is not None:
-            self.session.select(ops_of_subgraph(self.session.document, entry.subgraph))
+            self.session.view.select(ops_of_subgraph(self.session.document, entry.subgraph))
         else:
-            self.session.select_place(entry.file, entry.line)
+            self.session.view.select_place(entry.file, entry.line)
         self.update_from(self.session.document)
 
     def _try(self) -> None:
         if self._entry is not None:
-            self.session.try_fixes(self._entry.file if self._entry.line else "", self._entry.line)
+            self.session.jobs.try_fixes(self._entry.file if self._entry.line else "", self._entry.line)
 
     def _try_all(self) -> None:
-        self.session.try_fixes()
+        self.session.jobs.try_fixes()
 
     def _show_in_graph(self, at: int) -> None:
         self._entry = self._entries[at]
@@ -267,14 +267,14 @@ class BreaksPanel(Panel):
     def _show_current_in_graph(self) -> None:
         if self._entry is not None:
             self._select(self._entry)
-            self.session.look_closer()
+            self.session.view.look_closer()
 
     def _show_source(self) -> None:
         if self._entry is not None:
             if self._entry.seam is not None:
-                self.session.select_seam(self._entry.seam)
+                self.session.view.select_seam(self._entry.seam)
             else:
-                self.session.select_place(self._entry.file, self._entry.line)
+                self.session.view.select_place(self._entry.file, self._entry.line)
             self.panel_wanted.emit("source")
 
     def _copy(self) -> None:

@@ -113,7 +113,7 @@ class ControlsEditor(QWidget):
         remove.setIcon(stroke_icon("close", colours.text_dim, colours.text_dim))
         remove.setToolTip("Remove this control")
         remove.setAccessibleName(f"Remove {control.treat_as} for {control.function}")
-        remove.clicked.connect(lambda _=False: self._session.remove_control(at))
+        remove.clicked.connect(lambda _=False: self._session.choices.remove_control(at))
         line = row(name, kind, remove, gap=8)
         line.setStretch(0, 1)
         made = QWidget()
@@ -130,7 +130,7 @@ class ControlsEditor(QWidget):
         name = self.function.text().strip()
         set_role(self.function, "" if name else "bad")
         if name:
-            self._session.add_control(CaptureControl(function=name, treat_as=self.kind.currentData()))
+            self._session.choices.add_control(CaptureControl(function=name, treat_as=self.kind.currentData()))
             self.function.clear()
 
     def _show_meaning(self) -> None:

@@ -33,8 +33,10 @@ class CapturePanel(Panel):
         self.ladder.move_wanted.connect(self._move)
         self.ladder.currentItemChanged.connect(lambda *_: self._show_movable())
         self._summary = label("", "dim")
-        self.anew_button = button("Trace anew", lambda: session.trace(anew=True), tip="Do not take the kept capture")
-        self.compare_button = button("Compare all rungs", lambda: session.trace(compare_rungs=True))
+        self.anew_button = button(
+            "Trace anew", lambda: session.jobs.trace(anew=True), tip="Do not take the kept capture"
+        )
+        self.compare_button = button("Compare all rungs", lambda: session.jobs.trace(compare_rungs=True))
         self.up_button = button("Earlier", lambda: self._move(self.ladder.current, -1), tip="Try it earlier (Alt+Up)")
         self.down_button = button("Later", lambda: self._move(self.ladder.current, 1), tip="Try it later (Alt+Down)")
         self.copy_button = button("Copy", self._copy, tip="The ladder with its problems as text")
@@ -131,15 +133,15 @@ class CapturePanel(Panel):
     # --- gestures ---
 
     def _set(self, **values: float | bool) -> None:
-        self.session.set_capture(replace(self.session.document.recipe.capture, **values))
+        self.session.choices.set_capture(replace(self.session.document.recipe.capture, **values))
 
     def _trace_batch_only(self) -> None:
         self._set(batch_only=True)
-        self.session.trace()
+        self.session.jobs.trace()
 
     def _switch(self, name: str, is_on: bool) -> None:
         rungs = self.session.document.recipe.capture.rungs
-        self.session.set_rungs((*rungs, name) if is_on else tuple(one for one in rungs if one != name))
+        self.session.choices.set_rungs((*rungs, name) if is_on else tuple(one for one in rungs if one != name))
         # After the tree is done with its item: what was refused is shown again as it is.
         QTimer.singleShot(0, self, self._show_again)
 
@@ -148,10 +150,10 @@ class CapturePanel(Panel):
         self.ladder.show_rows(rung_rows(self.session.document))
 
     def _move(self, name: str, step: int) -> None:
-        self.session.set_rungs(moved(self.session.document.recipe.capture.rungs, name, step))
+        self.session.choices.set_rungs(moved(self.session.document.recipe.capture.rungs, name, step))
 
     def _reset(self) -> None:
-        self.session.set_rungs(ALL_CAPTURE_METHODS)
+        self.session.choices.set_rungs(ALL_CAPTURE_METHODS)
 
     def _show_movable(self) -> None:
         rungs, name = self.session.document.recipe.capture.rungs, self.ladder.current

@@ -110,7 +110,7 @@ class CompareView(QWidget):
     def _selected(self, op_ids: tuple[str, ...]) -> None:
         """Ops that run here were selected: with them all that they do."""
         if self.running is not None:
-            self._session.select(self.running.all_members(op_ids))
+            self._session.view.select(self.running.all_members(op_ids))
 
     def _show_selection(self, document: Document) -> None:
         running, op_ids = self.running, document.selection.op_ids

@@ -27,14 +27,16 @@ class EdgeBar(QFrame):
         self.previous = self._button("‹", lambda: self._step(-1), "The edge before")  # noqa: RUF001
         self.next = self._button("›", lambda: self._step(1), "The next edge")  # noqa: RUF001
         self.open = self._button("Open blocks", self._open_all, "Open the blocks that hide some of these edges")
-        self.back = self._button("Show all edges", lambda: session.look_at_edges(None), "Back to the whole graph (Esc)")
+        self.back = self._button(
+            "Show all edges", lambda: session.view.look_at_edges(None), "Back to the whole graph (Esc)"
+        )
         self.setProperty("bar", "info")
         line = row(self.words, self.previous, self.next, self.open, self.back, gap=6)
         line.setContentsMargins(GAP, 4, GAP, 4)
         line.setStretch(0, 1)
         self.setLayout(line)
         view.canvas.scene_changed.connect(self._say)
-        view.canvas.edges_dismissed.connect(lambda: session.look_at_edges(None))
+        view.canvas.edges_dismissed.connect(lambda: session.view.look_at_edges(None))
         self.hide()
 
     def _button(self, text: str, action: Callable[[], object], tip: str) -> QPushButton:
@@ -79,7 +81,7 @@ class EdgeBar(QFrame):
         rows = picture.rows_of(choice.edges[self._at])
         self._open(rows)
         self._view.canvas.frame(rows, at_most=1.0)
-        self._session.select(choice.edges[self._at])
+        self._session.view.select(choice.edges[self._at])
         self._say()
 
     def _open_all(self) -> None:

@@ -119,14 +119,14 @@ class FrontierCard(QFrame):
     def _open_line(self) -> None:
         if self.entry is not None:
             if self.entry.seam is not None:
-                self._session.select_seam(self.entry.seam)
+                self._session.view.select_seam(self.entry.seam)
             else:
-                self._session.select_place(self.entry.file, self.entry.line)
+                self._session.view.select_place(self.entry.file, self.entry.line)
             self.panel_wanted.emit("source")
 
     def _try(self) -> None:
         if self.entry is not None:
-            self._session.try_fixes(self.entry.file if self.entry.line else "", self.entry.line)
+            self._session.jobs.try_fixes(self.entry.file if self.entry.line else "", self.entry.line)
             self.panel_wanted.emit("breaks")
 
     def _copy(self) -> None:

@@ -55,7 +55,7 @@ class GraphPanel(Panel):
         self._put_away: object = None
         self._carded: tuple[object, ...] = ()
         self.view = GraphView(colours=graph_colours(theme.colours))
-        self.view.selection_changed.connect(session.select)
+        self.view.selection_changed.connect(session.view.select)
         self.view.op_activated.connect(self._show_source)
         self.view.menu_opening.connect(lambda menu, op_ids: add_precision_menus(menu, session, op_ids))
         bar = self._build_tools()
@@ -120,7 +120,7 @@ class GraphPanel(Panel):
         self._anchor = Anchored(self.view.canvas, self.card)
         self.lone_card = FrontierCard(self.session, self.theme, closable=False)
         self.lone_card.panel_wanted.connect(self.panel_wanted)
-        self._trace_again = button("Trace again (F5)", self.session.trace)
+        self._trace_again = button("Trace again (F5)", self.session.jobs.trace)
         alone = QWidget()
         middle = column(None, self.lone_card, row(None, self._trace_again, None), None)
         alone.setLayout(row(None, middle, None, margin=GAP))
@@ -167,7 +167,7 @@ class GraphPanel(Panel):
 
     def _show_source(self, op_id: str) -> None:
         """An op was entered or double-clicked: go on in the source."""
-        self.session.select([op_id])
+        self.session.view.select([op_id])
         self.panel_wanted.emit("source")
 
     def restyle(self, colours: Colours) -> None:
@@ -252,7 +252,7 @@ class GraphPanel(Panel):
         value = self.precision.currentData()
         if value != _MIXED:
             chosen = Precision(value) if value else None
-            self.session.set_precision_of_ops(self.session.document.selection.op_ids, chosen)
+            self.session.plan.set_precision_of_ops(self.session.document.selection.op_ids, chosen)
 
     # --- the card on the frontier ---
 
@@ -320,8 +320,8 @@ class GraphPanel(Panel):
             return f"{words} …", "The graph appears here as soon as it is captured.", ()
         if document.file is None and document.problems:
             return "This file could not be opened", document.problems[-1].what, ()
-        trace = button("Trace (F5)", self.session.trace, role="primary")
-        run = button("Run everything (F6)", self.session.run)
+        trace = button("Trace (F5)", self.session.jobs.trace, role="primary")
+        run = button("Run everything (F6)", self.session.jobs.run)
         if document.rungs:
             text = "Problems says why; Run lists what was tried."
             return "No graph yet", text, (trace,)
@@ -335,7 +335,7 @@ class GraphPanel(Panel):
             text = "Say under Inputs what the model takes, one row per example; then trace it or run everything."
             if document.recipe.model.entry in _functions(document):
                 text += f" If {document.recipe.model.entry}() returns examples too, just trace it."
-            return "No examples yet", text, (add, button("Trace (F5)", self.session.trace), run)
+            return "No examples yet", text, (add, button("Trace (F5)", self.session.jobs.trace), run)
         return "Not traced yet", "Trace captures the graph; Run also compresses, measures and compares.", (trace, run)
 
 

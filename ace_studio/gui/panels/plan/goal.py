@@ -61,13 +61,13 @@ class GoalForm(QWidget):
 
     def _toggle(self, bound: BoundRow, is_on: bool) -> None:
         value = self.numbers[bound.field].value() / bound.scale if is_on else None
-        self._session.set_goal(replace(self._session.document.recipe.goal, **{bound.field: value}))
+        self._session.choices.set_goal(replace(self._session.document.recipe.goal, **{bound.field: value}))
 
     def _set(self, bound: BoundRow, value: float) -> None:
         if self.checks[bound.field].isChecked():
             goal = self._session.document.recipe.goal
-            self._session.set_goal(replace(goal, **{bound.field: value / bound.scale}))
+            self._session.choices.set_goal(replace(goal, **{bound.field: value / bound.scale}))
 
     def _choose_objective(self) -> None:
         chosen = Objective(self.objective.currentData())
-        self._session.set_goal(replace(self._session.document.recipe.goal, optimize=chosen))
+        self._session.choices.set_goal(replace(self._session.document.recipe.goal, optimize=chosen))

@@ -86,7 +86,7 @@ class MeasureForm(QWidget):
 
     def _set(self, **values: object) -> None:
         measure: MeasureChoice = replace(self._session.document.recipe.measure, **values)
-        self._session.set_measure(measure)
+        self._session.choices.set_measure(measure)
 
 
 def measure_words(document: Document) -> str:

@@ -203,9 +203,9 @@ class ModuleTree(QWidget):
             before = self._session.document.recipe.plan
             op_id = item.data(_NAME, _OP)
             if op_id:
-                self._session.set_precision_of_ops((op_id,), precision if is_on else Precision.FP32)
+                self._session.plan.set_precision_of_ops((op_id,), precision if is_on else Precision.FP32)
             else:
-                self._session.tick_module(item.data(_NAME, _PATH), on=is_on, precision=precision)
+                self._session.plan.tick_module(item.data(_NAME, _PATH), on=is_on, precision=precision)
             if self._session.document.recipe.plan is before:
                 self.update_from(self._session.document, self._offers)
 
@@ -216,8 +216,8 @@ class ModuleTree(QWidget):
         """What sets the precision of a row."""
         op_id, path = item.data(_NAME, _OP), item.data(_NAME, _PATH)
         if op_id:
-            return lambda precision: self._session.set_precision_of_ops((op_id,), precision)
-        return lambda precision: self._session.set_precision_of_module(path, precision)
+            return lambda precision: self._session.plan.set_precision_of_ops((op_id,), precision)
+        return lambda precision: self._session.plan.set_precision_of_module(path, precision)
 
     def _item_at(self, place: AnyIndex) -> QTreeWidgetItem:
         return self.tree.itemFromIndex(place)
@@ -233,7 +233,7 @@ class ModuleTree(QWidget):
     def _went_to(self, item: QTreeWidgetItem | None) -> None:
         op_id = item.data(_NAME, _OP) if item is not None else ""
         if op_id:
-            self._session.select((op_id,))
+            self._session.view.select((op_id,))
 
     def _open_menu(self, place: QPoint) -> None:
         item = self.tree.itemAt(place) or self.tree.currentItem()

@@ -69,6 +69,6 @@ class PrecisionForm(QWidget):
     def _choose_default(self) -> None:
         value = self.default.currentData()
         if value == FROM_GOAL:
-            self._session.set_plan_from_goal(True)
+            self._session.plan.set_plan_from_goal(True)
         else:
-            self._session.set_default_precision(Precision(value))
+            self._session.plan.set_default_precision(Precision(value))

@@ -141,7 +141,7 @@ class RecordForm(QWidget):
         wanted = typed_value(field, value)
         if wanted != value_of(field, self._session.document.recipe):
             words = f"{field.table.rpartition('.')[2]}: {field.text.lower()}"
-            self._session.set_choice(field.table, words, **{field.key: wanted})
+            self._session.choices.set_choice(field.table, words, **{field.key: wanted})
 
     def complain(self, field: FieldRow, words: str) -> None:
         """What was typed makes no sense: say so below it. No words: it does."""

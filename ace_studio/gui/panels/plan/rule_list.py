@@ -182,13 +182,13 @@ class RuleList(QWidget):
         """The words of a rule were edited in place; those that make no sense are taken back."""
         rules = self._rules()
         if item.column() == _MATCH and item.row() < len(rules):
-            self._session.change_rule(item.row(), match=item.text().strip())
+            self._session.plan.change_rule(item.row(), match=item.text().strip())
             if self._rules() is rules:
                 with quiet(self.table):
                     item.setText(rules[item.row()].match)
 
     def _choose(self, place: QModelIndex, precision: Precision | None) -> None:
-        self._session.change_rule(place.row(), precision=precision)
+        self._session.plan.change_rule(place.row(), precision=precision)
 
     def _open_menu(self, place: QPoint) -> None:
         menu = self.menu()
@@ -208,7 +208,7 @@ class RuleList(QWidget):
                     action.setCheckable(True)
                     action.setChecked(getattr(rules[at], key) == value)
                     action.triggered.connect(
-                        lambda _=False, key=key, to=value: self._session.set_rule_grid(at, **{key: to})
+                        lambda _=False, key=key, to=value: self._session.plan.set_rule_grid(at, **{key: to})
                     )
         return menu
 
@@ -217,16 +217,16 @@ class RuleList(QWidget):
         if 0 <= at + step < count and at >= 0:
             with quiet(self.table):
                 self.table.setCurrentCell(at + step, _MATCH)
-            self._session.move_rule(at, at + step)
+            self._session.plan.move_rule(at, at + step)
 
     def _remove(self) -> None:
-        self._session.remove_rule_at(self.table.currentRow())
+        self._session.plan.remove_rule_at(self.table.currentRow())
 
     def _add(self) -> None:
         match = self.match.text().strip()
         if match:
             before = self._rules()
-            self._session.set_rule(match, Precision(self.precision.currentData()))
+            self._session.plan.set_rule(match, Precision(self.precision.currentData()))
             if self._rules() is not before:
                 self.match.clear()
 

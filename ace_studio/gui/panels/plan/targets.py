@@ -69,13 +69,13 @@ class TargetsForm(QWidget):
 
     def _choose_auto(self, is_on: bool) -> None:
         if is_on:
-            self._session.set_targets((AUTO,))
+            self._session.choices.set_targets((AUTO,))
         else:
-            self._session.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
+            self._session.choices.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
 
     def _choose(self) -> None:
         if not self.auto.isChecked():
-            self._session.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
+            self._session.choices.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
 
 
 def _is_taken(report: TargetReport | None, precision: str) -> bool:

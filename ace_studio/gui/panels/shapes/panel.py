@@ -31,7 +31,7 @@ class ShapesPanel(Panel):
         """Build the table and its tools."""
         super().__init__(session, theme)
         self.table = ShapeTable(theme)
-        self.table.rows_edited.connect(session.set_rows)
+        self.table.rows_edited.connect(session.choices.set_rows)
         self.table.verdict_clicked.connect(self._cycle)
         self._source = ElidedLabel()
         self.add_row_button = button("Add row", self._add_row, tip="Another example, like the last one")
@@ -39,7 +39,9 @@ class ShapesPanel(Panel):
         self.paste_button = button("Paste", self.paste, tip="Cells from a spreadsheet (Ctrl+V)")
         self.use_rows_button = button("Use rows instead", self._use_rows)
         self.form = AddInputForm()
-        self.form.wanted.connect(lambda spec: session.set_rows(add_input(session.document.recipe.inputs.rows, spec)))
+        self.form.wanted.connect(
+            lambda spec: session.choices.set_rows(add_input(session.document.recipe.inputs.rows, spec))
+        )
         self.remove_input_button = button("Remove input", self._remove_input)
         tools = row(
             self.add_row_button, self.remove_row_button, self.paste_button, None,
@@ -115,7 +117,7 @@ class ShapesPanel(Panel):
         model = document.recipe.model
         path = str(Path(document.folder) / model.source)
         if document.file is not None and path not in document.sources and path.endswith(".py"):
-            QTimer.singleShot(0, self, self.session.read_model_source)
+            QTimer.singleShot(0, self, self.session.view.read_model_source)
         names = forward_inputs(document.sources.get(path, ""), model.entry)
         given = set(document.recipe.inputs.rows[0]) if document.recipe.inputs.rows else set()
         return tuple(name for name in names if name not in given)
@@ -132,37 +134,37 @@ class ShapesPanel(Panel):
         at = (max(0, index.row()), max(0, index.column()))
         pasted = paste(rows, QApplication.clipboard().text(), self.table.columns, at=at)
         if pasted is not None:
-            self.session.set_rows(pasted)
+            self.session.choices.set_rows(pasted)
 
     def _cycle(self, name: str) -> None:
-        self.session.set_dim(name, next_choice(self.session.document.recipe.inputs.dims.get(name)))
+        self.session.choices.set_dim(name, next_choice(self.session.document.recipe.inputs.dims.get(name)))
 
     def _add_row(self) -> None:
         rows = self.session.document.recipe.inputs.rows
         current = self.table.currentIndex().row()
         like = rows[current] if 0 <= current < len(rows) else rows[-1]
-        self.session.set_rows((*rows, dict(like)))
+        self.session.choices.set_rows((*rows, dict(like)))
 
     def _remove_row(self) -> None:
         rows = self.session.document.recipe.inputs.rows
         current = self.table.currentIndex().row()
         at = current if 0 <= current < len(rows) else len(rows) - 1
-        self.session.set_rows(tuple(each for place, each in enumerate(rows) if place != at))
+        self.session.choices.set_rows(tuple(each for place, each in enumerate(rows) if place != at))
 
     def _remove_input(self) -> None:
         index = self.table.currentIndex()
         columns = self.table.columns
         if 0 <= index.column() < len(columns):
             rows = self.session.document.recipe.inputs.rows
-            self.session.set_rows(remove_input(rows, columns[index.column()].input))
+            self.session.choices.set_rows(remove_input(rows, columns[index.column()].input))
 
     def _use_rows(self) -> None:
         """Take what the function gave as a start for rows of one's own."""
         document = self.session.document
         findings = document.capture.inputs if document.capture else ()
         if findings and not document.recipe.inputs.rows:
-            self.session.set_rows(with_rows(findings))
-        self.session.set_tracing("")
+            self.session.choices.set_rows(with_rows(findings))
+        self.session.choices.set_tracing("")
 
 
 def _source_name(document: Document) -> str:

@@ -1,38 +1,14 @@
-"""The verb that makes a new run of a card of advice."""
+"""What an advice card changes, for the window that shows it."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from ace_studio.records.advice import Advice
-from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.recipes.plan import rule_problem
 from ace_studio.records.recipes.recipe import AdviceOrigin, Recipe
 from ace_studio.session.document import Document
 from ace_studio.session.plan_rules import PlanIndex
-from ace_studio.session.verbs.base import Verbs
-
-
-class AdviceVerbs(Verbs):
-    """Part of `Session`: a card changes the choices, as one step of undo, and runs them."""
-
-    def _run_from(self, origin: AdviceOrigin) -> None:
-        """Run the choices, and let the result compare itself with the card."""
-        raise NotImplementedError
-
-    def apply_advice(self, index: int) -> None:
-        """Put the changes of a card into the choices and run them.
-
-        The choices themselves do not remember the card: what is changed after it is no longer its doing.
-        """
-        result = self.document.result
-        cards = result.advice if result is not None else ()
-        if result is None or not 0 <= index < len(cards) or not self._can_start():
-            return
-        with self._problems():
-            changed = applied_recipe(without_origin(self.document.recipe), result, cards[index])
-            self._choose(f"advice: {cards[index].title}", without_origin(changed))
-            self._run_from(changed.advice_from)
 
 
 def without_origin(recipe: Recipe) -> Recipe:

@@ -11,30 +11,33 @@ from msgspec.structs import replace
 
 from ace_studio.session.document import EdgeChoice
 from ace_studio.session.seams import rows_of_seam, seam_of_ops
-from ace_studio.session.verbs.base import Verbs
+from ace_studio.session.state import SessionState
 
 SOURCE_LIMIT_BYTES = 2_000_000
 """Larger files are no code that somebody reads."""
 
 
-class LookingVerbs(Verbs):
-    """Part of `Session`: selection, problems read, log emptied."""
+class ViewVerbs:
+    """Selection, source to look at, and problems that the user has read."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
 
     def select(self, op_ids: Sequence[str]) -> None:
         """Select ops, everywhere at once. Ids that the graph does not have are left out."""
-        known = frozenset(self.document.graph.op_id if self.document.graph else ())
+        known = frozenset(self._state.document.graph.op_id if self._state.document.graph else ())
         chosen = tuple(op_id for op_id in dict.fromkeys(op_ids) if op_id in known)
-        before = self.document.selection
+        before = self._state.document.selection
         if chosen != before.op_ids or before.seam is not None or before.place is not None:
-            capture = self.document.capture
-            seam = seam_of_ops(self.document.graph, capture.graph_breaks if capture else (), chosen)
+            capture = self._state.document.capture
+            seam = seam_of_ops(self._state.document.graph, capture.graph_breaks if capture else (), chosen)
             wanted = replace(before, op_ids=chosen, seam=seam, place=None)
             if wanted != before:
-                self._change(selection=wanted)
+                self._state.change(selection=wanted)
 
     def select_seam(self, index: int | None) -> None:
         """Select a break of the capture: its rows in the graph, and its line in the source. None selects none."""
-        document = self.document
+        document = self._state.document
         breaks = document.capture.graph_breaks if document.capture else ()
         if index is None or not 0 <= index < len(breaks):
             self.select(())
@@ -50,36 +53,36 @@ class LookingVerbs(Verbs):
 
         Other ops can be selected meanwhile; a new graph ends it.
         """
-        before = self.document.selection
-        if choice is None or not choice.edges or self.document.graph is None:
+        before = self._state.document.selection
+        if choice is None or not choice.edges or self._state.document.graph is None:
             if before.edges is not None:
-                self._change(selection=replace(before, edges=None))
+                self._state.change(selection=replace(before, edges=None))
             return
         if choice != before.edges:
             ends = dict.fromkeys(op_id for pair in choice.edges for op_id in pair)
-            op_ids = tuple(op_id for op_id in self.document.graph.op_id if op_id in ends)
-            self._change(selection=replace(before, op_ids=op_ids, seam=None, place=None, edges=choice))
+            op_ids = tuple(op_id for op_id in self._state.document.graph.op_id if op_id in ends)
+            self._state.change(selection=replace(before, op_ids=op_ids, seam=None, place=None, edges=choice))
 
     def select_place(self, file: str, line: int) -> None:
         """Look at a line of the user's code. A file that the capture did not bring is read; nothing of it is run."""
-        self._show(replace(self.document.selection, op_ids=(), seam=None), file, line)
+        self._show(replace(self._state.document.selection, op_ids=(), seam=None), file, line)
 
     def read_model_source(self) -> None:
         """Read the code of the opened ``.py`` file, to be looked at before anything is captured; it is not run."""
-        document = self.document
+        document = self._state.document
         path = Path(document.folder) / document.recipe.model.source
         if path.suffix == ".py" and str(path) not in document.sources:
             text = _read_source(path)
             if text is not None:
-                self._change(sources={**document.sources, str(path): text})
+                self._state.change(sources={**document.sources, str(path): text})
 
     def look_closer(self) -> None:
         """Bring the selection close in the graph."""
-        selection = self.document.selection
-        self._change(selection=replace(selection, closer=selection.closer + 1))
+        selection = self._state.document.selection
+        self._state.change(selection=replace(selection, closer=selection.closer + 1))
 
     def _show(self, selection: Any, file: str, line: int) -> None:
-        document = self.document
+        document = self._state.document
         changes: dict[str, Any] = {}
         if file and file not in document.sources:
             file = str(Path(document.folder) / file)
@@ -92,26 +95,22 @@ class LookingVerbs(Verbs):
         if wanted != document.selection:
             changes["selection"] = wanted
         if changes:
-            self._change(**changes)
+            self._state.change(**changes)
 
     def dismiss_failure(self) -> None:
         """Put the card away that says why there is no whole graph; the problem stays in the list."""
-        self._change(failure=None)
+        self._state.change(failure=None)
 
     def select_run(self, index: int | None) -> None:
         """Select a target run; None selects none."""
-        if index is not None and not 0 <= index < len(self.document.runs):
+        if index is not None and not 0 <= index < len(self._state.document.runs):
             index = None
-        if index != self.document.selection.run:
-            self._change(selection=replace(self.document.selection, run=index))
+        if index != self._state.document.selection.run:
+            self._state.change(selection=replace(self._state.document.selection, run=index))
 
     def dismiss_problem(self, index: int) -> None:
         """Take a problem off the list."""
-        self._change(problems=tuple(one for at, one in enumerate(self.document.problems) if at != index))
-
-    def clear_log(self) -> None:
-        """Empty the log."""
-        self._change(log=())
+        self._state.change(problems=tuple(one for at, one in enumerate(self._state.document.problems) if at != index))
 
 
 def _read_source(path: Path) -> str | None:

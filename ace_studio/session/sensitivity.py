@@ -1,0 +1,24 @@
+"""What a scan or a run found out about the sensitivity of ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ace_studio.records.results import OpSensitivity
+from ace_studio.session.document import Document
+
+
+def known_sensitivity(document: Document) -> tuple[OpSensitivity, ...]:
+    """What the last scan found, or what came with the last run."""
+    if document.sensitivity is not None:
+        return document.sensitivity.ops
+    return document.result.sensitivity if document.result is not None else ()
+
+
+def sensitivity_by_op(found: Sequence[OpSensitivity], precision: str = "") -> dict[str, float]:
+    """Op id -> dB of the outputs if only this op is compressed; the lowest over the precisions if none is named."""
+    values: dict[str, float] = {}
+    for one in found:
+        if precision in ("", one.precision):
+            values[one.id] = min(values.get(one.id, float("inf")), one.sqnr_db)
+    return values

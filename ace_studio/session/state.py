@@ -1,0 +1,75 @@
+"""The document with its undo stack and autosave file: what every part of the session changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec.structs import replace
+
+from ace_studio.records.errors import AceError, Problem
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.session.document import Document, Part, changed_parts
+from ace_studio.session.findings import with_problems
+from ace_studio.session.kept.autosave import Autosave
+from ace_studio.session.kept.undo import UndoStack
+
+Listener = Callable[[Document, frozenset[Part]], None]
+
+
+class SessionState:
+    """Holds the current document and tells the listeners about every new one."""
+
+    def __init__(self, document: Document, *, autosave: Autosave, clock: Callable[[], float]) -> None:
+        self.document = document
+        self.undo_stack = UndoStack(clock)
+        self.autosave = autosave
+        self.saved = Recipe()
+        """The recipe as it was last opened or saved."""
+        self.listeners: list[Listener] = []
+
+    def set_document(self, document: Document) -> None:
+        """Replace the document, and tell the listeners which parts changed."""
+        document = replace(document, undo_label=self.undo_stack.undo_label, redo_label=self.undo_stack.redo_label)
+        parts = changed_parts(self.document, document)
+        self.document = document
+        if parts:
+            self.tell(parts)
+
+    def change(self, **values: Any) -> None:
+        """Replace fields of the document."""
+        self.set_document(replace(self.document, **values))
+
+    def tell(self, parts: Collection[Part]) -> None:
+        """Call the listeners."""
+        for listener in tuple(self.listeners):
+            listener(self.document, frozenset(parts))
+
+    def report(self, *problems: Problem) -> None:
+        """Add problems to the document."""
+        self.set_document(with_problems(self.document, *problems))
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Turn an `AceError` of the block into problems of the document."""
+        try:
+            yield
+        except AceError as error:
+            self.report(*error.problems)
+
+    def choose(self, label: str, recipe: Recipe, *, subject: str = "") -> None:
+        """Make this the recipe, as an undoable step. Steps of one ``subject`` in quick succession are merged."""
+        if recipe != self.document.recipe:
+            self.undo_stack.push(label, self.document.recipe, recipe, subject=subject)
+            self.set_recipe(recipe)
+
+    def set_recipe(self, recipe: Recipe) -> None:
+        """Replace the recipe without a step of undo, and keep it safe from a crash."""
+        self.change(recipe=recipe, is_dirty=recipe != self.saved)
+        document = self.document
+        if document.is_dirty:
+            self.autosave.write(recipe, folder=document.folder, recipe_path=document.recipe_path, now_s=time.time())
+        else:
+            self.autosave.clear()

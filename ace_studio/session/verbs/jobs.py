@@ -1,0 +1,222 @@
+"""The verbs that ask the engine for work: trace, run, fixes, sensitivity, pruning, caught inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from ace_studio.records.advice_applied import applied_recipe
+from ace_studio.records.messages import (
+    AnyRequest,
+    CatchRequest,
+    DoctorRequest,
+    FixRequest,
+    InputsCaught,
+    InspectRequest,
+    PrunePreviewRequest,
+    RunRequest,
+    SensitivityRequest,
+    TraceRequest,
+)
+from ace_studio.records.recipes.recipe import AdviceOrigin
+from ace_studio.records.tensors import TensorSpec
+from ace_studio.session.advice import without_origin
+from ace_studio.session.choices import change
+from ace_studio.session.findings import without_rungs, without_runs
+from ace_studio.session.job_queue import JobQueue, start_problem, with_options
+from ace_studio.session.kept.folders import new_run_folder
+from ace_studio.session.kept.settings import Settings
+from ace_studio.session.kept.trust import TrustStore
+from ace_studio.session.recipe_paths import relative_to
+from ace_studio.session.state import SessionState
+
+RequestT = TypeVar("RequestT", bound=TraceRequest)
+
+CAUGHT_FOLDER = "caught"
+"""Folder for caught inputs, beside the recipe or the model."""
+
+
+class JobVerbs:
+    """Starts and stops jobs of the engine. One job at a time: a verb that cannot start says so as a problem."""
+
+    def __init__(
+        self, state: SessionState, queue: JobQueue, *, trust: TrustStore, settings: Settings, runs_folder: Path
+    ) -> None:
+        self._state = state
+        self._queue = queue
+        self._trust = trust
+        self._settings = settings
+        self._runs_folder = runs_folder
+        self._again: Callable[[], None] | None = None
+        self._refused: Callable[[], None] | None = None
+        self.opening_job = ""
+        """The inspection whose answer may fill in the recipe; empty if there is none."""
+
+    def trace(self, *, anew: bool = False, compare_rungs: bool = False) -> None:
+        """Load and capture the model.
+
+        Args:
+            anew: Do not take a capture from the cache.
+            compare_rungs: Try every capture method this time, for a comparison.
+        """
+        if self._can_start():
+            self._state.set_document(without_rungs(self._state.document))
+            request = with_options(self._request(TraceRequest), anew=anew, compare_rungs=compare_rungs)
+            self._start(request, partial(self.trace, anew=anew, compare_rungs=compare_rungs))
+
+    def run(self, output: str | Path | None = None) -> None:
+        """Do everything: capture, compress, lower, measure, evaluate, export into ``output`` (or a new folder)."""
+        if self._can_start():
+            self._run_into(Path(output).expanduser().absolute() if output else self._new_folder())
+
+    def apply_advice(self, index: int) -> None:
+        """Put the changes of an advice card into the choices and run them.
+
+        The result compares itself with the card; the choices do not remember it, because later changes are not
+        the card's.
+        """
+        result = self._state.document.result
+        cards = result.advice if result is not None else ()
+        if result is None or not 0 <= index < len(cards) or not self._can_start():
+            return
+        with self._state.reporting():
+            changed = applied_recipe(without_origin(self._state.document.recipe), result, cards[index])
+            self._state.choose(f"advice: {cards[index].title}", without_origin(changed))
+            self._run_into(self._new_folder(), changed.advice_from)
+
+    def try_fixes(self, file: str = "", line: int = 0) -> None:
+        """Try the fixes for a place where capture stops (a graph break or a problem), or for all."""
+        if self._can_start():
+            others = (fix for fix in self._state.document.fixes if file and (fix.file, fix.line) != (file, line))
+            self._state.change(fixes=tuple(others))
+            self._start(self._request(FixRequest, file=file, line=line), partial(self.try_fixes, file, line))
+
+    def scan_sensitivity(self, precisions: Sequence[str] = ()) -> None:
+        """Measure how much each op, compressed alone, disturbs the outputs; findings are shown as they come."""
+        if self._can_start():
+            request = self._request(SensitivityRequest, precisions=tuple(precisions))
+            self._start(request, partial(self.scan_sensitivity, precisions))
+
+    def preview_pruning(self) -> None:
+        """Prune a copy as the recipe says, and report what is removed and how the outputs change."""
+        if self._can_start():
+            self._state.change(pruning=None)
+            self._start(self._request(PrunePreviewRequest), self.preview_pruning)
+
+    def catch_inputs(
+        self, script: str | Path, module: str = "", *, calls: int = 8, arguments: Sequence[str] = ()
+    ) -> None:
+        """Run a script, and take the inputs that it calls a module with as the examples to trace with.
+
+        Args:
+            script: The ``.py`` file.
+            module: A class, or a dotted path inside of the outermost module; empty for the outermost.
+            calls: How many calls to keep at most.
+            arguments: The script's command line arguments.
+        """
+        path = Path(script).expanduser().absolute()
+        if self._can_start():
+            request = CatchRequest(
+                job=self._queue.new_job(CatchRequest),
+                script=str(path),
+                module=module,
+                calls=calls,
+                arguments=tuple(arguments),
+                folder=str(path.parent),
+                output=str(Path(self._state.document.folder) / CAUGHT_FOLDER / path.stem),
+                trusted_sha256=self._trust.hashes,
+            )
+            self._start(request, partial(self.catch_inputs, script, module, calls=calls, arguments=arguments))
+
+    def take_caught(self, event: InputsCaught) -> None:
+        """Choose the caught inputs: as rows where the shape table can show the calls, else as files."""
+        self._state.change(caught=event)
+        if event.problem is not None:
+            self._state.report(event.problem)
+        folder = Path(self._state.document.folder)
+        rows = tuple({name: _moved(spec, folder) for name, spec in row.items()} for row in event.rows)
+        caught = "" if rows else relative_to(Path(event.path), folder)
+        changed = change(self._state.document.recipe, "inputs", tracing="", rows=rows, caught=caught)
+        self._state.choose("caught inputs", changed)
+
+    def request_environment(self) -> None:
+        """Ask the engine what its interpreter has; the answer is `Document.environment`."""
+        self._submit(DoctorRequest(job=self._queue.new_job(DoctorRequest)))
+
+    def inspect_source(self, *, is_opening: bool = False) -> None:
+        """Ask what the source is. When a file is opened, the answer may fill in what is plain."""
+        document = self._state.document
+        if document.recipe.model.source:
+            job = self._queue.new_job(InspectRequest)
+            self.opening_job = job if is_opening else ""
+            self._submit(InspectRequest(job=job, path=str(Path(document.folder) / document.recipe.model.source)))
+
+    def cancel(self, *, abandon: bool = False) -> None:
+        """Stop what the engine is doing and drop the requests that wait. ``abandon`` drops the findings too."""
+        self._queue.cancel(abandon=abandon)
+        if abandon:
+            self._refused = None
+        self.show_activity()
+
+    def restart_engine(self) -> None:
+        """Start a new engine process, for example after another interpreter was chosen. The current job is given up."""
+        self._queue.restart()
+        self.show_activity()
+
+    def refused(self) -> None:
+        """Remember that the engine refused the current job for want of trust."""
+        self._refused = self._again
+
+    def retry_refused(self) -> None:
+        """Start the job again that was refused for want of trust, if there is one."""
+        again, self._refused = self._refused, None
+        if again is not None:
+            again()
+
+    def show_activity(self) -> None:
+        """Put the state of the queue into the document."""
+        self._state.change(activity=self._queue.activity(self._state.document.activity))
+
+    def _run_into(self, folder: Path, origin: AdviceOrigin | None = None) -> None:
+        document = without_runs(without_rungs(self._state.document), output=str(folder))
+        self._state.set_document(document)
+        request = self._request(RunRequest, output=str(folder))
+        recipe = replace(request.recipe, advice_from=origin or AdviceOrigin())
+        self._start(replace(request, recipe=recipe), partial(self._run_into, folder, origin))
+
+    def _can_start(self) -> bool:
+        problem = start_problem(self._state.document)
+        if problem is not None:
+            self._state.report(problem)
+        self._state.undo_stack.break_merge()
+        return problem is None
+
+    def _request(self, kind: type[RequestT], **values: Any) -> RequestT:
+        document = self._state.document
+        return kind(
+            job=self._queue.new_job(kind),
+            recipe=document.recipe,
+            folder=document.folder,
+            trusted_sha256=self._trust.hashes,
+            **values,
+        )
+
+    def _start(self, request: AnyRequest, again: Callable[[], None]) -> None:
+        self._again = again
+        self._submit(request)
+
+    def _submit(self, request: AnyRequest) -> None:
+        self._queue.submit(request)
+        self.show_activity()
+
+    def _new_folder(self) -> Path:
+        chosen = str(self._settings.get("runs_folder"))
+        return new_run_folder(Path(chosen).expanduser() if chosen else self._runs_folder, self._state.document.title)
+
+
+def _moved(spec: TensorSpec, folder: Path) -> TensorSpec:
+    return replace(spec, values=relative_to(Path(spec.values), folder))

@@ -1,0 +1,43 @@
+"""The verbs about trust: let the opened files run, and withdraw that."""
+
+from __future__ import annotations
+
+from ace_studio.records.errors import ErrorCode
+from ace_studio.session.kept.trust import TrustedFile, TrustStore, files_to_trust
+from ace_studio.session.state import SessionState
+from ace_studio.session.verbs.jobs import JobVerbs
+
+
+class TrustVerbs:
+    """Which files may run on this machine, by their contents."""
+
+    def __init__(self, state: SessionState, store: TrustStore, jobs: JobVerbs) -> None:
+        self._state = state
+        self._store = store
+        self._jobs = jobs
+
+    @property
+    def files(self) -> tuple[TrustedFile, ...]:
+        """Everything trusted, oldest first."""
+        return self._store.files
+
+    def trust_file(self) -> None:
+        """Let the shown files run as they are, then go on with the job that was refused for them, if there is one.
+
+        These are the file that was inspected and the files that the engine asked trust for.
+        """
+        with self._state.reporting():
+            for path, sha256 in files_to_trust(self._state.document):
+                self._store.trust(path, sha256)
+            problems = self._state.document.problems
+            others = tuple(problem for problem in problems if problem.code is not ErrorCode.UNTRUSTED)
+            self._state.change(is_trusted=True, needs_trust=False, problems=others)
+            self._jobs.retry_refused()
+
+    def revoke_trust(self, sha256: str) -> None:
+        """Withdraw the trust in a content. If it is the opened file, it has to be trusted again before it runs."""
+        with self._state.reporting():
+            self._store.revoke(sha256)
+            report = self._state.document.file
+            if report is not None and report.trust == "code" and report.sha256 == sha256:
+                self._state.change(is_trusted=False, needs_trust=True)
