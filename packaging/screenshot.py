@@ -68,7 +68,7 @@ def take_picture(out: Path, *, theme: str, folder: Path) -> None:
         assert graph is not None
         heavy = max(graph.op_rows(), key=lambda row: graph.flops[row])
         session.select((graph.op_id[heavy],))
-        window.show_panel("results")
+        window.commands.show_panel("results")
         settle(1.5)
         window.grab().save(str(out))
     finally:

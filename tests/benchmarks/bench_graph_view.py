@@ -82,7 +82,7 @@ def test_opening_a_block(window, rows):
 @pytest.mark.parametrize("zoom", ["fit", "middle", "close"])
 def test_panning_with_everything_open(window, rows, limit, zoom):
     window.show_graph(large_table(rows))
-    window.open_everything()
+    window.canvas.open_everything()
     scale = {"fit": window.canvas.camera.scale, "middle": 7 / 46, "close": 1.0}[zoom]
     scene = window.picture.scene
     window.canvas.camera.scale = scale

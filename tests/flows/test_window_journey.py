@@ -75,12 +75,12 @@ def opened(studio, qtbot, tmp_path):
     """A small model of the user's own, trusted, to be run on one target."""
     path = tmp_path / "net.py"
     path.write_text(MODEL, encoding="utf-8")
-    studio.window.open_path(str(path))
+    studio.window.commands.open_path(str(path))
     qtbot.waitUntil(studio.window.bars.trust.isVisible, timeout=LOAD_S)
     trust = next(one for one in studio.window.bars.trust.children() if getattr(one, "text", str)() == "Trust this file")
     qtbot.mouseClick(trust, Qt.MouseButton.LeftButton)
-    studio.session.choices.set_measure(MeasureChoice(rounds=5))
-    studio.session.choices.set_targets(["onnxruntime"])
+    studio.session.set_measure(MeasureChoice(rounds=5))
+    studio.session.set_targets(["onnxruntime"])
     return studio
 
 
@@ -106,7 +106,7 @@ def test_a_model_goes_from_a_file_to_measured_artifacts_and_a_saved_recipe(opene
     qtbot.waitUntil(lambda: idle(opened), timeout=LOAD_S)
     graph = opened.session.document.graph
     op_id = next(op for op, name in zip(graph.op_id, graph.op, strict=True) if "linear" in name)
-    opened.window.show_panel("source")
+    opened.window.commands.show_panel("source")
     opened.session.view.select([op_id])
     qtbot.waitUntil(lambda: bool(opened.window.workbench.panel("source").text.extraSelections()), timeout=2000)
 
@@ -155,7 +155,7 @@ def test_cancel_answers_at_once_and_the_engine_is_idle_within_five_seconds(opene
 
 def test_the_event_loop_never_works_longer_than_fifty_milliseconds_at_a_stretch(opened, qtbot):
     for panel in ("ops", "shapes", "run"):
-        opened.window.show_panel(panel)
+        opened.window.commands.show_panel(panel)
         qtbot.wait(100)
     click(qtbot, opened, "trace")
     qtbot.waitUntil(lambda: idle(opened), timeout=LOAD_S)
@@ -202,13 +202,13 @@ studio.window.show()
 document = lambda: studio.session.document
 wait = lambda done: next(None for _ in range(2000) if QTest.qWait(50) or done())
 wait(lambda: document().environment is not None)
-studio.window.open_example()
+studio.window.commands.open_example()
 wait(lambda: document().file is not None)
 studio.session.trust.trust_file()
 studio.session.jobs.trace()
 wait(lambda: document().graph is not None or document().problems)
 for row in PANELS:
-    studio.window.show_panel(row.id)
+    studio.window.commands.show_panel(row.id)
     QTest.qWait(60)
 assert document().graph is not None, document().problems
 forbidden = {"torch", "onnx", "onnxruntime", "openvino", "nncf", "torchao"} & set(sys.modules)

@@ -49,7 +49,7 @@ class Desk:
 
     def panel(self, panel_id: str):
         """A panel at the front, up to date."""
-        self.window.show_panel(panel_id)
+        self.window.commands.show_panel(panel_id)
         self.settle()
         return self.window.workbench.panel(panel_id)
 
@@ -58,7 +58,7 @@ class Desk:
         self.settle()
 
     def open_example(self) -> None:
-        self.window.open_path(str(example_recipe()))
+        self.window.commands.open_path(str(example_recipe()))
         self.settle()
 
     def traced(self) -> Desk:

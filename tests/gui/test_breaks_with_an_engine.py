@@ -59,7 +59,7 @@ def test_a_branch_on_a_value_is_a_seam_whose_fix_is_tried_and_proven(qtbot, qapp
         assert session.document.capture.rung == "partial"
         (one,) = session.document.capture.graph_breaks
         assert (one.file, one.line) == (str(path), LINE)
-        window.show_panel("breaks")
+        window.commands.show_panel("breaks")
         view = window.workbench.panel("graph").view
         qtbot.waitUntil(lambda: view.picture is not None, timeout=10_000)
         (row,) = view.picture.partial.seams

@@ -136,7 +136,7 @@ def test_esc_ends_the_palette_and_nothing_else(desk):
 
 
 def test_the_palette_offers_only_what_can_be_done_now(desk):
-    words = [text for text, _ in desk.window.actions_.commands()]
+    words = [text for text, _ in desk.window.actions_.palette_entries()]
     assert "File: Open" in words
     assert not any(text.startswith("Engine: Run") for text in words)
 

@@ -83,7 +83,7 @@ def test_the_edges_that_are_looked_at_stand_out_on_both_sides(desk, graph):
 
 def test_opening_a_block_on_one_side_opens_it_on_the_other(desk, graph):
     first, second = graph.view, graph.compare.view
-    first.close_everything()
+    first.canvas.close_everything()
     assert not open_paths(first) and not open_paths(second)
     second.open_block("layers.1")
     assert open_paths(second) == open_paths(first) == {"layers", "layers.1"}
@@ -96,7 +96,7 @@ def test_opening_a_block_on_one_side_opens_it_on_the_other(desk, graph):
 
 def test_both_views_look_at_the_same_place(desk, graph):
     first, second = graph.view.canvas, graph.compare.view.canvas
-    graph.view.open_everything()
+    graph.view.canvas.open_everything()
     for leader, follower in ((second, first), (first, second)):
         for op_id in ("linear_0", "add_1", "linear_2"):
             leader.zoom(3.0 / leader.camera.scale)
@@ -114,7 +114,7 @@ def middle(canvas, op_id):
 
 
 def test_a_fitted_graph_has_the_smaller_one_in_sight(desk, graph):
-    graph.view.open_everything()
+    graph.view.canvas.open_everything()
     desk.settle()
     assert graph.view.canvas.shows_everything()
     assert graph.compare.view.canvas.shows_everything()

@@ -40,7 +40,7 @@ def click_cell(desk, source, target):
 
 
 def test_a_click_on_a_cell_of_the_matrix_marks_the_edges_and_escape_goes_back(desk, graph):
-    graph.view.open_everything()
+    graph.view.canvas.open_everything()
     click_cell(desk, "int8-static", "fp32")
     assert desk.document.selection.edges.edges == (("add_0", "linear_1"),)
     assert desk.document.selection.op_ids == ("add_0", "linear_1")
@@ -73,7 +73,7 @@ def test_other_ops_are_selected_while_the_edges_stay_and_the_button_goes_back(de
 
 
 def test_the_edges_are_walked_one_by_one_and_what_hides_them_is_opened(desk, graph):
-    graph.view.close_everything()
+    graph.view.canvas.close_everything()
     click_cell(desk, "int8-static", "int8-static")
     count = len(desk.document.selection.edges.edges)
     assert "inside closed blocks" in graph.edge_bar.words.text()

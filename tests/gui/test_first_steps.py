@@ -34,7 +34,7 @@ def fresh(desk, tmp_path):
     file = tmp_path / "net.py"
     file.write_text(CODE)
     desk.engine.by_itself = False
-    desk.window.open_path(str(file))
+    desk.window.commands.open_path(str(file))
     report = FileReport(
         path=str(file), kind="python", label="Python source", sha256="a" * 64, size_bytes=9, trust="code",
         entries=(EntryPoint(name="Net", line=2, kind="class", signature="Net()", is_module=True),),

@@ -76,7 +76,7 @@ def test_rows_of_one_line_carry_the_same_number(view):
 
 def test_the_line_of_a_seam_is_as_wide_as_the_subgraphs_beside_it(view):
     view.show_graph(*partial_capture(2, layers=0, ops=2))
-    view.open_everything()
+    view.canvas.open_everything()
     scene = view.picture.scene
     ((_, left, right, _),) = view.picture.seam_spans.tolist()
     subgraphs = [node for node in scene.frames.tolist() if node in view.picture.partial.subgraph_of_block]
@@ -142,7 +142,7 @@ def test_a_graph_in_subgraphs_can_be_saved(view, tmp_path, ending):
 
 def test_keys_walk_over_a_seam_from_subgraph_to_subgraph(view, qtbot):
     view.show_graph(*partial_capture(3))
-    view.close_everything()
+    view.canvas.close_everything()
     qtbot.keyClick(view.canvas, Qt.Key.Key_Home)
     walked = []
     for _ in range(4):

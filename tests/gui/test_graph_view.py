@@ -129,7 +129,7 @@ def test_backspace_at_the_root_closes_nothing(view, qtbot):
 
 
 def test_a_block_closed_from_its_far_end_comes_back_into_sight(view):
-    view.open_everything()
+    view.canvas.open_everything()
     view.zoom_by(3.0)
     view.reveal("add_4")
     view.close_block("layers")
@@ -177,7 +177,7 @@ def test_space_fits_everything_into_the_window(view, qtbot):
 
 
 def test_f_frames_the_selection(view, qtbot):
-    view.open_everything()
+    view.canvas.open_everything()
     view.set_selection(["linear_3", "act_3"])
     qtbot.keyClick(view.canvas, Qt.Key.Key_F)
     assert view.canvas.rect().contains(middle(view, row(view, "linear_3")))
@@ -273,7 +273,7 @@ def test_points_are_inside_a_polygon_by_the_even_odd_rule():
 
 
 def test_arrow_keys_walk_along_edges_through_open_blocks(view, qtbot):
-    view.open_everything()
+    view.canvas.open_everything()
     view.canvas.set_current(row(view, "stem_linear"))
     walked = []
     for _ in range(4):
@@ -360,12 +360,12 @@ def test_searching_fifty_thousand_ops_takes_less_than_the_blink_of_an_eye():
 
 
 def test_the_path_between_two_ops_follows_the_edges_in_either_order(view):
-    forward = view.show_path("x", "act_1")
+    forward = view.canvas.show_path("x", "act_1")
     assert forward[0] == "x"
     assert forward[-1] == "act_1"
-    assert view.show_path("act_1", "x") == forward
+    assert view.canvas.show_path("act_1", "x") == forward
     assert set(view.selected_ops) == set(forward)
-    assert view.show_path("x", "mask") == ()
+    assert view.canvas.show_path("x", "mask") == ()
 
 
 # Colours and the legend
@@ -379,7 +379,7 @@ def precision_colouring(table):
 
 
 def test_a_colouring_is_drawn_and_explained_with_letters(view):
-    view.open_everything()
+    view.canvas.open_everything()
     view.set_colouring(precision_colouring(view.picture.table))
     assert view.picture.colouring.letters == ("F", "I")
     assert "#11aa77" in colours_in(picture_of(view))
@@ -387,7 +387,7 @@ def test_a_colouring_is_drawn_and_explained_with_letters(view):
 
 
 def test_a_click_in_the_legend_dims_the_ops_of_an_entry(view, qtbot):
-    view.open_everything()
+    view.canvas.open_everything()
     view.set_colouring(precision_colouring(view.picture.table))
     entry = view.legend.entries[1]
     qtbot.mouseClick(entry, LEFT)
@@ -405,7 +405,7 @@ def test_the_legend_folds_to_its_title(view, qtbot):
 
 
 def test_a_found_op_is_not_hidden_under_map_or_legend(view):
-    view.open_everything()
+    view.canvas.open_everything()
     view.zoom_by(1.2 / view.canvas.camera.scale)
     view.search("add")
     for _ in range(5):
@@ -466,7 +466,7 @@ def test_the_theme_changes_the_background(view):
 
 @pytest.mark.parametrize("op_height", [1.0, 2.5, 4.0, 7.0, 12.0, 24.0, 60.0])
 def test_every_level_of_detail_paints_the_boxes(view, op_height):
-    view.open_everything()
+    view.canvas.open_everything()
     view.canvas.camera.scale = op_height / 46
     scene = view.picture.scene
     view.canvas.camera.center_on(
@@ -483,7 +483,7 @@ def test_without_a_graph_the_view_says_so(view):
     assert len(colours_in(picture_of(view))) > 2
     assert view.search("x") == ()
     view.fit()
-    view.frame_selection()
+    view.canvas.frame_selection()
     view.canvas.close_around()
     view.set_selection(["x"])
     assert view.selected_ops == ()
@@ -506,7 +506,7 @@ def test_blocks_that_form_a_cycle_are_painted(view):
     rows = [("a", "aten.add.Tensor", "p"), ("b", "aten.mul.Tensor", "q"), ("c", "aten.neg.default", "p")]
     rows += [("d", "aten.neg.default", "q")]
     view.show_graph(table_of(rows, edges=[(0, 1), (1, 2), (2, 3)]))
-    view.close_everything()
+    view.canvas.close_everything()
     assert len(view.picture.scene.boxes) == 2
     assert len(colours_in(picture_of(view))) > 4
 
@@ -515,7 +515,7 @@ def test_ten_thousand_ops_are_built_and_painted_open_and_closed(view):
     view.show_graph(large_table())
     assert len(view.picture.scene.boxes) <= 60
     assert len(colours_in(picture_of(view))) > 4
-    view.open_everything()
+    view.canvas.open_everything()
     assert len(view.picture.scene.boxes) == len(view.picture.table) >= 10_000
     assert len(colours_in(picture_of(view))) > 4
 
@@ -541,7 +541,7 @@ def test_breadcrumbs_lead_to_the_blocks_around_the_current_op(view, qtbot):
 
 
 def test_a_click_on_the_map_goes_there(view):
-    view.open_everything()
+    view.canvas.open_everything()
     view.zoom_by(6.0)
     assert view.minimap.isVisible()
     QTest.mousePress(view.minimap, LEFT, NONE, QPoint(view.minimap.width() // 2, 20))
@@ -584,7 +584,7 @@ def test_the_menu_offers_what_fits_the_node(view):
 
 @pytest.mark.parametrize("ending", [".svg", ".pdf", ".png"])
 def test_the_picture_can_be_saved(view, tmp_path, ending):
-    view.open_everything()
+    view.canvas.open_everything()
     path = tmp_path / f"graph{ending}"
     view.export(path)
     start = path.read_bytes()[:400]

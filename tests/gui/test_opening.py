@@ -33,7 +33,7 @@ def test_a_model_of_a_package_is_opened_by_its_name_and_again_from_the_recent_on
     monkeypatch.setattr(QInputDialog, "getText", lambda *_: (" timm:resnet18 ", True))
     desk.do("open-named")
     assert [path.rpartition("/")[2] for path in asked(desk)] == ["timm:resnet18"]
-    desk.window.open_path(desk.document.recent_files[0])
+    desk.window.commands.open_path(desk.document.recent_files[0])
     desk.settle()
     assert len(asked(desk)) == 2
     assert desk.document.problems == ()

@@ -214,7 +214,7 @@ def test_the_recipe_is_saved_where_it_is_asked_for_and_opens_again(desk, tmp_pat
     desk.do("save-as")
     assert path.exists()
     assert desk.window.windowTitle().startswith("mine.toml")
-    desk.window.open_path(str(path))
+    desk.window.commands.open_path(str(path))
     desk.settle()
     assert desk.document.recipe.plan.default is Precision.BF16
 
@@ -323,7 +323,7 @@ def test_a_file_that_is_no_model_says_so_and_cannot_be_traced(desk, tmp_path):
     path = tmp_path / "text.pt"
     path.write_text("hello", encoding="utf-8")
     desk.engine.by_itself = False
-    desk.window.open_path(str(path))
+    desk.window.commands.open_path(str(path))
     problem = Problem(code=ErrorCode.BAD_FILE, what="text.pt is plain text, not a model")
     desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=(problem,)))
     desk.settle()
@@ -367,7 +367,7 @@ def test_the_graph_is_saved_as_a_picture(desk, tmp_path, monkeypatch):
 
 
 def test_a_path_that_is_not_there_is_said_on_the_start_page(desk, tmp_path):
-    desk.window.open_path(str(tmp_path / "nothing.py"))
+    desk.window.commands.open_path(str(tmp_path / "nothing.py"))
     desk.settle()
     bar = desk.window.bars.problem
     assert bar.isVisible()

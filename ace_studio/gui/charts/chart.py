@@ -10,7 +10,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import ElidedLabel, column
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session

@@ -10,7 +10,7 @@ import pyqtgraph as pg
 from ace_studio.gui.charts.chart import Chart, ChartView, add_spots, under_mouse
 from ace_studio.gui.charts.points import colour_of, run_names
 from ace_studio.gui.ops.facts import row_of_ops, selected_run
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import column
 from ace_studio.gui.words.formatting import decibel_text
 from ace_studio.records.results import OpReport, TargetRun

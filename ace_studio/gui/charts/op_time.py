@@ -13,7 +13,7 @@ from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.charts.points import run_names
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.graph_view.colours import text_on
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, label, row
 from ace_studio.gui.words.formatting import ms_text, plural
 from ace_studio.records.results import OpReport, OpsProfile

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QSplitter
 
 from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
 from ace_studio.gui.charts.points import Point, colour_of, points_of
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import column
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, metric_text, ms_text, percent_text, spread_text
 from ace_studio.records.results import Latency

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtGui import QColor
 
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, percent_text
 from ace_studio.records.recipes.recipe import Goal
 from ace_studio.records.results import Baseline, Latency, RunStatus, TargetRun

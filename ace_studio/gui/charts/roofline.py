@@ -9,7 +9,7 @@ import pyqtgraph as pg
 
 from ace_studio.gui.charts.chart import Chart, ChartView, add_spots, under_mouse
 from ace_studio.gui.charts.op_time import TimedRun, timed_runs
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import column
 from ace_studio.gui.words.formatting import bytes_text, count_text, ms_text
 from ace_studio.records.results import Ceilings, OpReport

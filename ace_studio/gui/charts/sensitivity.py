@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QProgressBar, QSpinBox, QWidget
 
 from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.ops.facts import op_facts
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, fill_combo, inset, label, row
 from ace_studio.gui.words.formatting import decibel_text, plural
 from ace_studio.gui.words.starting import why_not

@@ -11,7 +11,7 @@ from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow
 from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
 from ace_studio.gui.charts.goal_line import GoalLine
 from ace_studio.gui.charts.points import Point, colour_of, front_of, latency_ratio, missed, points_of
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.small import GAP, column, label, quiet
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text

@@ -12,7 +12,7 @@ from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.graph_view.colours import blend, text_on
 from ace_studio.gui.ops.facts import op_facts, selected_run
 from ace_studio.gui.ops.fates import Transition, fates_of, running_precisions, transitions
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, label, quiet, row
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.recipes.plan import Precision

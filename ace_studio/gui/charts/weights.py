@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtWidgets import QComboBox
 
 from ace_studio.gui.charts.chart import ChartView
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, row
 from ace_studio.gui.widgets.table_look import plain_table, set_widths
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel

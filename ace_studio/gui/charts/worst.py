@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.points import run_names
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import GAP, column, label
 from ace_studio.gui.widgets.table_look import plain_table, set_widths
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel

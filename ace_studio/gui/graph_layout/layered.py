@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ace_studio.gui.graph_layout import ordering, routes
+from ace_studio.gui.graph_layout.ordering import build_chains, order_layers
 from ace_studio.gui.graph_layout.ranks import rank_nodes
-from ace_studio.gui.graph_layout.routes import Routes, SegmentKind
-
-__all__ = ["BlockLayout", "BlockProblem", "Edge", "Routes", "SegmentKind", "lay_out"]
+from ace_studio.gui.graph_layout.routes import Routes, Sheet, no_routes
 
 Floats = npt.NDArray[np.float64]
 
@@ -81,11 +79,11 @@ def lay_out(problem: BlockProblem) -> BlockLayout:
         return _empty()
     pairs = [(edge.source, edge.target) for edge in problem.edges]
     ranks = rank_nodes(children, entering=problem.entering, leaving=problem.leaving, edges=pairs)
-    chains = ordering.build_chains(ranks, total=total, allowance=total + CHAIN_ALLOWANCE)
-    ordering.order_layers(chains)
+    chains = build_chains(ranks, total=total, allowance=total + CHAIN_ALLOWANCE)
+    order_layers(chains)
     widths = list(problem.widths) + [PORT_WIDTH] * (problem.entering + problem.leaving)
     widths += [0.0] * (len(chains.rank) - total)
-    sheet = routes.Sheet(
+    sheet = Sheet(
         problem_widths=widths,
         heights=list(problem.heights),
         chains=chains,
@@ -121,5 +119,5 @@ def _empty() -> BlockLayout:
         height=0.0,
         entering_x=(),
         leaving_x=(),
-        routes=routes.no_routes(),
+        routes=no_routes(),
     )

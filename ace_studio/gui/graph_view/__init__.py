@@ -10,9 +10,9 @@
     view.set_theme(LIGHT)                     # GraphColours: DARK, LIGHT or your own
     view.search("conv dtype:float16")         # op ids; also "/regex/", "shape:1x64", "module:layer1"
     view.search_next(), view.search_previous()
-    view.fit(), view.frame_selection(), view.zoom_by(1.25)
-    view.open_block(path), view.close_block(path), view.open_everything(), view.close_everything()
-    view.show_path(op_id, op_id)              # selects a shortest path
+    view.fit(), view.zoom_by(1.25)
+    view.open_block(path), view.close_block(path)
+    view.canvas                               # open_everything(), close_everything(), show_path(op_id, op_id)
     view.export(path)                         # .svg, .pdf or .png
 
 Keys: arrows walk edges, Enter opens a block, Backspace closes the parent, Space fits, F frames the selection,
@@ -21,7 +21,8 @@ in place, Ctrl-click adds, Shift-drag encircles, Ctrl-drag zooms into a box.
 
     colours   colours of the theme, `Colouring`, the families of ops
     picture   what is shown: arrangement, scene, categories, selection (no widget)
-    canvas    the widget that is drawn; gestures keys painting boxes lines texts camera are its parts
+    surface   picture, camera and selection, and what can be done with them; gestures keys menu call it
+    canvas    the surface as it is drawn; painting boxes lines texts are its parts
     search    finding ops; paths finding ways between them
     minimap legend search_bar breadcrumbs export   around the canvas
     view      `GraphView`, all of it together

@@ -1,12 +1,8 @@
-"""The widget in which the graph is drawn: it owns the camera, and turns gestures into changes of the picture."""
+"""The widget in which the graph is drawn. It turns events of the mouse and the keyboard into verbs of the surface."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-
-import numpy as np
-from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -20,258 +16,37 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from ace_studio.gui.graph_view.camera import Camera
-from ace_studio.gui.graph_view.colours import DARK, GraphColours
 from ace_studio.gui.graph_view.gestures import Drag, DragKind, drag_kind, finish_drag
 from ace_studio.gui.graph_view.keys import handle_key
-from ace_studio.gui.graph_view.painting import EMPTY_HINT, EMPTY_TEXT, draw_empty, paint_scene
+from ace_studio.gui.graph_view.painting import draw_empty, paint_scene
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.stage import Stage
+from ace_studio.gui.graph_view.surface import GraphSurface
 from ace_studio.gui.graph_view.texts import TextCache
 from ace_studio.gui.graph_view.tooltips import tooltip_of
 
-FIT_MARGIN = 14.0
 WHEEL_STEP = 1.0015
 """Zoom per eighth of a degree of the wheel; one notch is 120 of them."""
 
 
-class GraphCanvas(QWidget):
+class GraphCanvas(GraphSurface):
     """One widget, one scene, no items."""
 
-    selected_by_user = Signal()
-    activated = Signal(int)
-    """Row of an op that was double-clicked or entered."""
-    camera_moved = Signal()
-    scene_changed = Signal()
-    current_changed = Signal(int)
-    edges_dismissed = Signal()
-    """Escape, while some edges are looked at."""
     painted = Signal(object)
     """The painter, after a frame was drawn: for what lies over the picture."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         """Start without a graph."""
         super().__init__(parent)
-        self.picture: Picture | None = None
-        self.camera = Camera()
-        self.colours: GraphColours = DARK
         self.texts = TextCache()
-        self.current = -1
-        self.hovered = -1
         self.drag: Drag | None = None
-        self.reserved_left = 0.0
-        """So many pixels at the left are covered, and left free by `fit` where there is room at the right."""
-        self._is_fitted = True
         self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
-        self.setAccessibleName("Graph")
-        self.setMinimumSize(120, 90)
-
-    def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
-        """Room for a readable picture."""
-        return QSize(900, 640)
-
-    # What is shown
 
     def show_picture(self, picture: Picture | None) -> None:
-        """Show another graph, fitted."""
-        self.picture = picture
-        self.current = self.hovered = -1
+        """Show another graph, fitted; a drag that goes on ends."""
         self.drag = None
-        self.fit()
-        self.scene_changed.emit()
-        self._describe()
-
-    def fit(self) -> None:
-        """Show everything."""
-        if self.picture is not None and len(self.picture.table):
-            scene = self.picture.scene
-            whole = (0.0, 0.0, scene.total_width, scene.total_height)
-            self.camera.show(whole, self.width(), self.height())
-            left = self.camera.dx
-            right = self.width() - self.camera.to_screen(scene.total_width, 0)[0]
-            self.camera.dx += max(0.0, min(self.reserved_left - left, right - FIT_MARGIN))
-        self._moved()
-        self._is_fitted = True
-
-    def frame(self, nodes: Iterable[int], *, at_most: float = math.inf) -> None:
-        """Show these visible nodes as large as fits, up to a scale; does nothing if none is visible."""
-        bounds = self.picture.bounds(nodes) if self.picture is not None else None
-        if bounds is not None:
-            self.camera.show(bounds, self.width(), self.height())
-            if self.camera.scale > at_most:
-                self.zoom(at_most / self.camera.scale)
-            self._moved()
-
-    def show_node(self, node: int) -> None:
-        """Scroll to a node if it is out of sight; zoom in if it is too small to read."""
-        bounds = self.picture.bounds([node]) if self.picture is not None else None
-        if bounds is None:
-            return
-        if self.camera.scale < 0.45:
-            self.camera.scale = 0.8
-            self.camera.center_on(
-                (bounds[0] + bounds[2]) / 2, (bounds[1] + bounds[3]) / 2, width=self.width(), height=self.height()
-            )
-        # Far enough from the edge not to end up under the map or the legend.
-        margin = min(170.0, 0.25 * min(self.width(), self.height()))
-        self.camera.nudge_into_view(bounds, self.width(), self.height(), margin=margin)
-        self._moved()
-
-    def zoom(self, factor: float, *, at: tuple[float, float] | None = None) -> None:
-        """Zoom about a place of the widget, or about its middle."""
-        x, y = at or (self.width() / 2, self.height() / 2)
-        self.camera.zoom_at(x, y, factor=factor, least=self._least_scale())
-        self._moved()
-
-    def pan(self, dx: float, dy: float) -> None:
-        """Move the picture by pixels."""
-        self.camera.dx += dx
-        self.camera.dy += dy
-        self._moved()
-
-    def shows_everything(self) -> bool:
-        """Whether the whole graph is within the window."""
-        if self.picture is None:
-            return True
-        scene = self.picture.scene
-        left, top = self.camera.to_screen(0, 0)
-        right, bottom = self.camera.to_screen(scene.total_width, scene.total_height)
-        return left >= 0 and top >= 0 and right <= self.width() and bottom <= self.height()
-
-    def _least_scale(self) -> float:
-        """Zooming out ends when the whole graph is a quarter of the widget."""
-        if self.picture is None:
-            return 0.01
-        scene = self.picture.scene
-        fits = min(self.width() / max(scene.total_width, 1.0), self.height() / max(scene.total_height, 1.0))
-        return min(1.0, fits * 0.25)
-
-    def moved_from_outside(self) -> None:
-        """Somebody set the camera: draw anew, and tell those who follow it."""
-        self._moved()
-
-    def _moved(self) -> None:
-        self._is_fitted = False
-        self.update()
-        self.camera_moved.emit()
-
-    # Opening and closing
-
-    def set_open(self, blocks: list[int], *, to: bool, anchor: int | None = None) -> None:
-        """Open or close blocks; the anchor block stays where it is on the screen."""
-        picture = self.picture
-        if picture is None or not blocks:
-            return
-        anchor = blocks[0] if anchor is None else anchor
-        before = self._corner(anchor)
-        if to:
-            picture.arrangement.open(blocks)
-        else:
-            picture.arrangement.close(blocks)
-        picture.refresh()
-        if before is not None and picture.scene.visible[anchor]:
-            after = self._corner(anchor)
-            if after is not None:
-                self.camera.dx += before[0] - after[0]
-                self.camera.dy += before[1] - after[1]
-        if not to:
-            self._bring_back(anchor)
-        if self.current >= 0 and not picture.scene.visible[self.current]:
-            self.set_current(anchor)
-        self.hovered = -1
-        self._moved()
-        self.scene_changed.emit()
-        self._describe()
-
-    def _corner(self, node: int) -> tuple[float, float] | None:
-        """Upper left corner of a visible node on the screen."""
-        scene = self.picture.scene if self.picture is not None else None
-        if scene is None or not scene.visible[node]:
-            return None
-        return self.camera.to_screen(float(scene.x[node]), float(scene.y[node]))
-
-    def _bring_back(self, node: int) -> None:
-        """A block closed from its far end may be off the screen: scroll just to it."""
-        bounds = self.picture.bounds([node]) if self.picture is not None else None
-        if bounds is not None:
-            right, bottom = self.camera.to_screen(bounds[2], bounds[3])
-            left, top = self.camera.to_screen(bounds[0], bounds[1])
-            if right < 0 or bottom < 0 or left > self.width() or top > self.height():
-                self.camera.nudge_into_view(bounds, self.width(), self.height())
-
-    def toggle(self, node: int) -> None:
-        """Open a closed block, close an open one; activate an op."""
-        if self.picture is None or node < 0:
-            return
-        if not self.picture.arrangement.is_block(node):
-            self.activated.emit(node)
-            return
-        self.set_open([node], to=not self.picture.arrangement.is_open(node))
-
-    def close_around(self) -> None:
-        """Close the block in which the current node is; without one, the block in the middle of the window."""
-        if self.picture is None:
-            return
-        block = self._around()
-        if block >= 0 and block != self.picture.tree.root:
-            self.set_open([block], to=False)
-            self.set_current(block)
-
-    def _around(self) -> int:
-        """The open block that a step up would close; -1 if there is none."""
-        picture = self.picture
-        if picture is None:
-            return -1
-        if self.current >= 0:
-            is_open_block = picture.arrangement.is_block(self.current) and picture.arrangement.is_open(self.current)
-            return self.current if is_open_block else int(picture.tree.parent[self.current])
-        return picture.frame_at(*self.camera.to_scene(self.width() / 2, self.height() / 2))
-
-    # Selection
-
-    def set_current(self, node: int) -> None:
-        """Move the keyboard focus within the graph."""
-        if node != self.current:
-            self.current = node
-            self.current_changed.emit(node)
-            self._describe()
-            self.update()
-
-    def select(self, nodes: Iterable[int], *, adds: bool = False) -> None:
-        """Select the rows in these nodes because the user asked for it. Adding a selected node removes it."""
-        picture = self.picture
-        if picture is None:
-            return
-        before = picture.selected.copy()
-        if not adds:
-            picture.selected[:] = False
-        for node in nodes:
-            rows = picture.rows_inside(node)
-            picture.selected[rows] = not (adds and picture.selected[rows].all())
-        self.update()
-        if not np.array_equal(before, picture.selected):
-            self.selected_by_user.emit()
-            self._describe()
-
-    def _describe(self) -> None:
-        """Tell assistive technology what is shown."""
-        picture = self.picture
-        if picture is None or not len(picture.table):
-            self.setAccessibleName("Graph")
-            self.setAccessibleDescription(f"{EMPTY_TEXT}. {EMPTY_HINT}")
-            return
-        self.setAccessibleName(f"Graph of {picture.table.name or 'the model'}")
-        here = f" At {', '.join(part for part in picture.titles(self.current) if part)}." if self.current >= 0 else ""
-        subgraphs, breaks = len(picture.partial.subgraph_of_block), len(picture.partial.seams)
-        partial = f" Captured in {subgraphs} subgraphs with {breaks} breaks between them." if subgraphs else ""
-        self.setAccessibleDescription(
-            f"{picture.table.op_count} ops in {len(picture.scene.boxes)} boxes and {len(picture.scene.frames)} open "
-            f"blocks; {int(picture.selected.sum())} selected.{partial}{here}"
-        )
-
-    # Events
+        super().show_picture(picture)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
         """Draw a frame."""

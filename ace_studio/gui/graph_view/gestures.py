@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -13,9 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
 from ace_studio.gui.graph_view.camera import MAX_SCALE
 from ace_studio.gui.graph_view.colours import GraphColours
-
-if TYPE_CHECKING:
-    from ace_studio.gui.graph_view.canvas import GraphCanvas
+from ace_studio.gui.graph_view.surface import GraphSurface
 
 CLICK_SLACK = 4.0
 """A press that moves less, in pixels, is a click."""
@@ -75,56 +72,56 @@ class Drag:
             painter.drawRect(QRectF(self.start, self.trail[-1]).normalized())
 
 
-def finish_drag(canvas: GraphCanvas, drag: Drag, place: QPointF) -> None:
+def finish_drag(surface: GraphSurface, drag: Drag, place: QPointF) -> None:
     """Do what the drag was for."""
     if not drag.has_moved:
-        _click(canvas, drag, place)
+        _click(surface, drag, place)
     elif drag.kind is DragKind.LASSO:
-        _select_inside(canvas, drag)
+        _select_inside(surface, drag)
     elif drag.kind is DragKind.ZOOM_BOX:
         box = QRectF(drag.start, place).normalized()
-        left, top = canvas.camera.to_scene(box.left(), box.top())
-        right, bottom = canvas.camera.to_scene(box.right(), box.bottom())
+        left, top = surface.camera.to_scene(box.left(), box.top())
+        right, bottom = surface.camera.to_scene(box.right(), box.bottom())
         if box.width() > CLICK_SLACK and box.height() > CLICK_SLACK:
-            canvas.camera.show((left, top, right, bottom), canvas.width(), canvas.height(), most=MAX_SCALE)
-            canvas.pan(0.0, 0.0)
+            surface.camera.show((left, top, right, bottom), surface.width(), surface.height(), most=MAX_SCALE)
+            surface.pan(0.0, 0.0)
 
 
-def _click(canvas: GraphCanvas, drag: Drag, place: QPointF) -> None:
+def _click(surface: GraphSurface, drag: Drag, place: QPointF) -> None:
     """Select what was clicked; a click beside everything clears the selection."""
-    picture = canvas.picture
+    picture = surface.picture
     if picture is None:
         return
-    at = canvas.camera.to_scene(place.x(), place.y())
+    at = surface.camera.to_scene(place.x(), place.y())
     node = picture.node_at(*at)
     adds = bool(drag.modifiers & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier))
-    if node >= 0 and picture.arrangement.is_open(node) and not _on_title(canvas, node, at[1]):
-        canvas.set_current(node)
+    if node >= 0 and picture.arrangement.is_open(node) and not _on_title(surface, node, at[1]):
+        surface.set_current(node)
         node = -1
     elif node >= 0:
-        canvas.set_current(node)
+        surface.set_current(node)
     if node >= 0:
-        canvas.select([node], adds=adds)
+        surface.select([node], adds=adds)
     elif not adds:
-        canvas.select([])
+        surface.select([])
 
 
-def _on_title(canvas: GraphCanvas, block: int, y: float) -> bool:
-    return canvas.picture is not None and y - canvas.picture.scene.y[block] <= TITLE_HEIGHT
+def _on_title(surface: GraphSurface, block: int, y: float) -> bool:
+    return surface.picture is not None and y - surface.picture.scene.y[block] <= TITLE_HEIGHT
 
 
-def _select_inside(canvas: GraphCanvas, drag: Drag) -> None:
+def _select_inside(surface: GraphSurface, drag: Drag) -> None:
     """Select the boxes whose middle is inside the lasso."""
-    picture = canvas.picture
+    picture = surface.picture
     if picture is None:
         return
     scene, boxes = picture.scene, picture.scene.boxes
-    x = (scene.x[boxes] + scene.width[boxes] / 2) * canvas.camera.scale + canvas.camera.dx
-    y = (scene.y[boxes] + scene.height[boxes] / 2) * canvas.camera.scale + canvas.camera.dy
+    x = (scene.x[boxes] + scene.width[boxes] / 2) * surface.camera.scale + surface.camera.dx
+    y = (scene.y[boxes] + scene.height[boxes] / 2) * surface.camera.scale + surface.camera.dy
     outline = np.array([(point.x(), point.y()) for point in (drag.start, *drag.trail)])
     chosen = boxes[inside_polygon(outline, x, y)]
     adds = bool(drag.modifiers & Qt.KeyboardModifier.ControlModifier)
-    canvas.select(chosen.tolist(), adds=adds)
+    surface.select(chosen.tolist(), adds=adds)
 
 
 def inside_polygon(outline: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:

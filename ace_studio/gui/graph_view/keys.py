@@ -3,72 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 
 from ace_studio.gui.graph_view.picture import Picture
-
-if TYPE_CHECKING:
-    from ace_studio.gui.graph_view.canvas import GraphCanvas
+from ace_studio.gui.graph_view.surface import GraphSurface
 
 Key = Qt.Key
 
 
-def handle_key(canvas: GraphCanvas, event: QKeyEvent) -> bool:
+def handle_key(surface: GraphSurface, event: QKeyEvent) -> bool:
     """Do what the key is for; False if it is for nothing here."""
     other = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.MetaModifier
-    if event.modifiers() & other or canvas.picture is None or not len(canvas.picture.table):
+    if event.modifiers() & other or surface.picture is None or not len(surface.picture.table):
         return False
     action = KEYS.get(Qt.Key(event.key()))
     if action is None:
         return False
-    action(canvas, event)
+    action(surface, event)
     event.accept()
     return True
 
 
-def _frame_selection(canvas: GraphCanvas, _: QKeyEvent) -> None:
-    frame_selected(canvas)
+def _toggle(surface: GraphSurface, _: QKeyEvent) -> None:
+    surface.toggle(surface.current)
 
 
-def frame_selected(canvas: GraphCanvas) -> None:
-    """Show the selection as large as fits, else the current node, else everything."""
-    picture = canvas.picture
-    if picture is None:
-        return
-    if picture.selected.any():
-        canvas.frame(np.unique(picture.scene.stands_for[picture.selected]).tolist())
-    elif canvas.current >= 0:
-        canvas.frame([canvas.current])
+def _clear(surface: GraphSurface, _: QKeyEvent) -> None:
+    if surface.picture is not None and surface.picture.edges is not None:
+        surface.edges_dismissed.emit()
     else:
-        canvas.fit()
+        surface.select([])
 
 
-def _toggle(canvas: GraphCanvas, _: QKeyEvent) -> None:
-    canvas.toggle(canvas.current)
-
-
-def _clear(canvas: GraphCanvas, _: QKeyEvent) -> None:
-    if canvas.picture is not None and canvas.picture.edges is not None:
-        canvas.edges_dismissed.emit()
-    else:
-        canvas.select([])
-
-
-def _walk(step: Callable[[Picture, int], int]) -> Callable[[GraphCanvas, QKeyEvent], None]:
-    def walk(canvas: GraphCanvas, event: QKeyEvent) -> None:
-        picture = canvas.picture
+def _walk(step: Callable[[Picture, int], int]) -> Callable[[GraphSurface, QKeyEvent], None]:
+    def walk(surface: GraphSurface, event: QKeyEvent) -> None:
+        picture = surface.picture
         if picture is None:
             return
-        node = step(picture, canvas.current) if canvas.current >= 0 else _first(picture)
+        node = step(picture, surface.current) if surface.current >= 0 else _first(picture)
         if node < 0:
             return
-        canvas.set_current(node)
-        canvas.select([node], adds=bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
-        canvas.show_node(node)
+        surface.set_current(node)
+        surface.select([node], adds=bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
+        surface.show_node(node)
 
     return walk
 
@@ -126,10 +106,10 @@ def _sideways(direction: int) -> Callable[[Picture, int], int]:
     return step
 
 
-KEYS: dict[Qt.Key, Callable[[GraphCanvas, QKeyEvent], None]] = {
-    Key.Key_Space: lambda canvas, _: canvas.fit(),
-    Key.Key_F: _frame_selection,
-    Key.Key_Backspace: lambda canvas, _: canvas.close_around(),
+KEYS: dict[Qt.Key, Callable[[GraphSurface, QKeyEvent], None]] = {
+    Key.Key_Space: lambda surface, _: surface.fit(),
+    Key.Key_F: lambda surface, _: surface.frame_selection(),
+    Key.Key_Backspace: lambda surface, _: surface.close_around(),
     Key.Key_Return: _toggle,
     Key.Key_Enter: _toggle,
     Key.Key_Escape: _clear,
@@ -137,11 +117,11 @@ KEYS: dict[Qt.Key, Callable[[GraphCanvas, QKeyEvent], None]] = {
     Key.Key_Up: _walk(_up),
     Key.Key_Left: _walk(_sideways(-1)),
     Key.Key_Right: _walk(_sideways(1)),
-    Key.Key_Plus: lambda canvas, _: canvas.zoom(1.25),
-    Key.Key_Equal: lambda canvas, _: canvas.zoom(1.25),
-    Key.Key_Minus: lambda canvas, _: canvas.zoom(0.8),
-    Key.Key_Home: lambda canvas, _: _go_to(canvas, _first),
-    Key.Key_End: lambda canvas, _: _go_to(canvas, _last),
+    Key.Key_Plus: lambda surface, _: surface.zoom(1.25),
+    Key.Key_Equal: lambda surface, _: surface.zoom(1.25),
+    Key.Key_Minus: lambda surface, _: surface.zoom(0.8),
+    Key.Key_Home: lambda surface, _: _go_to(surface, _first),
+    Key.Key_End: lambda surface, _: _go_to(surface, _last),
 }
 
 
@@ -150,9 +130,9 @@ def _last(picture: Picture) -> int:
     return int(boxes[np.argmax(picture.tree.first_row[boxes])])
 
 
-def _go_to(canvas: GraphCanvas, choose: Callable[[Picture], int]) -> None:
-    if canvas.picture is not None:
-        node = choose(canvas.picture)
-        canvas.set_current(node)
-        canvas.select([node])
-        canvas.show_node(node)
+def _go_to(surface: GraphSurface, choose: Callable[[Picture], int]) -> None:
+    if surface.picture is not None:
+        node = choose(surface.picture)
+        surface.set_current(node)
+        surface.select([node])
+        surface.show_node(node)

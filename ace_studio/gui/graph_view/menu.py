@@ -3,108 +3,108 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu
 
-if TYPE_CHECKING:
-    from ace_studio.gui.graph_view.view import GraphView
+from ace_studio.gui.graph_view.surface import GraphSurface
 
 
-def fill_menu(view: GraphView, node: int) -> QMenu:
+def fill_menu(surface: GraphSurface, node: int) -> QMenu:
     """The menu for a node, or for the empty space if it is -1. It deletes itself when closed."""
-    menu = QMenu(view)
+    menu = QMenu(surface)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     for title, is_offered, action in ENTRIES:
-        if is_offered(view, node):
-            menu.addAction(title).triggered.connect(lambda _=False, act=action: act(view, node))
+        if is_offered(surface, node):
+            menu.addAction(title).triggered.connect(lambda _=False, act=action: act(surface, node))
     return menu
 
 
-def ops_of_menu(view: GraphView, node: int) -> tuple[str, ...]:
+def ops_of_menu(surface: GraphSurface, node: int) -> tuple[str, ...]:
     """The ops that a menu is about: the selected ones if the node is one of them or none is meant, else the node's."""
-    picture = view.picture
+    picture = surface.picture
     if picture is None or node < 0 or node == picture.tree.root:
-        return view.selected_ops
+        return surface.selected_ops
     rows = picture.rows_inside(node)
     if picture.selected[rows].all():
-        return view.selected_ops
+        return surface.selected_ops
     return tuple(picture.table.op_id[row] for row in rows)
 
 
-def _is_closed(view: GraphView, node: int) -> bool:
-    picture = view.picture
+def _is_closed(surface: GraphSurface, node: int) -> bool:
+    picture = surface.picture
     return picture is not None and picture.arrangement.is_block(node) and not picture.arrangement.is_open(node)
 
 
-def _is_open(view: GraphView, node: int) -> bool:
-    return node >= 0 and view.picture is not None and view.picture.arrangement.is_open(node)
+def _is_open(surface: GraphSurface, node: int) -> bool:
+    return node >= 0 and surface.picture is not None and surface.picture.arrangement.is_open(node)
 
 
-def _is_block(view: GraphView, node: int) -> bool:
-    return node >= 0 and view.picture is not None and view.picture.arrangement.is_block(node)
+def _is_block(surface: GraphSurface, node: int) -> bool:
+    return node >= 0 and surface.picture is not None and surface.picture.arrangement.is_block(node)
 
 
-def _is_node(view: GraphView, node: int) -> bool:
-    return node >= 0 and view.picture is not None
+def _is_node(surface: GraphSurface, node: int) -> bool:
+    return node >= 0 and surface.picture is not None
 
 
-def _is_op(view: GraphView, node: int) -> bool:
-    return _is_node(view, node) and not _is_block(view, node)
+def _is_op(surface: GraphSurface, node: int) -> bool:
+    return _is_node(surface, node) and not _is_block(surface, node)
 
 
-def _has_two(view: GraphView, node: int) -> bool:
+def _has_two(surface: GraphSurface, node: int) -> bool:
     del node
-    return len(view.selected_ops) == 2
+    return len(surface.selected_ops) == 2
 
 
-def _always(view: GraphView, node: int) -> bool:
-    del view, node
+def _always(surface: GraphSurface, node: int) -> bool:
+    del surface, node
     return True
 
 
-def _open_inside(view: GraphView, node: int, *, to: bool) -> None:
-    if view.picture is not None:
-        view.canvas.set_open(view.picture.arrangement.inner_blocks(node), to=to)
+def _open_inside(surface: GraphSurface, node: int, *, to: bool) -> None:
+    if surface.picture is not None:
+        surface.set_open(surface.picture.arrangement.inner_blocks(node), to=to)
 
 
-def _close_alike(view: GraphView, node: int) -> None:
+def _close_alike(surface: GraphSurface, node: int) -> None:
     """Close the block and all that look the same inside."""
-    if view.picture is not None:
-        tree = view.picture.tree
+    if surface.picture is not None:
+        tree = surface.picture.tree
         alike = [block for block in range(tree.root, tree.node_count) if tree.signature[block] == tree.signature[node]]
-        view.canvas.set_open([node, *alike], to=False, anchor=node)
+        surface.set_open([node, *alike], to=False, anchor=node)
 
 
-def _copy(view: GraphView, node: int) -> None:
-    if view.picture is not None:
-        tree = view.picture.tree
+def _copy(surface: GraphSurface, node: int) -> None:
+    if surface.picture is not None:
+        tree = surface.picture.tree
         is_op = node < tree.root
-        QGuiApplication.clipboard().setText(view.picture.table.op_id[node] if is_op else tree.paths[node - tree.root])
+        QGuiApplication.clipboard().setText(
+            surface.picture.table.op_id[node] if is_op else tree.paths[node - tree.root]
+        )
 
 
-Offered = Callable[["GraphView", int], bool]
-Action = Callable[["GraphView", int], None]
+Offered = Callable[[GraphSurface, int], bool]
+Action = Callable[[GraphSurface, int], None]
 ENTRIES: tuple[tuple[str, Offered, Action], ...] = (
-    ("Open", _is_closed, lambda view, node: view.canvas.toggle(node)),
-    ("Close", _is_open, lambda view, node: view.canvas.toggle(node)),
+    ("Open", _is_closed, lambda surface, node: surface.toggle(node)),
+    ("Close", _is_open, lambda surface, node: surface.toggle(node)),
     ("Close all that are identical", _is_open, _close_alike),
-    ("Open everything inside", _is_block, lambda view, node: _open_inside(view, node, to=True)),
-    ("Close everything inside", _is_open, lambda view, node: _open_inside(view, node, to=False)),
-    ("Select the ops inside", _is_block, lambda view, node: view.canvas.select([node])),
-    ("Show in source", _is_op, lambda view, node: view.canvas.toggle(node)),
-    ("Zoom to this", _is_node, lambda view, node: view.canvas.frame([node])),
+    ("Open everything inside", _is_block, lambda surface, node: _open_inside(surface, node, to=True)),
+    ("Close everything inside", _is_open, lambda surface, node: _open_inside(surface, node, to=False)),
+    ("Select the ops inside", _is_block, lambda surface, node: surface.select([node])),
+    ("Show in source", _is_op, lambda surface, node: surface.toggle(node)),
+    ("Zoom to this", _is_node, lambda surface, node: surface.frame([node])),
     ("Copy op id", _is_op, _copy),
     ("Copy module path", _is_block, _copy),
-    ("Show the path between the two selected ops", _has_two, lambda view, _: _path(view)),
-    ("Open all blocks", _always, lambda view, _: view.open_everything()),
-    ("Close all blocks", _always, lambda view, _: view.close_everything()),
-    ("Show everything", _always, lambda view, _: view.fit()),
+    ("Show the path between the two selected ops", _has_two, lambda surface, _: _path(surface)),
+    ("Open all blocks", _always, lambda surface, _: surface.open_everything()),
+    ("Close all blocks", _always, lambda surface, _: surface.close_everything()),
+    ("Show everything", _always, lambda surface, _: surface.fit()),
 )
 """Title, when it is offered, what it does."""
 
 
-def _path(view: GraphView) -> None:
-    view.show_path(*view.selected_ops)
+def _path(surface: GraphSurface) -> None:
+    surface.show_path(*surface.selected_ops)

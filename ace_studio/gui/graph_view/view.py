@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
@@ -15,11 +14,9 @@ from ace_studio.gui.graph_view.breadcrumbs import Breadcrumbs
 from ace_studio.gui.graph_view.canvas import GraphCanvas
 from ace_studio.gui.graph_view.colours import DARK, Colouring, GraphColours, family_colouring
 from ace_studio.gui.graph_view.export import export_picture
-from ace_studio.gui.graph_view.keys import frame_selected
 from ace_studio.gui.graph_view.legend import Legend, legend_notes
 from ace_studio.gui.graph_view.menu import fill_menu, ops_of_menu
 from ace_studio.gui.graph_view.minimap import Minimap
-from ace_studio.gui.graph_view.paths import shortest_path
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.search import SearchIndex
 from ace_studio.gui.graph_view.search_bar import SearchBar
@@ -218,10 +215,6 @@ class GraphView(QWidget):
         """Zoom about the middle."""
         self.canvas.zoom(factor)
 
-    def frame_selection(self) -> None:
-        """Show the selected ops as large as fits."""
-        frame_selected(self.canvas)
-
     def reveal(self, op_id: str) -> None:
         """Open what hides an op and scroll to it; does nothing for an unknown id."""
         if self.picture is None:
@@ -253,19 +246,6 @@ class GraphView(QWidget):
         if block is not None:
             self.canvas.set_open([block], to=False)
 
-    def open_everything(self) -> None:
-        """Open all blocks and show the whole graph."""
-        if self.picture is not None:
-            arrangement = self.picture.arrangement
-            self.canvas.set_open(arrangement.inner_blocks(self.picture.tree.root), to=True)
-            self.fit()
-
-    def close_everything(self) -> None:
-        """Close all blocks and show the whole graph."""
-        if self.picture is not None:
-            self.canvas.set_open(self.picture.arrangement.inner_blocks(self.picture.tree.root), to=False)
-            self.fit()
-
     def _go_to_block(self, block: int) -> None:
         if self.picture is not None:
             self.canvas.set_current(block)
@@ -289,7 +269,7 @@ class GraphView(QWidget):
     @property
     def selected_ops(self) -> tuple[str, ...]:
         """Ids of the selected ops, in execution order."""
-        return self.picture.op_ids(self.picture.selected) if self.picture is not None else ()
+        return self.canvas.selected_ops
 
     def set_selection(self, op_ids: Sequence[str]) -> None:
         """Select these ops; no signal, nothing scrolls. Unknown ids are left out."""
@@ -308,17 +288,6 @@ class GraphView(QWidget):
     def _tell_activated(self, row: int) -> None:
         if self.picture is not None:
             self.op_activated.emit(self.picture.table.op_id[row])
-
-    def show_path(self, start: str, end: str) -> tuple[str, ...]:
-        """Select a shortest path between two ops along the edges; empty if there is none."""
-        if self.picture is None:
-            return ()
-        rows = self.picture.rows_of([start, end])
-        way = shortest_path(self.picture.table, *rows) if len(rows) == 2 else []
-        if way:
-            self.canvas.select(way)
-            self.canvas.frame(np.unique(self.picture.scene.stands_for[way]).tolist())
-        return tuple(self.picture.table.op_id[row] for row in way)
 
     # Search
 
@@ -373,8 +342,8 @@ class GraphView(QWidget):
         """The context menu for what is at a place of the canvas. It deletes itself when closed."""
         picture = self.picture
         node = picture.node_at(*self.canvas.camera.to_scene(place.x(), place.y())) if picture is not None else -1
-        menu = fill_menu(self, node)
-        self.menu_opening.emit(menu, ops_of_menu(self, node))
+        menu = fill_menu(self.canvas, node)
+        self.menu_opening.emit(menu, ops_of_menu(self.canvas, node))
         return menu
 
     def export(self, path: Path) -> None:

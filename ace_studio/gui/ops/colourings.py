@@ -10,8 +10,8 @@ from itertools import pairwise
 from ace_studio.gui.graph_view import Colouring
 from ace_studio.gui.ops.facts import OpFacts
 from ace_studio.gui.ops.fates import Fate
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.graph_colours import graph_colours
-from ace_studio.gui.style.theme import Colours
 from ace_studio.records.graph import GraphTable
 
 LETTERS = {

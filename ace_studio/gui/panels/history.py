@@ -11,7 +11,8 @@ from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
 
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, EmptyState, button, column, label, row
 from ace_studio.gui.widgets.table_look import plain_table, set_widths

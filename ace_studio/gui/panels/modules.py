@@ -16,7 +16,8 @@ from PySide6.QtWidgets import (
 )
 
 from ace_studio.gui.ops.facts import row_of_ops
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import EmptyState, column, quiet
 from ace_studio.gui.words.formatting import bytes_text, count_text

@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QMenu, 
 
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, EmptyState, column, label, row
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel

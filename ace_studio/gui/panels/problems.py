@@ -5,8 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.theme import Colours, Theme, monospace
+from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import MARGIN, button, clear_layout, column, label, row, scrolling
 from ace_studio.gui.words.formatting import plural

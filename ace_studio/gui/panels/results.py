@@ -12,7 +12,8 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QHBoxLayout, QStackedWidget, QTableView, QWidget
 
 from ace_studio.gui.ops.facts import selected_run
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, EmptyState, button, column, label, row, set_role
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel

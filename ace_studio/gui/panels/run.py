@@ -8,7 +8,8 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QBrush, QColor, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QSplitter, QTreeWidget, QTreeWidgetItem
 
-from ace_studio.gui.style.theme import Colours, Theme, monospace
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, button, column, label, row
 from ace_studio.gui.words.formatting import latency_text, plural, seconds_text, speedup_text

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QComboBox, QMenu, QStackedWidget, QTextEdit, QWidg
 
 from ace_studio.gui.ops.break_entries import entries, is_same_place, parse_place, sentence
 from ace_studio.gui.ops.facts import row_of_ops
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.code_view import Badge, CodeView
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, EmptyState, column, label, row

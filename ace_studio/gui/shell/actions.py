@@ -1,24 +1,21 @@
-"""Everything that can be done, as rows. Menus, toolbar, shortcuts and the command palette are built from them."""
+"""All actions, as rows. Menus, toolbar, shortcuts and the command palette are built from them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar
+from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
 
+from ace_studio.gui.shell.commands import Commands
 from ace_studio.gui.shell.panel_table import PANELS, Place
+from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.theme import THEMES, Colours
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document, EngineState
 
-if TYPE_CHECKING:
-    from ace_studio.gui.shell.main_window import MainWindow
-
-Verb = Callable[["MainWindow"], object]
+Command = Callable[[Commands], object]
 MENUS = ("&File", "&Edit", "&Engine", "&View", "&Help")
 
 
@@ -61,7 +58,7 @@ class ActionRow:
     id: str
     text: str
     menu: str
-    verb: Verb
+    run: Command
     submenu: str = ""
     shortcut: str = ""
     icon: str = ""
@@ -74,40 +71,40 @@ class ActionRow:
     tip: str = ""
 
 
-def _set_precision(precision: Precision | None) -> Verb:
-    return lambda window: window.set_precision_of_selection(precision)
+def _set_precision(precision: Precision | None) -> Command:
+    return lambda commands: commands.set_precision_of_selection(precision)
 
 
-def _show_panel(panel_id: str) -> Verb:
-    return lambda window: window.show_panel(panel_id, focus=True)
+def _show_panel(panel_id: str) -> Command:
+    return lambda commands: commands.show_panel(panel_id, focus=True)
 
 
-def _set_theme(name: str) -> Verb:
-    return lambda window: window.session.set_setting("theme", name)
+def _set_theme(name: str) -> Command:
+    return lambda commands: commands.session.set_setting("theme", name)
 
 
 def _file_rows() -> Iterator[ActionRow]:
     menu = "&File"
     yield ActionRow(id="open", text="&Open…", menu=menu, shortcut="Ctrl+O", icon="open", in_toolbar=True,
-                    verb=lambda window: window.open_dialog(), tip="Open a model file or a recipe")  # fmt: skip
-    yield ActionRow(id="open-folder", text="Open a &folder…", menu=menu, verb=lambda window: window.open_folder(),
+                    run=lambda commands: commands.open_dialog(), tip="Open a model file or a recipe")  # fmt: skip
+    yield ActionRow(id="open-folder", text="Open a &folder…", menu=menu, run=lambda commands: commands.open_folder(),
                     tip="A Hugging Face model: configuration and weights")  # fmt: skip
-    yield ActionRow(id="open-named", text="Open by &name…", menu=menu, verb=lambda window: window.open_by_name(),
+    yield ActionRow(id="open-named", text="Open by &name…", menu=menu, run=lambda commands: commands.open_by_name(),
                     tip="A model of timm or torchvision")  # fmt: skip
-    yield ActionRow(id="example", text="Open the &example", menu=menu, verb=lambda window: window.open_example(),
+    yield ActionRow(id="example", text="Open the &example", menu=menu, run=lambda commands: commands.open_example(),
                     tip="A small network that reads handwritten digits")  # fmt: skip
     yield ActionRow(id="save", text="&Save recipe", menu=menu, shortcut="Ctrl+S", icon="save", in_toolbar=True,
-                    starts_group=True, enabled=_has_model, verb=lambda window: window.save(),
+                    starts_group=True, enabled=_has_model, run=lambda commands: commands.save(),
                     tip="Save the choices as a recipe file")  # fmt: skip
     yield ActionRow(id="save-as", text="Save recipe &as…", menu=menu, shortcut="Ctrl+Shift+S", enabled=_has_model,
-                    verb=lambda window: window.save_as())  # fmt: skip
+                    run=lambda commands: commands.save_as())  # fmt: skip
     yield ActionRow(id="save-graph", text="Save the &graph as a picture…", menu=menu, icon="export",
-                    enabled=_has_graph, verb=lambda window: window.save_graph(),
+                    enabled=_has_graph, run=lambda commands: commands.save_graph(),
                     tip="What is open of the graph, as SVG, PDF or PNG")  # fmt: skip
     yield ActionRow(id="settings", text="Se&ttings…", menu=menu, shortcut="Ctrl+,", icon="settings", starts_group=True,
-                    verb=lambda window: window.open_settings())  # fmt: skip
+                    run=lambda commands: commands.open_settings())  # fmt: skip
     yield ActionRow(id="quit", text="&Quit", menu=menu, shortcut="Ctrl+Q", starts_group=True,
-                    verb=lambda window: window.close())  # fmt: skip
+                    run=lambda commands: commands.close())  # fmt: skip
 
 
 def _edit_rows() -> Iterator[ActionRow]:
@@ -115,83 +112,83 @@ def _edit_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="undo", text="&Undo", menu=menu, shortcut="Ctrl+Z", icon="undo", in_toolbar=True,
                     starts_group=True, enabled=lambda document: document.can_undo,
                     label=lambda document: f"&Undo {document.undo_label}".rstrip(),
-                    verb=lambda window: window.session.choices.undo())  # fmt: skip
+                    run=lambda commands: commands.session.choices.undo())  # fmt: skip
     yield ActionRow(id="redo", text="&Redo", menu=menu, shortcut="Ctrl+Shift+Z", icon="redo", in_toolbar=True,
                     enabled=lambda document: document.can_redo,
                     label=lambda document: f"&Redo {document.redo_label}".rstrip(),
-                    verb=lambda window: window.session.choices.redo())  # fmt: skip
+                    run=lambda commands: commands.session.choices.redo())  # fmt: skip
     for precision in Precision:
         yield ActionRow(id=f"precision-{precision}", text=str(precision), menu=menu, enabled=_has_selection,
                         submenu="&Precision of the selected ops",
-                        verb=_set_precision(precision))  # fmt: skip
+                        run=_set_precision(precision))  # fmt: skip
     yield ActionRow(id="precision-none", text="As the plan says", menu=menu, enabled=_has_selection,
                     submenu="&Precision of the selected ops",
-                    verb=_set_precision(None))  # fmt: skip
+                    run=_set_precision(None))  # fmt: skip
     yield ActionRow(id="select-none", text="Select &nothing", menu=menu, enabled=_has_selection,
-                    verb=lambda window: window.session.view.select(()))  # fmt: skip
+                    run=lambda commands: commands.session.view.select(()))  # fmt: skip
 
 
 def _engine_rows() -> Iterator[ActionRow]:
     menu = "&Engine"
     yield ActionRow(id="trace", text="&Trace", menu=menu, shortcut="F5", icon="trace", in_toolbar=True,
-                    starts_group=True, enabled=_can_start, verb=lambda window: window.session.jobs.trace(),
+                    starts_group=True, enabled=_can_start, run=lambda commands: commands.session.jobs.trace(),
                     tip="Load the model and capture its graph")  # fmt: skip
     yield ActionRow(id="run", text="&Run", menu=menu, shortcut="F6", icon="run", in_toolbar=True, enabled=_can_start,
-                    verb=lambda window: window.session.jobs.run(),
+                    run=lambda commands: commands.session.jobs.run(),
                     tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
     yield ActionRow(id="scan", text="&Scan sensitivity", menu=menu, enabled=_can_start,
-                    verb=lambda window: window.scan_sensitivity(),
+                    run=lambda commands: commands.scan_sensitivity(),
                     tip="Find which ops disturb the outputs most when they are compressed")  # fmt: skip
     yield ActionRow(id="catch", text="Catch &inputs…", menu=menu, enabled=_has_model,
-                    verb=lambda window: window.open_catch(),
+                    run=lambda commands: commands.open_catch(),
                     tip="Run a script of yours and take what it calls the model with as examples")  # fmt: skip
     yield ActionRow(id="cancel", text="&Cancel", menu=menu, shortcut="Esc", icon="cancel", in_toolbar=True,
-                    enabled=_can_cancel, verb=lambda window: window.session.jobs.cancel(),
+                    enabled=_can_cancel, run=lambda commands: commands.session.jobs.cancel(),
                     tip="Stop what the engine is doing")  # fmt: skip
     yield ActionRow(id="trace-anew", text="Trace a&new", menu=menu, shortcut="Shift+F5", enabled=_can_start,
-                    starts_group=True, verb=lambda window: window.session.jobs.trace(anew=True),
+                    starts_group=True, run=lambda commands: commands.session.jobs.trace(anew=True),
                     tip="Trace although a capture of this very model was kept")  # fmt: skip
-    yield ActionRow(id="compare-rungs", text="Compare all &ways to capture", menu=menu, enabled=_can_start,
-                    verb=lambda window: window.compare_rungs(),
-                    tip="Try every rung of the ladder, to see what becomes of each")  # fmt: skip
+    yield ActionRow(id="compare-rungs", text="Compare all capture &methods", menu=menu, enabled=_can_start,
+                    run=lambda commands: commands.compare_rungs(),
+                    tip="Try every capture method, to see which of them work")  # fmt: skip
     yield ActionRow(id="try-fixes", text="Try fi&xes for every break", menu=menu, enabled=_has_breaks,
-                    verb=lambda window: window.try_fixes(),
+                    run=lambda commands: commands.try_fixes(),
                     tip="Each in a copy of your files; nothing is taken over by itself")  # fmt: skip
     yield ActionRow(id="trust", text="Trust this &file", menu=menu, icon="shield", starts_group=True,
                     enabled=lambda document: document.needs_trust,
-                    verb=lambda window: window.session.trust.trust_file())  # fmt: skip
+                    run=lambda commands: commands.session.trust.trust_file())  # fmt: skip
     yield ActionRow(id="restart-engine", text="Re&start the engine", menu=menu,
-                    verb=lambda window: window.session.jobs.restart_engine())  # fmt: skip
+                    run=lambda commands: commands.session.jobs.restart_engine())  # fmt: skip
     yield ActionRow(id="environment", text="&Ask the engine what it has", menu=menu,
-                    verb=lambda window: window.session.jobs.request_environment())  # fmt: skip
+                    run=lambda commands: commands.session.jobs.request_environment())  # fmt: skip
 
 
 def _view_rows() -> Iterator[ActionRow]:
     menu = "&View"
     yield ActionRow(id="palette", text="&Command palette…", menu=menu, shortcut="Ctrl+K", icon="palette",
-                    verb=lambda window: window.open_palette())  # fmt: skip
+                    run=lambda commands: commands.palette_asked.emit())  # fmt: skip
     yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, enabled=_has_model,
-                    verb=_show_panel("graph"))  # fmt: skip
+                    run=_show_panel("graph"))  # fmt: skip
     yield ActionRow(id="compare-graph", text="Graph beside what really &runs", menu=menu, shortcut="Ctrl+D",
-                    enabled=_has_graph, verb=lambda window: window.toggle_compare(),
+                    enabled=_has_graph, run=lambda commands: commands.toggle_compare(),
                     tip="Open or close the graph as the selected run really runs it")  # fmt: skip
     for row in PANELS:
         yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, shortcut=row.shortcut, enabled=_has_model,
-                        tip=row.tip, verb=_show_panel(row.id))  # fmt: skip
+                        tip=row.tip, run=_show_panel(row.id))  # fmt: skip
     yield ActionRow(id="toggle-side", text="Choices beside the graph", menu=menu, shortcut="Ctrl+B", starts_group=True,
-                    enabled=_has_model, verb=lambda window: window.toggle_area(Place.SIDE))  # fmt: skip
+                    enabled=_has_model, run=lambda commands: commands.toggle_area(Place.SIDE))  # fmt: skip
     yield ActionRow(id="toggle-bottom", text="Findings under the graph", menu=menu, shortcut="Ctrl+J",
-                    enabled=_has_model, verb=lambda window: window.toggle_area(Place.BOTTOM))  # fmt: skip
+                    enabled=_has_model, run=lambda commands: commands.toggle_area(Place.BOTTOM))  # fmt: skip
     for theme in ("system", *THEMES):
         yield ActionRow(id=f"theme-{theme}", text=theme.replace("-", " ").capitalize(), menu=menu, submenu="&Theme",
-                        verb=_set_theme(theme))  # fmt: skip
+                        run=_set_theme(theme))  # fmt: skip
 
 
 def _help_rows() -> Iterator[ActionRow]:
     menu = "&Help"
     yield ActionRow(id="help", text="&Help", menu=menu, shortcut="F1", icon="help",
-                    verb=lambda window: window.open_help())  # fmt: skip
-    yield ActionRow(id="about", text="&About ACE Studio", menu=menu, verb=lambda window: window.open_about())
+                    run=lambda commands: commands.open_help())  # fmt: skip
+    yield ActionRow(id="about", text="&About ACE Studio", menu=menu, run=lambda commands: commands.open_about())
 
 
 ACTIONS: tuple[ActionRow, ...] = (*_file_rows(), *_edit_rows(), *_engine_rows(), *_view_rows(), *_help_rows())
@@ -200,8 +197,8 @@ ACTIONS: tuple[ActionRow, ...] = (*_file_rows(), *_edit_rows(), *_engine_rows(),
 class Actions:
     """The Qt actions made from the rows, kept right as the document changes."""
 
-    def __init__(self, window: MainWindow) -> None:
-        """Make all of them; they work by shortcut at once."""
+    def __init__(self, window: QWidget, commands: Commands) -> None:
+        """Make all of them; their shortcuts work at once."""
         self._rows = {row.id: row for row in ACTIONS}
         self.by_id: dict[str, QAction] = {}
         for row in ACTIONS:
@@ -213,7 +210,7 @@ class Actions:
             words = row.tip or row.text.replace("&", "").rstrip("…")
             action.setToolTip(f"{words} ({keys})" if keys else words)
             action.setStatusTip("")
-            action.triggered.connect(lambda _=False, verb=row.verb: verb(window))
+            action.triggered.connect(lambda _=False, run=row.run: run(commands))
             window.addAction(action)
             self.by_id[row.id] = action
 
@@ -257,7 +254,7 @@ class Actions:
                 colour = colours.good if row.id == "run" else colours.bad if row.id == "cancel" else colours.text
                 self.by_id[row.id].setIcon(stroke_icon(row.icon, colour, colours.faded))
 
-    def commands(self) -> list[tuple[str, QAction]]:
+    def palette_entries(self) -> list[tuple[str, QAction]]:
         """What the command palette offers now: the words and the action."""
         offered = []
         for row in ACTIONS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QMimeData, QSize, Qt, QTimer
@@ -16,8 +15,6 @@ from PySide6.QtGui import (
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
-    QFileDialog,
-    QInputDialog,
     QMainWindow,
     QMenu,
     QStackedWidget,
@@ -28,13 +25,13 @@ from PySide6.QtWidgets import (
 
 from ace_studio.gui.shell.actions import Actions
 from ace_studio.gui.shell.bars import Bars
+from ace_studio.gui.shell.commands import Commands
 from ace_studio.gui.shell.panel_table import Place
 from ace_studio.gui.shell.start_page import StartPage
 from ace_studio.gui.shell.status_line import StatusLine
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
 from ace_studio.records.errors import AceError
-from ace_studio.records.places import example_recipe
-from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document, Part, Verb
 from ace_studio.session.session import Session
 
@@ -45,10 +42,6 @@ WIDE_PX = 760
 """From this width on there is room for words in the toolbar."""
 REFRESH_MS = 12
 """Changes that come within this time are shown together: a flood of log lines is one repaint."""
-FILE_FILTER = (
-    "Models and recipes (*.toml *.py *.pt *.pth *.pt2 *.safetensors *.onnx *.bin *.ckpt *.ts *.jit config.json);;"
-    "Recipes (*.toml);;Python files (*.py);;All files (*)"
-)
 
 
 class MainWindow(QMainWindow):
@@ -66,11 +59,16 @@ class MainWindow(QMainWindow):
         self._runs_seen: object = None
         self._refresh_timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
         self._refresh_timer.timeout.connect(self._refresh)
-        self.actions_ = Actions(self)
-        self.bars = Bars(session, theme, show_panel=self.show_panel)
-        self.start_page = StartPage(session, theme, open_dialog=self.open_dialog, open_example=self.open_example)
+        self.commands = commands = Commands(self, session, theme, workbench=self._bring_workbench)
+        self.actions_ = Actions(self, commands)
+        self.bars = Bars(session, theme, show_panel=commands.show_panel)
+        self.start_page = StartPage(
+            session, theme, open_dialog=commands.open_dialog, open_example=commands.open_example
+        )
         self.status_line = StatusLine(session, theme)
         self._pages = QStackedWidget()
+        commands.about_to_open.connect(self.bars.offer_return)
+        commands.palette_asked.connect(self._open_palette)
         self._assemble()
         theme.changed.connect(self._restyle)
         self._restyle(theme.colours)
@@ -124,8 +122,7 @@ class MainWindow(QMainWindow):
             self.theme.choose(str(self.session.settings.get("theme")))
         self.start_page.refresh(document, parts)
         if document.recipe.model.source:
-            self._pages.setCurrentWidget(self.workbench)
-            self.workbench.refresh(document, parts)
+            self._bring_workbench().refresh(document, parts)
             self._follow_work(document)
 
     def _follow_work(self, document: Document) -> None:
@@ -133,13 +130,17 @@ class MainWindow(QMainWindow):
         verb = document.activity.verb if document.activity.is_working else Verb.NONE
         if verb is not self._last_verb:
             if verb is Verb.RUN:
-                self.show_panel("run")
+                self.commands.show_panel("run")
             elif self._last_verb is Verb.RUN and document.result is not None and self._is_front("run"):
-                self.show_panel("results")
+                self.commands.show_panel("results")
             self._last_verb = verb
 
     def _is_front(self, panel_id: str) -> bool:
         return panel_id in {self.workbench.current(place) for place in Place}
+
+    def _bring_workbench(self) -> Workbench:
+        self._pages.setCurrentWidget(self.workbench)
+        return self.workbench
 
     @property
     def workbench(self) -> Workbench:
@@ -155,141 +156,15 @@ class MainWindow(QMainWindow):
             self._pages.addWidget(self._workbench)
         return self._workbench
 
-    # --- verbs of the window itself ---
+    def _open_palette(self) -> None:
+        from ace_studio.gui.shell.palette import CommandPalette  # noqa: PLC0415 - loaded when it is needed
 
-    def show_panel(self, panel_id: str, *, focus: bool = False) -> None:
-        """Bring a panel to the front."""
-        if self.session.document.recipe.model.source:
-            self._pages.setCurrentWidget(self.workbench)
-            self.workbench.show_panel(panel_id, focus=focus)
-
-    def toggle_area(self, place: Place) -> None:
-        """Hide or show the panels of one area."""
-        self.workbench.toggle(place)
-
-    def open_path(self, path: str) -> None:
-        """Open a model file or a recipe."""
-        self.bars.offer_return()
-        self.session.files.open_path(path)
-
-    def open_dialog(self) -> None:
-        """Ask for a file and open it."""
-        folder = self.session.document.folder or str(Path.home())
-        path, _ = QFileDialog.getOpenFileName(self, "Open a model or a recipe", folder, FILE_FILTER)
-        if path:
-            self.open_path(path)
-
-    def open_folder(self) -> None:
-        """Ask for a folder, such as one of Hugging Face, and open it."""
-        path = QFileDialog.getExistingDirectory(self, "Open a model folder", self.session.document.folder)
-        if path:
-            self.open_path(path)
-
-    def open_by_name(self) -> None:
-        """Ask for the name of a model of an installed package, and open it."""
-        words = "A model of timm or torchvision, such as timm:resnet18"
-        name, is_given = QInputDialog.getText(self, "Open a model by its name", words)
-        if is_given and name.strip():
-            self.open_path(name.strip())
-
-    def open_example(self) -> None:
-        """Open the example that ships with the program."""
-        self.open_path(str(example_recipe()))
-
-    def save(self) -> bool:
-        """Save the recipe where it came from, or ask where."""
-        if not self.session.document.recipe_path:
-            return self.save_as()
-        return self.session.files.save_recipe()
-
-    def save_as(self) -> bool:
-        """Ask for a name and save the recipe there."""
-        document = self.session.document
-        name = document.recipe_path or str(Path(document.folder) / f"{Path(document.title).stem or 'recipe'}.toml")
-        path, _ = QFileDialog.getSaveFileName(self, "Save the recipe", name, "Recipes (*.toml)")
-        if not path:
-            return False
-        return self.session.files.save_recipe(path if path.endswith(".toml") else f"{path}.toml")
-
-    def save_graph(self) -> None:
-        """Ask for a name, and save the graph as it is shown there."""
-        document = self.session.document
-        name = str(Path(document.folder) / f"{Path(document.title).stem or 'graph'}.svg")
-        kinds = "Pictures (*.svg *.pdf *.png)"
-        path, _ = QFileDialog.getSaveFileName(self, "Save the graph as a picture", name, kinds)
-        if path:
-            try:
-                self.workbench.save_graph(Path(path))
-            except AceError as error:
-                self.session.report(error.problem)
-
-    def toggle_compare(self) -> None:
-        """Open or close the second view of the graph."""
-        self.show_panel("graph")
-        self.workbench.toggle_compare()
-
-    def scan_sensitivity(self) -> None:
-        """Find which ops are sensitive, and show how it goes."""
-        self.session.jobs.scan_sensitivity()
-        self.show_chart("sensitivity")
-
-    def show_chart(self, chart_id: str) -> None:
-        """Bring a chart to the front."""
-        self.show_panel("charts")
-        self.workbench.show_chart(chart_id)
-
-    def compare_rungs(self) -> None:
-        """Try every rung this time, and show how each ends."""
-        self.session.jobs.trace(compare_rungs=True)
-        self.show_panel("capture")
-
-    def try_fixes(self) -> None:
-        """Try fixes for every place where the capture stops, and show what comes of them."""
-        self.session.jobs.try_fixes()
-        self.show_panel("breaks")
-
-    def set_precision_of_selection(self, precision: Precision | None) -> None:
-        """A precision for the selected ops."""
-        self.session.plan.set_precision_of_ops(self.session.document.selection.op_ids, precision)
-
-    def open_palette(self) -> None:
-        """Show the command palette."""
-        from ace_studio.gui.shell.palette import CommandPalette  # noqa: PLC0415 - loaded when it is wanted
-
-        CommandPalette(self.actions_.commands(), self).open()
-
-    def open_settings(self) -> None:
-        """Show the settings."""
-        from ace_studio.gui.dialogs.settings import SettingsDialog  # noqa: PLC0415 - loaded when it is wanted
-
-        self._show_dialog(SettingsDialog(self.session, self))
-
-    def open_catch(self) -> None:
-        """Show the dialog that catches inputs."""
-        from ace_studio.gui.dialogs.catch import CatchDialog  # noqa: PLC0415 - loaded when it is wanted
-
-        self._show_dialog(CatchDialog(self.session, self))
-
-    def open_help(self, page: str = "") -> None:
-        """Show the help."""
-        from ace_studio.gui.dialogs.help import HelpDialog  # noqa: PLC0415 - loaded when it is wanted
-
-        self._show_dialog(HelpDialog(self.theme, self, page=page))
-
-    def open_about(self) -> None:
-        """Say what this is and what runs."""
-        from ace_studio.gui.dialogs.about import AboutDialog  # noqa: PLC0415 - loaded when it is wanted
-
-        self._show_dialog(AboutDialog(self.session, self))
-
-    def _show_dialog(self, dialog: QWidget) -> None:
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.show()
+        CommandPalette(self.actions_.palette_entries(), self).open()
 
     def _fill_recent(self) -> None:
         self._recent_menu.clear()
         for path in self.session.settings.recent_files:
-            self._recent_menu.addAction(path).triggered.connect(lambda _=False, to=path: self.open_path(to))
+            self._recent_menu.addAction(path).triggered.connect(lambda _=False, to=path: self.commands.open_path(to))
         if self._recent_menu.isEmpty():
             self._recent_menu.addAction("Nothing yet").setEnabled(False)
 
@@ -330,7 +205,7 @@ class MainWindow(QMainWindow):
         path = _dropped_path(event.mimeData())
         if path:
             event.acceptProposedAction()
-            self.open_path(path)
+            self.commands.open_path(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
         """Keep the layout. Unsaved choices stay in the autosave and are offered at the next start."""
@@ -338,7 +213,7 @@ class MainWindow(QMainWindow):
         if self._workbench is not None:
             self._remember("layout", self.workbench.save_layout())
         if not self.session.document.is_dirty:
-            self.session.files.close()
+            self.session.close()
         super().closeEvent(event)
 
     def _remember(self, key: str, value: object) -> None:

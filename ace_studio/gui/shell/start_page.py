@@ -8,8 +8,9 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QWidget
 
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_pixmap
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.small import GAP, MARGIN, ElidedLabel, button, clear_layout, column, label, row, scrolling
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ace_studio.gui.graph_view.colours import DARK, LIGHT, GraphColours
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style.colours import Colours
 
 _HIGH_CONTRAST = replace(
     DARK,

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ace_studio.gui.style.colours import Colours
 from ace_studio.records.places import resource_folder
-
-if TYPE_CHECKING:
-    from ace_studio.gui.style.theme import Colours
 
 _TEMPLATE = """
 QToolTip {{ background: {raised}; color: {text}; border: 1px solid {border}; padding: 4px; }}

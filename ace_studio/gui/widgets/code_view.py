@@ -24,7 +24,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QPlainTextEdit, QToolTip, QWidget
 
-from ace_studio.gui.style.theme import Colours, Theme, monospace
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme, monospace
 
 _TOKENS = re.compile(
     r"""(?P<comment>\#[^\n]*)

@@ -8,7 +8,8 @@ from typing import ClassVar
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 

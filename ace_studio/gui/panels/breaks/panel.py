@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QSplitter, Q
 
 from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, fixes_of, ops_of_subgraph, sentence
 from ace_studio.gui.panels.breaks.fix_card import FixCard
-from ace_studio.gui.style.theme import Colours, Theme, monospace
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, MARGIN, EmptyState, button, clear_layout, column, label, scrolling

@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QDoubleSpinBox, QSplitter
 from ace_studio.gui.panels.capture.controls import ControlsEditor
 from ace_studio.gui.panels.capture.ladder import LadderTree
 from ace_studio.gui.panels.capture.rung_rows import ladder_summary, moved, rung_rows, wants_batch_only
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, MARGIN, button, column, inset, label, quiet, row, scrolling

@@ -20,8 +20,8 @@ from ace_studio.gui.ops.colourings import FATE_LETTERS, LETTERS
 from ace_studio.gui.ops.facts import OpFacts, op_facts
 from ace_studio.gui.ops.fates import Fate
 from ace_studio.gui.ops.running_graph import RunningGraph, running_graph
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.graph_colours import graph_colours
-from ace_studio.gui.style.theme import Colours
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, row
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport

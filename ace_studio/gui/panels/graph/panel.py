@@ -18,8 +18,9 @@ from ace_studio.gui.ops.precision_offers import grey_out, op_offers
 from ace_studio.gui.panels.graph.compare_view import CompareView
 from ace_studio.gui.panels.graph.edge_bar import EdgeBar
 from ace_studio.gui.panels.graph.frontier_card import FrontierCard
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.graph_colours import graph_colours
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, EmptyState, button, column, fill_combo, label, row
 from ace_studio.gui.words.formatting import plural
@@ -163,7 +164,7 @@ class GraphPanel(Panel):
         op_ids = document.selection.op_ids
         if op_ids:
             self.view.reveal(op_ids[0])
-            self.view.frame_selection()
+            self.view.canvas.frame_selection()
 
     def _show_source(self, op_id: str) -> None:
         """An op was entered or double-clicked: go on in the source."""

@@ -8,7 +8,14 @@ from functools import partial
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.ops.facts import op_facts
-from ace_studio.gui.panels.plan import field_rows
+from ace_studio.gui.panels.plan.field_rows import (
+    CALIBRATION_FIELDS,
+    EVALUATE_FIELDS,
+    FINETUNE_FIELDS,
+    IMPROVE_FIELDS,
+    PRUNE_FIELDS,
+    SENSITIVITY_FIELDS,
+)
 from ace_studio.gui.panels.plan.goal import GoalForm
 from ace_studio.gui.panels.plan.measure import MeasureForm, measure_words
 from ace_studio.gui.panels.plan.precision import PrecisionForm
@@ -23,12 +30,12 @@ from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
 _FORMS = {
-    "Calibration": field_rows.CALIBRATION_FIELDS,
-    "Better rounding": field_rows.IMPROVE_FIELDS,
-    "Sensitivity": field_rows.SENSITIVITY_FIELDS,
-    "Accuracy": field_rows.EVALUATE_FIELDS,
-    "Pruning": field_rows.PRUNE_FIELDS,
-    "Fine-tuning": field_rows.FINETUNE_FIELDS,
+    "Calibration": CALIBRATION_FIELDS,
+    "Better rounding": IMPROVE_FIELDS,
+    "Sensitivity": SENSITIVITY_FIELDS,
+    "Accuracy": EVALUATE_FIELDS,
+    "Pruning": PRUNE_FIELDS,
+    "Fine-tuning": FINETUNE_FIELDS,
 }
 """Folded at first, and made when they are opened: what most runs leave as it is."""
 

@@ -18,7 +18,8 @@ from PySide6.QtWidgets import (
 from ace_studio.gui.panels.shapes.faults import size_faults
 from ace_studio.gui.panels.shapes.rows import ColumnKind, Row, ShapeColumn, cell_text, shape_columns, with_cell
 from ace_studio.gui.panels.shapes.verdicts import Chip, chip_of, find_dim, sizes_text
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
 from ace_studio.records.tensors import DimChoice, InputFinding
 
 AnyIndex = QModelIndex | QPersistentModelIndex

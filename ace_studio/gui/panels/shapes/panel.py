@@ -13,7 +13,8 @@ from ace_studio.gui.panels.shapes.cells import ShapeTable
 from ace_studio.gui.panels.shapes.faults import refused_rows
 from ace_studio.gui.panels.shapes.rows import add_input, paste, remove_input, with_rows
 from ace_studio.gui.panels.shapes.verdicts import next_choice
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, EmptyState, button, column, row, set_role
 from ace_studio.session.document import Document, Part

@@ -1,0 +1,165 @@
+"""What the menus, the toolbar and the palette ask of the window: opening, saving, dialogs and panels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
+
+from ace_studio.gui.shell.panel_table import Place
+from ace_studio.gui.style.theme import Theme
+from ace_studio.records.errors import AceError
+from ace_studio.records.places import example_recipe
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.session import Session
+
+if TYPE_CHECKING:
+    from ace_studio.gui.shell.workbench import Workbench
+
+FILE_FILTER = (
+    "Models and recipes (*.toml *.py *.pt *.pth *.pt2 *.safetensors *.onnx *.bin *.ckpt *.ts *.jit config.json);;"
+    "Recipes (*.toml);;Python files (*.py);;All files (*)"
+)
+
+
+class Commands(QObject):
+    """The commands behind `actions.ACTIONS`."""
+
+    about_to_open = Signal()
+    """Another model is about to be opened."""
+    palette_asked = Signal()
+
+    def __init__(self, window: QWidget, session: Session, theme: Theme, *, workbench: Callable[[], Workbench]) -> None:
+        """``workbench`` brings the panels to the front and returns them; it makes them at its first call."""
+        super().__init__(window)
+        self.session = session
+        self._window, self._theme, self._workbench = window, theme, workbench
+
+    def close(self) -> None:
+        """Close the window."""
+        self._window.close()
+
+    def show_panel(self, panel_id: str, *, focus: bool = False) -> None:
+        """Bring a panel to the front; does nothing while no model is open."""
+        if self.session.document.recipe.model.source:
+            self._workbench().show_panel(panel_id, focus=focus)
+
+    def toggle_area(self, place: Place) -> None:
+        """Hide or show the panels of one area."""
+        self._workbench().toggle(place)
+
+    def open_path(self, path: str) -> None:
+        """Open a model file or a recipe."""
+        self.about_to_open.emit()
+        self.session.files.open_path(path)
+
+    def open_dialog(self) -> None:
+        """Ask for a file and open it."""
+        folder = self.session.document.folder or str(Path.home())
+        path, _ = QFileDialog.getOpenFileName(self._window, "Open a model or a recipe", folder, FILE_FILTER)
+        if path:
+            self.open_path(path)
+
+    def open_folder(self) -> None:
+        """Ask for a folder, such as one of Hugging Face, and open it."""
+        path = QFileDialog.getExistingDirectory(self._window, "Open a model folder", self.session.document.folder)
+        if path:
+            self.open_path(path)
+
+    def open_by_name(self) -> None:
+        """Ask for the name of a model of an installed package, and open it."""
+        words = "A model of timm or torchvision, such as timm:resnet18"
+        name, is_given = QInputDialog.getText(self._window, "Open a model by its name", words)
+        if is_given and name.strip():
+            self.open_path(name.strip())
+
+    def open_example(self) -> None:
+        """Open the example that ships with the program."""
+        self.open_path(str(example_recipe()))
+
+    def save(self) -> bool:
+        """Save the recipe where it came from, or ask where."""
+        if not self.session.document.recipe_path:
+            return self.save_as()
+        return self.session.files.save_recipe()
+
+    def save_as(self) -> bool:
+        """Ask for a name and save the recipe there."""
+        document = self.session.document
+        name = document.recipe_path or str(Path(document.folder) / f"{Path(document.title).stem or 'recipe'}.toml")
+        path, _ = QFileDialog.getSaveFileName(self._window, "Save the recipe", name, "Recipes (*.toml)")
+        if not path:
+            return False
+        return self.session.files.save_recipe(path if path.endswith(".toml") else f"{path}.toml")
+
+    def save_graph(self) -> None:
+        """Ask for a name, and save the graph as it is shown there."""
+        document = self.session.document
+        name = str(Path(document.folder) / f"{Path(document.title).stem or 'graph'}.svg")
+        kinds = "Pictures (*.svg *.pdf *.png)"
+        path, _ = QFileDialog.getSaveFileName(self._window, "Save the graph as a picture", name, kinds)
+        if path:
+            try:
+                self._workbench().save_graph(Path(path))
+            except AceError as error:
+                self.session.report(error.problem)
+
+    def toggle_compare(self) -> None:
+        """Open or close the second view of the graph."""
+        self.show_panel("graph")
+        self._workbench().toggle_compare()
+
+    def scan_sensitivity(self) -> None:
+        """Find which ops are sensitive, and show how it goes."""
+        self.session.jobs.scan_sensitivity()
+        self.show_chart("sensitivity")
+
+    def show_chart(self, chart_id: str) -> None:
+        """Bring a chart to the front."""
+        self.show_panel("charts")
+        self._workbench().show_chart(chart_id)
+
+    def compare_rungs(self) -> None:
+        """Trace with every capture method, and show how each ends."""
+        self.session.jobs.trace(compare_rungs=True)
+        self.show_panel("capture")
+
+    def try_fixes(self) -> None:
+        """Try fixes for every place where the capture stops, and show what comes of them."""
+        self.session.jobs.try_fixes()
+        self.show_panel("breaks")
+
+    def set_precision_of_selection(self, precision: Precision | None) -> None:
+        """Set the precision of the selected ops; None leaves it to the plan."""
+        self.session.plan.set_precision_of_ops(self.session.document.selection.op_ids, precision)
+
+    def open_settings(self) -> None:
+        """Show the settings."""
+        from ace_studio.gui.dialogs.settings import SettingsDialog  # noqa: PLC0415 - loaded when it is needed
+
+        self._show_dialog(SettingsDialog(self.session, self._window))
+
+    def open_catch(self) -> None:
+        """Show the dialog that catches inputs."""
+        from ace_studio.gui.dialogs.catch import CatchDialog  # noqa: PLC0415 - loaded when it is needed
+
+        self._show_dialog(CatchDialog(self.session, self._window))
+
+    def open_help(self, page: str = "") -> None:
+        """Show the help."""
+        from ace_studio.gui.dialogs.help import HelpDialog  # noqa: PLC0415 - loaded when it is needed
+
+        self._show_dialog(HelpDialog(self._theme, self._window, page=page))
+
+    def open_about(self) -> None:
+        """Say what this is and what runs."""
+        from ace_studio.gui.dialogs.about import AboutDialog  # noqa: PLC0415 - loaded when it is needed
+
+        self._show_dialog(AboutDialog(self.session, self._window))
+
+    def _show_dialog(self, dialog: QWidget) -> None:
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.show()
