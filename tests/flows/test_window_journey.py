@@ -79,8 +79,8 @@ def opened(studio, qtbot, tmp_path):
     qtbot.waitUntil(studio.window.bars.trust.isVisible, timeout=LOAD_S)
     trust = next(one for one in studio.window.bars.trust.children() if getattr(one, "text", str)() == "Trust this file")
     qtbot.mouseClick(trust, Qt.MouseButton.LeftButton)
-    studio.session.set_measure(MeasureChoice(rounds=5))
-    studio.session.set_targets(["onnxruntime"])
+    studio.session.choices.set_measure(MeasureChoice(rounds=5))
+    studio.session.choices.set_targets(["onnxruntime"])
     return studio
 
 

@@ -213,7 +213,7 @@ class MainWindow(QMainWindow):
         if self._workbench is not None:
             self._remember("layout", self.workbench.save_layout())
         if not self.session.document.is_dirty:
-            self.session.close()
+            self.session.files.close()
         super().closeEvent(event)
 
     def _remember(self, key: str, value: object) -> None:
