@@ -71,6 +71,8 @@ class DimFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Another dimension, as ``name.index``, that always has the same size."""
     reason: str = ""
     """Why the verdict is what it is, in one sentence."""
+    is_held: bool = False
+    """Whether it is static only because the recipe lets nothing but the batch stay free."""
 
 
 class InputFinding(msgspec.Struct, frozen=True, kw_only=True):

@@ -199,10 +199,10 @@ def test_a_size_that_breaks_a_guard_is_named_with_the_guard(dim, words):
     assert size_faults(row, dims_of(dim)).get("x.0", "") == words
 
 
-def test_rows_that_no_graph_took_say_which_rung_refused_them_and_why():
+def test_rows_that_no_graph_took_say_which_method_refused_them_and_why():
     refusal = Problem(code=ErrorCode.WRONG_CAPTURE, what="forward() takes another path on example 2", why="x.0 != 3")
     rungs = (
-        CaptureAttempt(name="export", status=AttemptStatus.WRONG, error=refusal),
+        CaptureAttempt(name="export", status=AttemptStatus.WRONG, error=refusal, refused_example=2),
         CaptureAttempt(name="fx", status=AttemptStatus.FAILED),
     )
     assert refused_rows(rungs) == {1: "export: forward() takes another path on example 2. x.0 != 3"}
@@ -233,7 +233,7 @@ def test_a_row_that_breaks_a_guard_is_red_says_so_and_is_fine_again_after_an_edi
 
 def test_a_dimension_that_batch_only_holds_says_held():
     why = "held static at 64 by batch_only, as in the first example"
-    held = DimFinding(index=0, verdict=DimVerdict.STATIC, size=64, reason=why)
+    held = DimFinding(index=0, verdict=DimVerdict.STATIC, size=64, reason=why, is_held=True)
     chip = chip_of(SIZE_0, [ROW], dims_of(held), dims={})
     assert (chip.text, chip.mood) == ("held at 64", "held")
 

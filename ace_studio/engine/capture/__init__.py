@@ -1,22 +1,21 @@
-"""Capturing a model's graph: a ladder of ways, each accepted only if its graph is proven equal to eager."""
+"""Capturing a model's graph: capture methods are tried in order, and a graph counts only if it equals eager."""
 
 from __future__ import annotations
 
 import hashlib
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import torch
 
+from ace_studio.engine.capture.attempts import CaptureAttempts
 from ace_studio.engine.capture.batch_only import batch_only
 from ace_studio.engine.capture.cache import CaptureCache
-from ace_studio.engine.capture.ladder import Ladder
-from ace_studio.engine.capture.partial import PartialCapture, PartialJob, capture_partially
+from ace_studio.engine.capture.in_order import capture_in_order
+from ace_studio.engine.capture.reference import run_reference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.errors import Problem
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureAttempt, CaptureReport
 
@@ -37,11 +36,11 @@ def capture_model(
         examples: The user's examples, at least one.
         recipe: ``[inputs.dims]`` and ``[capture]`` are read.
         device: Where the module is.
-        reporter: Gets a `AttemptEnded` per rung, and the warnings.
-        rungs_done: Outcomes of rungs in a process that ended under the last of them; they are not tried again.
+        reporter: Gets an `AttemptEnded` per capture method, and the warnings.
+        rungs_done: Outcomes in a process that ended during the last of them; what failed there is not tried again.
 
     Raises: AceError(BAD_INPUT or USER_CODE) if the model does not run; AceError(RECIPE) for dimensions that do not
-        exist; AceError(NOT_CAPTURED) with one problem per cause if no rung gave a graph that equals eager; Cancelled.
+        exist; AceError(NOT_CAPTURED) with one problem per cause if no method gave a graph that equals eager; Cancelled.
     """
     started = time.monotonic()
     asked, held = recipe, None
@@ -58,64 +57,35 @@ def capture_model(
     if cache is not None and not rungs_done and (found := cache.find(fingerprint)) is not None:
         return found
     with torch.no_grad():
-        ladder = Ladder(loaded.module, tuple(examples), recipe, reporter, rungs_done, capture_subgraphs=_subgraphs_of)
-        ladder.run_eager()
-        accepted = ladder.climb()
+        attempts = CaptureAttempts(run_reference(loaded.module, examples, recipe, reporter), reporter)
+        accepted = capture_in_order(attempts, rungs_done)
     findings = accepted.findings if held is None else held.explained(accepted.findings)
-    common: dict[str, Any] = {
-        "table": accepted.table,
-        "inputs": findings,
-        "example": ladder.tracing,
-        "examples": (*ladder.examples, *accepted.unseen),
-        "unseen": accepted.unseen,
-        "module": loaded.module,
-        "device": device,
-        "fingerprint": fingerprint,
-    }
-    captured: CapturedModel | PartialModel
-    if isinstance(accepted, PartialCapture):
-        captured = PartialModel(**common, subgraphs=accepted.subgraphs, controls=accepted.controls)
-    else:
-        captured = CapturedModel(**common, program=accepted.program)
+    captured = accepted.model(
+        table=accepted.table,
+        inputs=findings,
+        example=attempts.reference.tracing,
+        examples=(*examples, *accepted.unseen),
+        unseen=accepted.unseen,
+        module=loaded.module,
+        device=device,
+        fingerprint=fingerprint,
+    )
     report = CaptureReport(
         rung=accepted.rung,
         ops=accepted.table.op_count,
         seconds=time.monotonic() - started,
-        rungs=tuple(ladder.outcomes),
+        rungs=tuple(attempts.outcomes),
         warnings=tuple(reporter.warnings),
         inputs=findings,
     )
-    if isinstance(accepted, PartialCapture):
-        report = msgspec.structs.replace(
-            report,
-            graph_breaks=accepted.breaks,
-            pieces=accepted.reports,
-            ops_left_eager=accepted.ops_left_eager,
-        )
+    report = accepted.described(report)
     if cache is not None and isinstance(captured, CapturedModel):
         cache.keep(captured, report)
     return captured, report
 
 
-def _subgraphs_of(ladder: Ladder) -> PartialCapture | Problem:
-    return capture_partially(
-        PartialJob(
-            module=ladder.module,
-            eager=ladder.eager,
-            examples=ladder.examples,
-            expected=ladder.expected,
-            tracing=ladder.tracing,
-            inputs=ladder.inputs,
-            recipe=ladder.recipe,
-            controls=ladder.controls,
-            reporter=ladder.reporter,
-            problems=tuple(outcome.error for outcome in ladder.outcomes if outcome.error is not None),
-        )
-    )
-
-
 def capture_fingerprint(loaded: LoadedModel, recipe: Recipe, device: torch.device) -> str:
-    """SHA-256 of everything that the captured graph depends on: model, inputs, rungs, torch, device."""
+    """SHA-256 of everything that the captured graph depends on: model, inputs, capture methods, torch, device."""
     digest = hashlib.sha256((loaded.sha256 or _module_hash(loaded.module)).encode())
     # These change what is told, and how fast, not the graph.
     capture = msgspec.structs.replace(recipe.capture, compare_rungs=False, cache=True)

@@ -37,7 +37,9 @@ class BatchOnly:
             replace(
                 one,
                 dims=tuple(
-                    replace(dim, reason=f"held static at {dim.size} by batch_only, as in the first example")
+                    replace(
+                        dim, is_held=True, reason=f"held static at {dim.size} by batch_only, as in the first example"
+                    )
                     if f"{one.name}.{dim.index}" in self.held
                     else dim
                     for dim in one.dims

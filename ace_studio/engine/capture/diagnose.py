@@ -37,13 +37,24 @@ class Diagnosis:
         return (not wanted or not names.isdisjoint(wanted)) and re.search(self.pattern, text, re.IGNORECASE) is not None
 
 
+@dataclass(frozen=True)
+class Failure:
+    """Why a capture attempt gave no graph."""
+
+    problem: Problem
+    is_explained: bool = True
+    """Whether its cause is known; False if only the fallback describes it."""
+    example: int = 0
+    """Number of the user's example that the graph does not reproduce; 0 if it is about none."""
+
+
 _FX_ROWS = (
-    # The last rung cannot tell a size from a value: it sees only that a decision depends on the input.
+    # The last capture method cannot tell a size from a value: it sees only that a decision depends on the input.
     Diagnosis(
         "TraceError",
         r"cannot be used as inputs to control flow",
         "{owner} decides by something that depends on its input",
-        "placeholders have neither sizes nor values while this rung traces, and a graph records one path",
+        "placeholders have neither sizes nor values while this method traces, and a graph records one path",
         "For values use torch.where or torch.cond; a size that is always the same can be read from an attribute.",
     ),
     Diagnosis(
@@ -51,7 +62,7 @@ _FX_ROWS = (
         r"cannot be iterated",
         "{owner} loops over a tensor, or unpacks one into names",
         "how many parts there are is not known to a placeholder",
-        "Take the parts by index (parts[0], parts[1]), or leave this to another rung.",
+        "Take the parts by index (parts[0], parts[1]), or leave this to another capture method.",
     ),
     Diagnosis(
         "TraceError RuntimeError TypeError",
@@ -170,8 +181,8 @@ _FALLBACK = Diagnosis(
 _SIZE_NAME = re.compile(r"L((?:\['?[^\]']+'?\])+)\.size\(\)\[(\d+)\]")
 
 
-def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[str], printed: str) -> Problem:
-    """What to tell about a failed trace.
+def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[str], printed: str) -> Failure:
+    """Explain a failed trace to the person who wrote the model.
 
     Args:
         error: What the tracer raised.
@@ -187,7 +198,7 @@ def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[st
     row = next((row for row in ROWS if row.fits(names, text)), _FALLBACK)
     owner = place.class_name if row.is_about_line else type(module).__name__
     words = {"owner": f"forward() of {owner}", "sizes": _named_sizes(str(error), leaf_names), "kind": _kind(str(error))}
-    return Problem(
+    problem = Problem(
         code=ErrorCode.NOT_CAPTURED,
         what=row.what.format(**words),
         why=row.why + (_line_text(place) if row.is_about_line else ""),
@@ -195,11 +206,7 @@ def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[st
         where=place.where if row.is_about_line else "",
         details=("".join(traceback.format_exception(error)) + "\n" + printed)[:MAX_DETAILS],
     )
-
-
-def is_specific(problem: Problem) -> bool:
-    """Whether a row of the table explains the problem, not the fallback."""
-    return problem.why.partition(";")[0] != _FALLBACK.why
+    return Failure(problem, is_explained=row is not _FALLBACK)
 
 
 def _line_text(place: CodePlace) -> str:

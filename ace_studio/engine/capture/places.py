@@ -18,6 +18,9 @@ _TORCH_FOLDER = str(Path(torch.__file__).resolve().parent) + "/"
 _LIBRARY_FOLDER = str(Path(sysconfig.get_path("stdlib")).resolve()) + "/"
 
 
+_MODULE = ", module "
+
+
 @dataclass(frozen=True)
 class CodePlace:
     """A line of the user's code; `file` is empty if none is known."""
@@ -38,7 +41,14 @@ class CodePlace:
         """``file:line, module path``, as `Problem.where` wants it."""
         if not self.file:
             return ""
-        return f"{self.file}:{self.line}" + (f", module {self.module}" if self.module else "")
+        return f"{self.file}:{self.line}" + (f"{_MODULE}{self.module}" if self.module else "")
+
+    @classmethod
+    def of(cls, where: str) -> CodePlace:
+        """The place that `where` gave as text; an empty one if the text names no line."""
+        place, _, module = where.partition(_MODULE)
+        file, _, line = place.rpartition(":")
+        return cls(file, int(line), module) if file and line.isdigit() else cls()
 
 
 def is_user_file(file: str) -> bool:

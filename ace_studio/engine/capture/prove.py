@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from torch.export import ExportedProgram
 
-from ace_studio.engine.capture.eager import EagerRun
 from ace_studio.engine.capture.findings import GraphInputs
 from ace_studio.engine.capture.guards import excludes_an_inner_one, excludes_only_one, fails_at
-from ace_studio.engine.capture.verify import GraphRun, Mismatch, check_consecutive_calls, check_example, frozen_cause
-from ace_studio.engine.examples.leaves import Parameters, describe, forward_parameters, named_leaves
+from ace_studio.engine.capture.reference import Reference
+from ace_studio.engine.capture.verify import (
+    GraphRun,
+    Mismatch,
+    check_consecutive_calls,
+    check_example,
+    frozen_cause,
+    unseen_label,
+)
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.torch_private.compat import drop_guards, program_guards
 
 WANTED_UNSEEN = 2
@@ -34,15 +39,9 @@ class Proof:
 
 @dataclass
 class Prover:
-    """Compares graphs with eager on one set of examples."""
+    """Compares graphs with the eager reference."""
 
-    eager: EagerRun
-    examples: tuple[Example, ...]
-    expected: Sequence[Any]
-    """The eager result of every example."""
-    tracing: Example
-    inputs: tuple[InputDims, ...]
-    is_grown: bool
+    reference: Reference
     reporter: Reporter
 
     def prove(self, program: ExportedProgram) -> Proof | Mismatch:
@@ -67,44 +66,38 @@ class Prover:
     @cached_property
     def _shapes(self) -> list[dict[str, tuple[int, ...]]]:
         """Input name -> its shape, for every example."""
-        names = [one.name for one in self.inputs]
+        names = [one.name for one in self.reference.inputs]
         return [
             {name: tuple(tensor.shape) for name, tensor in zip(names, example.tensors(), strict=True)}
-            for example in self.examples
+            for example in self.reference.examples
         ]
 
     def _prove(self, program: ExportedProgram, *, must_try_one: bool) -> Proof | Mismatch:
-        graph = GraphRun(program)
-        first, *others = zip(self.examples, self.expected, strict=True)
-        if found := check_consecutive_calls(self.eager, graph, first[0], expected=first[1], label="example 1"):
-            return frozen_cause(self.eager, program, first[0]) or found
+        graph, reference = GraphRun(program), self.reference
+        first, *others = zip(reference.examples, reference.expected, strict=True)
+        if found := check_consecutive_calls(reference.eager, graph, first[0], expected=first[1]):
+            return frozen_cause(reference.eager, program, first[0]) or found
         for number, (example, expected) in enumerate(others, start=2):
             self.reporter.check()
-            if found := check_example(graph, example, expected=expected, label=f"example {number}"):
-                return frozen_cause(self.eager, program, example) or found
-        view = GraphInputs(program, self.inputs, [leaf.name for leaf in named_leaves(self.tracing, self._parameters)])
+            if found := check_example(graph, example, expected=expected, number=number):
+                return frozen_cause(reference.eager, program, example) or found
+        view = GraphInputs(program, reference.inputs, reference.leaf_names)
         if fixed := self._fixed(view):
             return fixed
         unseen = []
         for example, expected in self._unseen(view, must_try_one=must_try_one):
-            label = f"a size that nobody gave ({describe(example, self._parameters)})"
-            found = check_example(graph, example, expected=expected, label=label)
-            if found is not None and must_try_one and found.by_guard and _has_a_one(example, self.tracing):
+            found = check_example(graph, example, expected=expected, label=unseen_label(example, reference.module))
+            if found is not None and must_try_one and found.by_guard and _has_a_one(example, reference.tracing):
                 continue  # another condition, which stays, refuses the size 1: nothing was taken back that matters
             if found is not None:
                 return found
             unseen.append(example)
-        if self.is_grown and (found := self._check_tracing(graph)):
-            return found
+        if reference.is_grown:
+            expected = reference.eager.output(reference.tracing)
+            label = "the example that was traced"
+            if found := check_example(graph, reference.tracing, expected=expected, label=label):
+                return found
         return Proof(tuple(unseen))
-
-    @property
-    def _parameters(self) -> Parameters:
-        return forward_parameters(self.eager.module)
-
-    def _check_tracing(self, graph: GraphRun) -> Mismatch | None:
-        expected = self.eager.output(self.tracing)
-        return check_example(graph, self.tracing, expected=expected, label="the example that was traced")
 
     def _fixed(self, view: GraphInputs) -> Mismatch | None:
         """A dimension that had to stay free and did not."""
@@ -121,7 +114,7 @@ class Prover:
     def _unseen(self, view: GraphInputs, *, must_try_one: bool) -> Iterator[tuple[Example, Any]]:
         """Examples at sizes that nobody gave, and that eager accepts, with their eager results."""
         found = 0
-        weights = sum(parameter.numel() for parameter in self.eager.module.parameters())
+        weights = sum(parameter.numel() for parameter in self.reference.module.parameters())
         for values in self._combinations(view):
             if found == (1 if weights > LARGE else WANTED_UNSEEN):
                 break
@@ -129,7 +122,7 @@ class Prover:
                 found += 1
                 yield made
         if must_try_one:
-            base = view.symbol_values(self.tracing)
+            base = view.symbol_values(self.reference.tracing)
             for symbol in view.free_symbols():
                 if made := self._made(view, {**base, symbol: 1}):
                     yield made
@@ -137,9 +130,9 @@ class Prover:
     def _combinations(self, view: GraphInputs) -> Iterator[dict[str, int]]:
         """Sizes for all symbols: all of them new at first, then one new at a time."""
         symbols = view.free_symbols()
-        choices = {symbol: view.candidates(symbol, self.examples) for symbol in symbols}
+        choices = {symbol: view.candidates(symbol, self.reference.examples) for symbol in symbols}
         choices = {symbol: sizes for symbol, sizes in choices.items() if sizes}
-        base = view.symbol_values(self.tracing)
+        base = view.symbol_values(self.reference.tracing)
         for attempt in range(MOST_TRIES if choices else 0):
             yield base | {symbol: sizes[min(attempt, len(sizes) - 1)] for symbol, sizes in choices.items()}
         if len(choices) > 1:
@@ -149,17 +142,17 @@ class Prover:
 
     def _made(self, view: GraphInputs, values: dict[str, int]) -> tuple[Example, Any] | None:
         self.reporter.check()
-        example = view.example_with(self.tracing, values)
+        example = view.example_with(self.reference.tracing, values)
         if example is None or self._is_known(example):
             return None
         try:
-            return example, self.eager.output(example)
+            return example, self.reference.eager.output(example)
         except Exception:  # noqa: BLE001 - the user's model may refuse a size that we made up, in any way
             return None
 
     def _is_known(self, example: Example) -> bool:
         shapes = [tensor.shape for tensor in example.tensors()]
-        return any(shapes == [tensor.shape for tensor in known.tensors()] for known in self.examples)
+        return any(shapes == [tensor.shape for tensor in known.tensors()] for known in self.reference.examples)
 
 
 def _has_a_one(example: Example, traced: Example) -> bool:

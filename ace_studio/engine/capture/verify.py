@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor, fx, nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.capture.diagnose import Failure
 from ace_studio.engine.capture.eager import SEED, EagerRun, call_in_turn
+from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example
 from ace_studio.engine.torch_private.compat import argument_names, is_random
 from ace_studio.records.errors import ErrorCode, Problem
@@ -35,21 +37,17 @@ class Mismatch:
     what: str
     why: str
     remedy: str = ""
-    where: str = ""
     example: Example | None = None
     """The example that the graph refuses, if there is one."""
     by_guard: bool = False
     """Whether it refuses it by a condition of its own, before it computes anything."""
+    number: int = 0
+    """Number of the user's example that shows the difference; 0 if it is about none."""
 
-    def problem(self, *, where: str = "") -> Problem:
-        """What a report says of it; ``where`` if somebody found a better place to look at."""
-        return Problem(
-            code=ErrorCode.WRONG_CAPTURE,
-            what=self.what,
-            why=self.why,
-            remedy=self.remedy,
-            where=where or self.where,
-        )
+    def failure(self, *, where: str = "") -> Failure:
+        """The failure of the attempt; ``where`` is the line to look at, if one is known."""
+        problem = Problem(code=ErrorCode.WRONG_CAPTURE, what=self.what, why=self.why, remedy=self.remedy, where=where)
+        return Failure(problem, example=self.number)
 
 
 def difference(expected: Any, actual: Any) -> str:
@@ -88,6 +86,11 @@ def _largest(one: Tensor, other: Tensor) -> float:
     return float(gap.max())
 
 
+def unseen_label(example: Example, module: nn.Module) -> str:
+    """The name in messages of an example at sizes that nobody gave."""
+    return f"a size that nobody gave ({describe(example, forward_parameters(module))})"
+
+
 class RepeatedRun(Protocol):
     """Something captured that can be called like the model, again and again from its first state."""
 
@@ -111,22 +114,34 @@ class GraphRun:
                 buffer.copy_(self._buffers[name])
 
 
-def check_example(graph: RepeatedRun, example: Example, *, expected: Any, label: str) -> Mismatch | None:
-    """Compare one call with its eager result. None if the graph is right."""
+def check_example(
+    graph: RepeatedRun, example: Example, *, expected: Any, label: str = "", number: int = 0
+) -> Mismatch | None:
+    """Compare one call with its eager result. None if the graph is right.
+
+    Args:
+        graph: What was captured.
+        example: The call.
+        expected: Its eager result.
+        label: The name of the example in messages; ``example 2`` for one of the user's.
+        number: The number of the user's example; 0 for one that was made up.
+    """
+    label = label or f"example {number}"
     try:
         actual = graph.outputs([example])[0]
     except Exception as error:  # noqa: BLE001 - a graph may refuse an input in any way; that is the finding
-        return _refused(error, example, label)
+        return _refused(error, example, label, number)
     if text := difference(expected, actual):
         return Mismatch(
             what=f"The captured graph is not equal to the model on {label}",
             why=f"{text}; the code may take another path for these sizes or values",
             remedy="Make the computation the same for all inputs, or give only examples of one kind.",
+            number=number,
         )
     return None
 
 
-def _refused(error: Exception, example: Example, label: str) -> Mismatch:
+def _refused(error: Exception, example: Example, label: str, number: int) -> Mismatch:
     message = " ".join(str(error).split())[:200]
     if "Guard failed" not in message:
         return Mismatch(
@@ -134,6 +149,7 @@ def _refused(error: Exception, example: Example, label: str) -> Mismatch:
             why=f"running it raised {type(error).__name__}: {message}",
             remedy="Make the computation the same for every size, or leave that size out.",
             example=example,
+            number=number,
         )
     rule = _SIZE.sub(r"\1.\2", message.removeprefix("Guard failed: "))
     return Mismatch(
@@ -142,16 +158,15 @@ def _refused(error: Exception, example: Example, label: str) -> Mismatch:
         remedy="Make the computation the same for every size (no if on a size), or leave that size out.",
         example=example,
         by_guard=True,
+        number=number,
     )
 
 
-def check_consecutive_calls(
-    eager: EagerRun, graph: RepeatedRun, example: Example, *, expected: Any, label: str
-) -> Mismatch | None:
-    """Compare consecutive calls under one seed; a state or a random number that was frozen shows here.
+def check_consecutive_calls(eager: EagerRun, graph: RepeatedRun, example: Example, *, expected: Any) -> Mismatch | None:
+    """Compare consecutive calls of the first example under one seed; a frozen state or random number shows here.
 
     The second call has other numbers of the same sizes, so that what the model keeps of the first one shows too. The
-    first call is the check of the example itself; ``expected`` is its result and ``label`` its name.
+    first call is the check of the example itself; ``expected`` is its result.
     """
     calls = [example, _changed(example), example]
     try:
@@ -162,12 +177,12 @@ def check_consecutive_calls(
     try:
         actual = graph.outputs(calls)
     except Exception as error:  # noqa: BLE001 - a graph may refuse an input in any way; that is the finding
-        return check_example(graph, example, expected=expected, label=label) or _refused(
-            error, calls[1], f"{label} with other numbers"
+        return check_example(graph, example, expected=expected, number=1) or _refused(
+            error, calls[1], "example 1 with other numbers", 1
         )
     for call, (one, other) in enumerate(zip(wanted, actual, strict=True), start=1):
         if text := difference(one, other):
-            first = check_example(graph, example, expected=expected, label=label) if call == 1 else None
+            first = check_example(graph, example, expected=expected, number=1) if call == 1 else None
             return first or Mismatch(
                 what=f"The captured graph drifts from the model from call {call} on",
                 why=f"{text}; the model keeps a state or draws random numbers in a way that the graph does not repeat",

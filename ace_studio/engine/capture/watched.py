@@ -26,19 +26,19 @@ from ace_studio.records.messages import AttemptStarted
 
 
 @contextmanager
-def watched_rung(rung: str, limit_s: float, *, module: nn.Module, reporter: Reporter) -> Iterator[None]:
+def watched_attempt(name: str, limit_s: float, *, module: nn.Module, reporter: Reporter) -> Iterator[None]:
     """Run the block, which traces, under the limit, and say meanwhile what it is busy with.
 
     Raises: CaptureTimeoutError or CaptureInterruptedError out of the block.
     """
     load_tracers()
-    reporter.emit(AttemptStarted(job=reporter.job, name=rung, limit_s=limit_s))
+    reporter.emit(AttemptStarted(job=reporter.job, name=name, limit_s=limit_s))
     try:
         with (
-            heartbeat(rung, module=module, reporter=reporter),
+            heartbeat(name, module=module, reporter=reporter),
             interruptible(limit_s, should_stop=lambda: reporter.is_cancelled),
         ):
             yield
     finally:
         # What follows runs the model and the graph, and takes as long as they do.
-        reporter.tell(AttemptStarted(job=reporter.job, name=rung, limit_s=None))
+        reporter.tell(AttemptStarted(job=reporter.job, name=name, limit_s=None))

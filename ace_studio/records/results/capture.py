@@ -36,6 +36,10 @@ class CaptureAttempt(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     ops: int = 0
     error: Problem | None = None
+    is_explained: bool = True
+    """Whether the cause of the error is known; False if the error only says where the method failed."""
+    refused_example: int = 0
+    """Number of the example that the graph does not reproduce, from 1; 0 if the error is about none."""
 
 
 class GraphBreak(msgspec.Struct, frozen=True, kw_only=True):

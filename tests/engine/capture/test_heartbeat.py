@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ace_studio.engine.capture import capture_model, heartbeat
 from ace_studio.engine.capture.heartbeat import Heartbeat
 from ace_studio.engine.capture.limit import CaptureTimeoutError
-from ace_studio.engine.capture.watched import watched_rung
+from ace_studio.engine.capture.watched import watched_attempt
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.torch_private.dynamo import StackLook
@@ -109,7 +109,7 @@ def test_a_rung_says_when_it_starts_with_its_limit_and_when_that_holds_no_more()
     events: list[Event] = []
     with (
         pytest.raises(CaptureTimeoutError),
-        watched_rung("export", 0.2, module=Deep(), reporter=Reporter(events.append)),
+        watched_attempt("export", 0.2, module=Deep(), reporter=Reporter(events.append)),
     ):
         until = time.monotonic() + 30
         while time.monotonic() < until:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections import Counter
 from collections.abc import Sequence
 
@@ -39,27 +38,26 @@ def describe_breaks(
 
 
 def breaks_of_problems(problems: Sequence[Problem], ran: EagerOps, left: Counter[Line]) -> tuple[GraphBreak, ...]:
-    """What stopped the rungs of whole graphs, where the compiler did not get as far as to say it."""
-    found: dict[Line, tuple[Problem, str]] = {}
+    """What stopped the methods for whole graphs, as breaks, where the compiler itself reported none."""
+    found: dict[Line, tuple[Problem, CodePlace]] = {}
     for problem in problems:
-        place, _, module = problem.where.partition(", module ")
-        file, _, line = place.rpartition(":")
-        if file and line.isdigit():
-            found.setdefault((file, int(line)), (problem, module))
+        place = CodePlace.of(problem.where)
+        if place.file:
+            found.setdefault((place.file, place.line), (problem, place))
     costs = _shared_out(left, list(found))
     return tuple(
         GraphBreak(
-            file=line[0],
-            line=line[1],
+            file=place.file,
+            line=place.line,
             reason=problem.what,
-            code=linecache.getline(*line).strip(),
+            code=place.source,
             count=ran.times(line),
             ops_left_eager=costs[line],
             hint=problem.remedy,
-            module=module,
+            module=place.module,
             details=problem.details[:MAX_DETAILS],
         )
-        for line, (problem, module) in found.items()
+        for line, (problem, place) in found.items()
     )
 
 
@@ -67,7 +65,7 @@ def _graph_break(place: CodePlace, heard: HeardBreak, module: nn.Module, *, coun
     error = _root(heard.error)
     if getattr(error, "real_stack", None) is None:
         error.real_stack = list(heard.frames)  # type: ignore[attr-defined]
-    problem = diagnose(error, module, leaf_names=[], printed="")
+    problem = diagnose(error, module, leaf_names=[], printed="").problem
     return GraphBreak(
         file=place.file,
         line=place.line,

@@ -1,4 +1,4 @@
-"""The order of partial capture: record, capture each subgraph, prove the whole, and tell it as one graph."""
+"""Partial capture: record the subgraphs, capture each, prove the whole, and join their tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 import torch
 from torch import nn
 
-from ace_studio.engine.capture.controls import Controls
+from ace_studio.engine.capture.diagnose import Failure
 from ace_studio.engine.capture.eager import EagerRun, ModuleState, call_in_turn
 from ace_studio.engine.capture.partial.breaks import breaks_of_problems, describe_breaks
 from ace_studio.engine.capture.partial.left_eager import EagerOps, left_eager, run_eager_ops
@@ -25,17 +25,16 @@ from ace_studio.engine.capture.partial.subgraph_modules import (
     module_source,
 )
 from ace_studio.engine.capture.partial.unseen import unseen_examples
-from ace_studio.engine.capture.verify import Mismatch, check_consecutive_calls, check_example
-from ace_studio.engine.examples.leaves import describe, forward_parameters
-from ace_studio.engine.flow import Example, Subgraph
+from ace_studio.engine.capture.reference import Reference
+from ace_studio.engine.capture.verify import Mismatch, check_consecutive_calls, check_example, unseen_label
+from ace_studio.engine.flow import Example, PartialModel, Subgraph
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, Place, SubgraphRunner
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import GraphBreak, SubgraphKind, SubgraphReport
+from ace_studio.records.results import CaptureReport, GraphBreak, SubgraphKind, SubgraphReport
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
 FEWEST_OPS = 3
@@ -60,34 +59,37 @@ class PartialCapture:
     controls: tuple[tuple[str, str], ...]
     rung: str = "partial"
 
+    def model(self, **common: Any) -> PartialModel:
+        """The captured model, from these subgraphs and what every capture has."""
+        return PartialModel(**common, subgraphs=self.subgraphs, controls=self.controls)
+
+    def described(self, report: CaptureReport) -> CaptureReport:
+        """The report with the breaks and the subgraphs."""
+        return msgspec.structs.replace(
+            report, graph_breaks=self.breaks, pieces=self.reports, ops_left_eager=self.ops_left_eager
+        )
+
 
 @dataclass
 class PartialJob:
-    """What a ladder has found out by the time that it comes to this rung."""
+    """One partial capture of a model."""
 
-    module: nn.Module
-    eager: EagerRun
-    examples: tuple[Example, ...]
-    expected: Sequence[Any]
-    """The eager result of every example."""
-    tracing: Example
-    inputs: tuple[InputDims, ...]
-    recipe: Recipe
-    controls: Controls
+    reference: Reference
     reporter: Reporter
     problems: tuple[Problem, ...] = ()
-    """What stopped the rungs before this one."""
+    """Why the capture methods before this one failed."""
     sources: dict[str, SubgraphSource] = field(default_factory=dict)
     captured: dict[tuple[str, ...], Subgraph | Problem] = field(default_factory=dict)
     """By what tells a subgraph from the others, so that a second recording captures nothing twice."""
 
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
 
-    def run(self) -> PartialCapture | Problem:
-        """Record, capture, prove. A problem if nothing could be captured, or if the whole is not equal to eager."""
-        self.unseen = unseen_examples(self.eager, self.tracing, self.examples, self.inputs)
-        self.changing = frozenset(_changed_buffers(self.eager, self.examples[0]))
-        limit_s = min(READING_S, self.recipe.capture.time_limit_s / 4)
+    def run(self) -> PartialCapture | Failure:
+        """Record, capture, prove. A failure if nothing could be captured, or if the whole is not equal to eager."""
+        reference = self.reference
+        self.unseen = unseen_examples(reference)
+        self.changing = frozenset(_changed_buffers(reference.eager, reference.examples[0]))
+        limit_s = min(READING_S, reference.recipe.capture.time_limit_s / 4)
         first = recording = self._record((), limit_s=limit_s)
         if first.given_up:
             self.reporter.warn(
@@ -108,24 +110,27 @@ class PartialJob:
         subgraphs = recording.in_order([*subgraphs, *modules])
         subgraphs, mismatch = self._proven(subgraphs)
         if mismatch is not None:
-            return mismatch.problem()
+            return mismatch.failure()
         if not subgraphs:
-            return self._nothing(first)
+            return Failure(self._nothing(first))
         return self._told(subgraphs, first, recording)
 
     # --- finding subgraphs ---
 
     def _record(self, modules: Sequence[HostedSubgraph], *, limit_s: float | None) -> Recording:
         self.reporter.phase(Phase.CAPTURE, "partial: looking for subgraphs")
-        given = [self.tracing, *(one for one in self.examples if one is not self.tracing)]
+        tracing = self.reference.tracing
+        given = [tracing, *(one for one in self.reference.examples if one is not tracing)]
         order = [*given, *(example for example, _ in self.unseen)]
 
         def call(function: Callable[..., Any], example: Example) -> Any:
             self.reporter.check()
-            with self.controls.applied("partial"):
+            with self.reference.controls.applied("partial"):
                 return call_in_turn(function, [example])
 
-        recording = record_frames(self.module, order, modules, changing=self.changing, call=call, limit_s=limit_s)
+        recording = record_frames(
+            self.reference.module, order, modules, changing=self.changing, call=call, limit_s=limit_s
+        )
         # A path that only a made-up size takes runs eagerly: nobody asked for it.
         recording.frames = [one for one in recording.frames if one.begun_in < len(given)]
         return recording
@@ -141,14 +146,14 @@ class PartialJob:
         return [subgraph for subgraph in found if isinstance(subgraph, Subgraph)]
 
     def _frame_source(self, frame: RecordedFrame, name: str) -> SubgraphSource:
-        return frame_source(frame, self.module, name=name)
+        return frame_source(frame, self.reference.module, name=name)
 
     def _module_subgraphs(self, covered: set[str]) -> list[Subgraph]:
         """Subgraphs for the largest submodules none of whose weights is in a subgraph yet."""
-        waiting, found = _children("", self.module), []
+        waiting, found = _children("", self.reference.module), []
         while waiting:
             path = waiting.pop(0)
-            child = self.module.get_submodule(path)
+            child = self.reference.module.get_submodule(path)
             names = {f"{path}.{name}" for name, _ in child.named_parameters()}
             if not names or names <= covered:
                 continue
@@ -160,21 +165,21 @@ class PartialJob:
         return found
 
     def _module_subgraph(self, path: str) -> Subgraph | Problem | None:
-        child = self.module.get_submodule(path)
+        child = self.reference.module.get_submodule(path)
         if type(child).forward is nn.Module.forward:  # a container: nobody calls it
             return None
-        with recorded_calls(self.module, [path]) as heard:
-            self.eager.output(self.tracing)
+        with recorded_calls(self.reference.module, [path]) as heard:
+            self.reference.eager.output(self.reference.tracing)
             first = heard[path].count
-            for example in [*self.examples, *(example for example, _ in self.unseen)]:
+            for example in [*self.reference.examples, *(example for example, _ in self.unseen)]:
                 heard[path].begin_forward()
-                self.eager.output(example)
+                self.reference.eager.output(example)
         calls = heard[path]
         if not calls.count:
             return None
 
         def source(name: str) -> SubgraphSource:
-            return module_source(self.module, path, calls, name=name, first=first)
+            return module_source(self.reference.module, path, calls, name=name, first=first)
 
         return self._captured(("module", path), source)
 
@@ -186,7 +191,9 @@ class PartialJob:
             )
             try:
                 source = self.sources[name] = source_of(name)
-                self.captured[key] = capture_subgraph(source, self.recipe, device=self._device, reporter=self.reporter)
+                self.captured[key] = capture_subgraph(
+                    source, self.reference.recipe, device=self._device, reporter=self.reporter
+                )
             except NotASubgraphError as error:
                 self.captured[key] = Problem(
                     code=ErrorCode.NOT_CAPTURED,
@@ -201,14 +208,16 @@ class PartialJob:
 
     @property
     def _device(self) -> torch.device:
-        tensors = self.tracing.tensors()
+        tensors = self.reference.tracing.tensors()
         return tensors[0].device if tensors else torch.device("cpu")
 
     # --- proof ---
 
     def _proven(self, subgraphs: list[Subgraph]) -> tuple[list[Subgraph], Mismatch | None]:
         """The subgraphs with which the model equals eager; a subgraph that spoils it is left out."""
-        self.reporter.phase(Phase.VERIFY, f"partial: {len(subgraphs)} subgraphs on {len(self.examples)} examples")
+        self.reporter.phase(
+            Phase.VERIFY, f"partial: {len(subgraphs)} subgraphs on {len(self.reference.examples)} examples"
+        )
         if not subgraphs or (mismatch := self._mismatch(subgraphs)) is None:
             return self._still_captured(subgraphs), None
         kept = []
@@ -227,42 +236,40 @@ class PartialJob:
 
     def _refuse(self, subgraph: Subgraph, mismatch: Mismatch) -> None:
         key = next(key for key, one in self.captured.items() if one is subgraph)
-        self.captured[key] = mismatch.problem()
+        self.captured[key] = mismatch.failure().problem
 
     def _mismatch(self, subgraphs: Sequence[Subgraph]) -> Mismatch | None:
         """Why the model with these subgraphs differs from eager; subgraphs that no call reaches are removed."""
-        runner = SubgraphRunner(self.module, [host(subgraph) for subgraph in subgraphs], controls=self._marks)
-        run = _RunnerRun(runner, self.controls)
-        run.outputs([self.tracing])  # the one whose sizes tell most comes first, as when it was recorded
-        first, *others = zip(self.examples, self.expected, strict=True)
-        if found := check_consecutive_calls(self.eager, run, first[0], expected=first[1], label="example 1"):
+        reference = self.reference
+        hosted = [host(subgraph) for subgraph in subgraphs]
+        runner = SubgraphRunner(reference.module, hosted, controls=reference.controls.marks())
+        run = _RunnerRun(runner)
+        run.outputs([reference.tracing])  # the one whose sizes tell most comes first, as when it was recorded
+        first, *others = zip(reference.examples, reference.expected, strict=True)
+        if found := check_consecutive_calls(reference.eager, run, first[0], expected=first[1]):
             return found
         for number, (example, expected) in enumerate(others, start=2):
             self.reporter.check()
-            if found := check_example(run, example, expected=expected, label=f"example {number}"):
+            if found := check_example(run, example, expected=expected, number=number):
                 return found
         for example, expected in self.unseen:
-            label = f"a size that nobody gave ({describe(example, forward_parameters(self.module))})"
+            label = unseen_label(example, reference.module)
             if found := check_example(run, example, expected=expected, label=label):
                 return found
         for subgraph in [one for one in subgraphs if one.name in runner.waiting]:
             self._refuse(subgraph, _NOT_FOUND_AGAIN)
         return None
 
-    @property
-    def _marks(self) -> tuple[tuple[str, str], ...]:
-        return self.controls.marks()
-
     # --- telling ---
 
     def _told(self, subgraphs: Sequence[Subgraph], first: Recording, recording: Recording) -> PartialCapture:
-        ran = run_eager_ops(self.eager, self.tracing, subgraphs)
+        ran = run_eager_ops(self.reference.eager, self.reference.tracing, subgraphs)
         left = left_eager(ran, subgraphs, recording)
-        breaks = describe_breaks(first.breaks, self.module, ran, left)
+        breaks = describe_breaks(first.breaks, self.reference.module, ran, left)
         breaks = breaks or breaks_of_problems(self.problems, ran, left)
         findings = self._findings()
         steps = _with_breaks(recording.steps, breaks, ran)
-        table, breaks = join_tables(subgraphs, breaks, steps, module=self.module, findings=findings)
+        table, breaks = join_tables(subgraphs, breaks, steps, module=self.reference.module, findings=findings)
         return PartialCapture(
             subgraphs=tuple(subgraphs),
             reports=tuple(self._reports(subgraphs)),
@@ -271,7 +278,7 @@ class PartialJob:
             findings=findings,
             unseen=tuple(example for example, _ in self.unseen),
             ops_left_eager=left.total(),
-            controls=self._marks,
+            controls=self.reference.controls.marks(),
         )
 
     def _reports(self, subgraphs: Sequence[Subgraph]) -> list[SubgraphReport]:
@@ -301,12 +308,12 @@ class PartialJob:
 
     def _findings(self) -> tuple[InputFinding, ...]:
         """A verdict per dimension: Python between the subgraphs takes any size; what was run is what is known."""
-        run = [*self.examples, *(example for example, _ in self.unseen)]
+        run = [*self.reference.examples, *(example for example, _ in self.unseen)]
         shapes = [[tensor.shape for tensor in example.tensors()] for example in run]
-        traced = [tensor.shape for tensor in self.tracing.tensors()]
+        traced = [tensor.shape for tensor in self.reference.tracing.tensors()]
         symbols: dict[tuple[int, ...], str] = {}
         found = []
-        for leaf, one in enumerate(self.inputs):
+        for leaf, one in enumerate(self.reference.inputs):
             dims = []
             for dim in range(one.rank):
                 finding = _dim_finding(one, dim, traced[leaf][dim], sorted({shape[leaf][dim] for shape in shapes}))
@@ -331,11 +338,6 @@ class PartialJob:
         )
 
 
-def capture_partially(job: PartialJob) -> PartialCapture | Problem:
-    """Capture what can be captured. See `PartialJob.run`."""
-    return job.run()
-
-
 def host(subgraph: Subgraph) -> HostedSubgraph:
     """A captured subgraph that runs as its own graph."""
     module = subgraph.captured.program.module(check_guards=False)
@@ -350,9 +352,8 @@ def _eager_subgraph(subgraph: Subgraph) -> HostedSubgraph:
 class _RunnerRun:
     """A runner that can be called again and again from its first state."""
 
-    def __init__(self, runner: SubgraphRunner, controls: Controls) -> None:
+    def __init__(self, runner: SubgraphRunner) -> None:
         self._runner = runner
-        self._controls = controls
         self._state = ModuleState(runner.module)
 
     def outputs(self, examples: Sequence[Example]) -> list[Any]:

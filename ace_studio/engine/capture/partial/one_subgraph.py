@@ -1,4 +1,4 @@
-"""Capturing one subgraph: the ladder again, on the calls that the subgraph gets from the model."""
+"""Capturing one subgraph with the methods for whole graphs, on the calls that the subgraph gets from the model."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
-from ace_studio.engine.capture.ladder import Accepted, Ladder
+from ace_studio.engine.capture.attempts import CaptureAttempts
+from ace_studio.engine.capture.methods import CAPTURE_METHODS, CaptureMethod
 from ace_studio.engine.capture.namespaces import ApplyControls
 from ace_studio.engine.capture.partial.subgraph_modules import SubgraphSource
+from ace_studio.engine.capture.reference import run_reference
 from ace_studio.engine.capture.replay import dynamic_shapes, keep_user_frames
-from ace_studio.engine.capture.rungs import RUNGS, CaptureMethod
 from ace_studio.engine.flow import CapturedModel, Example, Subgraph
 from ace_studio.engine.graph_table import build_graph_table
 from ace_studio.engine.progress import Reporter
@@ -34,30 +35,31 @@ def _play(module: nn.Module, example: Example, inputs: tuple[InputDims, ...], _:
         )
 
 
-_FRAME_RUNGS: tuple[CaptureMethod, ...] = (CaptureMethod("export", "playing a subgraph with symbolic sizes", _play),)
-_MODULE_RUNGS: tuple[CaptureMethod, ...] = tuple(RUNGS[name] for name in ("export", "dynamo"))
+_METHODS: dict[str, tuple[CaptureMethod, ...]] = {
+    "frame": (CaptureMethod("export", "playing a subgraph with symbolic sizes", _play),),
+    "module": (CAPTURE_METHODS["export"], CAPTURE_METHODS["dynamo"]),
+}
+"""Kind of subgraph -> the methods to try."""
 
 
 def capture_subgraph(
     source: SubgraphSource, recipe: Recipe, *, device: torch.device, reporter: Reporter
 ) -> Subgraph | Problem:
-    """The subgraph, proven on its own calls; the problem of the most telling rung if no rung gives it."""
+    """The subgraph, proven on its own calls; the problem of the first method if no method captures it."""
     quiet = reporter.quiet()
     own = msgspec.structs.replace(
         recipe, inputs=InputsChoice(), capture=msgspec.structs.replace(recipe.capture, controls=(), compare_rungs=False)
     )
-    ladder = Ladder(source.module, source.examples, own, quiet)
     try:
-        ladder.run_eager()
-        rungs = _FRAME_RUNGS if source.place.kind == "frame" else _MODULE_RUNGS
-        accepted = _first_of(ladder, rungs)
+        attempts = CaptureAttempts(run_reference(source.module, source.examples, own, quiet), quiet)
+        tried = (attempts.try_method(method) for method in _METHODS[source.place.kind])
+        accepted = next((found for found in tried if found is not None), None)
     except AceError as error:
         if error.problem.code is ErrorCode.CANCELLED:
             raise
         return error.problem
     if accepted is None:
-        failed = [outcome.error for outcome in ladder.outcomes if outcome.error is not None]
-        return failed[0]
+        return next(outcome.error for outcome in attempts.outcomes if outcome.error is not None)
     if not accepted.table.op_count:
         return Problem(code=ErrorCode.NOT_CAPTURED, what="This part computes nothing", why="its graph holds no op")
     keep_user_frames(accepted.program)
@@ -67,8 +69,8 @@ def capture_subgraph(
         program=accepted.program,
         table=table,
         inputs=accepted.findings,
-        example=ladder.tracing,
-        examples=(*ladder.examples, *accepted.unseen),
+        example=attempts.reference.tracing,
+        examples=(*source.examples, *accepted.unseen),
         unseen=accepted.unseen,
         module=source.module,
         device=device,
@@ -76,13 +78,6 @@ def capture_subgraph(
     )
     taken = len(source.place.tensors)
     return Subgraph(replace(source.place, limits=_limits(accepted.findings[:taken])), captured)
-
-
-def _first_of(ladder: Ladder, rungs: Sequence[CaptureMethod]) -> Accepted | None:
-    for rung in rungs:
-        if (accepted := ladder.try_rung(rung)) is not None:
-            return accepted
-    return None
 
 
 def _limits(findings: Sequence[InputFinding]) -> tuple[Limits, ...]:

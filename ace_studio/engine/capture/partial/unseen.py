@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from ace_studio.engine.capture.eager import EagerRun
+from ace_studio.engine.capture.reference import Reference
 from ace_studio.engine.flow import Example
-from ace_studio.engine.shapes import InputDims, example_at, unseen_sizes
+from ace_studio.engine.shapes import example_at, unseen_sizes
 
 WANTED = 2
 MOST_TRIES = 6
 
 
-def unseen_examples(
-    eager: EagerRun, tracing: Example, examples: Sequence[Example], inputs: Sequence[InputDims]
-) -> list[tuple[Example, Any]]:
+def unseen_examples(reference: Reference) -> list[tuple[Example, Any]]:
     """At most two examples at new sizes that eager accepts, with their results.
 
     Dimensions that moved alike in all examples are moved alike; nobody knows yet whether they must.
     """
     groups: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for leaf, one in enumerate(inputs):
+    for leaf, one in enumerate(reference.inputs):
         for dim in one.dynamic_dims():
             groups.setdefault(one.sizes[dim], []).append((leaf, dim))
     choices = {sizes: list(unseen_sizes(sizes)) for sizes in groups}
-    known = [[tensor.shape for tensor in example.tensors()] for example in examples]
+    known = [[tensor.shape for tensor in example.tensors()] for example in reference.examples]
     found: list[tuple[Example, Any]] = []
     for attempt in range(MOST_TRIES if groups else 0):
         sizes = {
             place: choices[alike][min(attempt, len(choices[alike]) - 1)] for alike in groups for place in groups[alike]
         }
-        example = example_at(tracing, sizes)
+        example = example_at(reference.tracing, sizes)
         shapes = [tensor.shape for tensor in example.tensors()]
         if len(found) == WANTED or shapes in known:
             continue
         known.append(shapes)
         try:
-            found.append((example, eager.output(example)))
+            found.append((example, reference.eager.output(example)))
         except Exception:  # noqa: BLE001 - the user's model may refuse a size that we made up, in any way
             continue
     return found

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from ace_studio.gui.panels.shapes.rows import Row
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
-
-_EXAMPLE = re.compile(r"\bexample (\d+)\b")
 
 
 def size_faults(row: Row, findings: Sequence[InputFinding]) -> dict[str, str]:
@@ -39,14 +36,13 @@ def _fault(size: int, dim: DimFinding, sizes: Mapping[str, int]) -> str:
     return ""
 
 
-def refused_rows(rungs: Sequence[CaptureAttempt]) -> dict[int, str]:
-    """Index of an example -> why the graph of a rung refused it. Nothing if some rung took them all."""
-    if any(rung.status is AttemptStatus.OK for rung in rungs):
+def refused_rows(attempts: Sequence[CaptureAttempt]) -> dict[int, str]:
+    """Index of an example -> why the graph of a capture method refused it. Nothing if some method took them all."""
+    if any(attempt.status is AttemptStatus.OK for attempt in attempts):
         return {}
     found: dict[int, str] = {}
-    for rung in rungs:
-        named = _EXAMPLE.search(rung.error.what) if rung.error is not None else None
-        if named is not None and rung.error is not None:
-            words = ". ".join(part for part in (rung.error.what, rung.error.why) if part)
-            found.setdefault(int(named[1]) - 1, f"{rung.name}: {words}")
+    for attempt in attempts:
+        if attempt.refused_example and attempt.error is not None:
+            words = ". ".join(part for part in (attempt.error.what, attempt.error.why) if part)
+            found.setdefault(attempt.refused_example - 1, f"{attempt.name}: {words}")
     return found

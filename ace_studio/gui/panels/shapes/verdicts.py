@@ -9,8 +9,6 @@ from ace_studio.gui.panels.shapes.rows import ColumnKind, Row, ShapeColumn
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
 ONLY_ONE = "only ever 1: try another size"
-_HELD = "batch_only"
-"""Named in the reason of a dimension that would be dynamic if not only the batch were free."""
 _CYCLE = {None: DimChoice.DYNAMIC, DimChoice.AUTO: DimChoice.DYNAMIC, DimChoice.DYNAMIC: DimChoice.STATIC}
 
 
@@ -56,7 +54,7 @@ def sizes_text(found: DimFinding | None) -> str:
 
 
 def _verdict(found: DimFinding) -> tuple[str, str]:
-    if found.verdict is DimVerdict.STATIC and _HELD in found.reason:
+    if found.is_held:
         return f"held at {found.size}", "held"
     if found.verdict is DimVerdict.STATIC:
         return f"static {found.size}", "static"

@@ -1,4 +1,4 @@
-"""The rungs of the capture ladder, one row each."""
+"""The capture methods, one row each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.torch_private.compat import export_program
 from ace_studio.engine.torch_private.dynamo import forget_traces
 
-Capture = Callable[[nn.Module, Example, tuple[InputDims, ...], ApplyControls], ExportedProgram]
+CaptureFunction = Callable[[nn.Module, Example, tuple[InputDims, ...], ApplyControls], ExportedProgram]
 """Module, example to trace, its dimensions, and what puts the controls in place."""
 
 
@@ -29,11 +29,11 @@ class CaptureMethod:
     name: str
     label: str
     """What it does, in words, for the progress display."""
-    capture: Capture | None
-    """None: it gives no whole graph, but subgraphs."""
+    capture: CaptureFunction | None
+    """None for the method that gives subgraphs instead of a whole graph."""
 
 
-def _export(*, strict: bool) -> Capture:
+def _export(*, strict: bool) -> CaptureFunction:
     def capture(
         module: nn.Module, example: Example, inputs: tuple[InputDims, ...], controls: ApplyControls
     ) -> ExportedProgram:
@@ -57,4 +57,4 @@ _ROWS = (
     CaptureMethod("fx", "tracing with placeholders", capture_with_fx),
     CaptureMethod("partial", "capturing subgraph by subgraph", None),
 )
-RUNGS: dict[str, CaptureMethod] = {row.name: row for row in _ROWS}
+CAPTURE_METHODS: dict[str, CaptureMethod] = {row.name: row for row in _ROWS}

@@ -1,0 +1,124 @@
+"""Capturing with the recipe's methods in order: the first one whose graph equals eager is taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from ace_studio.engine.capture.attempts import CaptureAttempts, WholeCapture, failed_attempt
+from ace_studio.engine.capture.batch_only import offered
+from ace_studio.engine.capture.diagnose import Failure
+from ace_studio.engine.capture.methods import CAPTURE_METHODS
+from ace_studio.engine.capture.partial import PartialCapture, PartialJob
+from ace_studio.engine.capture.places import CodePlace
+from ace_studio.engine.capture.verify import random_ops
+from ace_studio.engine.graph_table import user_place
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
+from ace_studio.records.results import AttemptStatus, CaptureAttempt
+from ace_studio.records.tensors import DimVerdict
+
+
+def capture_in_order(
+    attempts: CaptureAttempts, earlier: Sequence[CaptureAttempt] = ()
+) -> WholeCapture | PartialCapture:
+    """Try the recipe's capture methods in order and return the first result that equals eager.
+
+    The other methods are tried too if the recipe asks to compare them.
+
+    Args:
+        attempts: Where each method is tried, and its outcome noted.
+        earlier: Outcomes of a process that ended; the methods that failed there are not tried again.
+
+    Raises: AceError(NOT_CAPTURED) with the causes, the most telling first.
+    """
+    reference, reporter = attempts.reference, attempts.reporter
+    settings = reference.recipe.capture
+    accepted: WholeCapture | PartialCapture | None = None
+    given_up = {one.name: one for one in earlier if one.error is not None}
+    for name in settings.rungs:
+        if name in given_up:
+            attempts.outcomes.append(_with_offer(given_up[name], attempts))
+        elif accepted is not None and not settings.compare_rungs:
+            attempts.note(CaptureAttempt(name=name, status=AttemptStatus.SKIPPED))
+        else:
+            method = CAPTURE_METHODS[name]
+            found = attempts.try_method(method) if method.capture else _try_subgraphs(name, attempts)
+            accepted = accepted or found
+    if accepted is None:
+        for title in reference.controls.unused():
+            reporter.warn("idle-control", f"The control {title} did nothing in any capture method")
+        first, *others = _causes(attempts.outcomes)
+        raise AceError(msgspec.structs.replace(first, code=ErrorCode.NOT_CAPTURED), *others)
+    for title, why in reference.controls.idle(accepted.rung):
+        reporter.warn("idle-control", f"The control {title} did nothing: {why}")
+    if isinstance(accepted, WholeCapture):
+        _warn_about_the_graph(accepted, attempts)
+    return accepted
+
+
+def _with_offer(outcome: CaptureAttempt, attempts: CaptureAttempts) -> CaptureAttempt:
+    """The outcome of an earlier process; after a timeout it offers to let only the batch stay free."""
+    if outcome.error is None or outcome.status is not AttemptStatus.TIMEOUT:
+        return outcome
+    return msgspec.structs.replace(outcome, error=offered(outcome.error, attempts.reference.inputs))
+
+
+def _try_subgraphs(name: str, attempts: CaptureAttempts) -> PartialCapture | None:
+    started = time.monotonic()
+    problems = tuple(outcome.error for outcome in attempts.outcomes if outcome.error is not None)
+    job = PartialJob(attempts.reference, attempts.reporter, problems)
+    found = attempts.guarded(name, job.run)
+    seconds = time.monotonic() - started
+    if isinstance(found, Failure):
+        attempts.note(msgspec.structs.replace(failed_attempt(name, found), seconds=seconds))
+        return None
+    ops = sum(subgraph.captured.table.op_count for subgraph in found.subgraphs)
+    attempts.note(CaptureAttempt(name=name, status=AttemptStatus.OK, seconds=seconds, ops=ops))
+    return found
+
+
+def _warn_about_the_graph(accepted: WholeCapture, attempts: CaptureAttempts) -> None:
+    reporter = attempts.reporter
+    nodes = {node.name: node for node in accepted.program.graph.nodes}
+    for name in random_ops(accepted.program):
+        file, line = user_place(nodes[name].meta.get("stack_trace", ""))
+        where = f"{file}:{line}" if file else ""
+        if "dropout" in str(nodes[name].target):
+            reporter.warn("dropout-in-eval", f"{name} drops values although the model is in eval mode", where=where)
+        else:
+            reporter.warn("random", f"{name} draws random numbers: results differ from call to call", where=where)
+    for found, given in zip(accepted.findings, attempts.reference.inputs, strict=True):
+        for dim in found.dims:
+            if dim.verdict is DimVerdict.DYNAMIC and set(dim.verified_sizes) <= set(given.sizes[dim.index]):
+                reporter.warn(
+                    "unproven-size", f"{found.name}.{dim.index} could not be tried at a size that nobody gave"
+                )
+
+
+def _causes(outcomes: Sequence[CaptureAttempt]) -> list[Problem]:
+    """The problems of the methods that were tried, one per line of code, the most telling first."""
+    tried = [one for one in outcomes if one.error is not None and one.status is not AttemptStatus.SKIPPED]
+    problems: dict[str, Problem] = {}
+    for one in sorted(tried, key=_telling):
+        assert one.error is not None
+        place = CodePlace.of(one.error.where)
+        cause = f"{place.file}:{place.line}" if place.file else one.error.where or one.error.what
+        problems.setdefault(cause, one.error)
+    return list(problems.values()) or [
+        Problem(
+            code=ErrorCode.NOT_CAPTURED,
+            what="No capture method was tried",
+            why="the recipe names none that this version has",
+            remedy=f"Use rungs = {list(ALL_CAPTURE_METHODS)}.",
+            where="[capture] rungs",
+        )
+    ]
+
+
+def _telling(outcome: CaptureAttempt) -> tuple[bool, bool, bool]:
+    """Sort key: a comparison with eager tells most, then a known cause, then one with a place."""
+    assert outcome.error is not None
+    return (outcome.status is not AttemptStatus.WRONG, not outcome.is_explained, not outcome.error.where)

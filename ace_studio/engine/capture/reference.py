@@ -1,0 +1,131 @@
+"""The eager reference of one capture: what the model returns on every example, its dimensions, and what to trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from ace_studio.engine.capture.controls import Controls
+from ace_studio.engine.capture.eager import EagerRun, has_bad_numbers, run_example
+from ace_studio.engine.examples.leaves import describe, forward_parameters, named_leaves
+from ace_studio.engine.flow import Example
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.shapes import InputDims, compare_examples, tracing_example, widest_example
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Phase
+from ace_studio.records.recipes.recipe import Recipe
+
+_HALVES = frozenset({torch.float16, torch.bfloat16})
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What every captured graph of one model is compared with."""
+
+    eager: EagerRun
+    examples: tuple[Example, ...]
+    expected: tuple[Any, ...]
+    """The eager result of every example."""
+    inputs: tuple[InputDims, ...]
+    tracing: Example
+    """The example to trace: every dynamic dimension is >= 2."""
+    is_grown: bool
+    """Whether it was made by repeating content, because no example would do."""
+    recipe: Recipe
+    controls: Controls
+
+    @property
+    def module(self) -> nn.Module:
+        """The user's module, in eval mode."""
+        return self.eager.module
+
+    @property
+    def leaf_names(self) -> list[str]:
+        """Names of all leaves of the traced example, tensors or not."""
+        return [leaf.name for leaf in named_leaves(self.tracing, forward_parameters(self.module))]
+
+    def widened(self) -> Reference | None:
+        """The reference with a wider example to trace; None if there is none, or forward raises on it."""
+        wider = widest_example(self.tracing, self.inputs)
+        if wider is None:
+            return None
+        try:
+            self.eager.output(wider)
+        except Exception:  # noqa: BLE001 - the user's code may raise anything at sizes that nobody gave
+            return None
+        return replace(self, tracing=wider, is_grown=True)
+
+
+def run_reference(module: nn.Module, examples: Sequence[Example], recipe: Recipe, reporter: Reporter) -> Reference:
+    """Run every example eagerly, compare the examples, and choose which one to trace.
+
+    Raises: AceError for what the user must correct.
+    """
+    if not examples:
+        raise AceError.of(
+            ErrorCode.NO_DATA,
+            "There is no example to run the model with",
+            remedy="Add a row to the shape table, or name a function that returns examples.",
+            where="[inputs]",
+        )
+    reporter.phase(Phase.EAGER)
+    eager = EagerRun.of(module)
+    expected: list[Any] = []
+    written: tuple[int, ...] = ()
+    for number, example in enumerate(examples, start=1):
+        reporter.advance((number - 1) / len(examples), f"example {number} of {len(examples)}")
+        expected.append(run_example(eager, example, label=f"example {number}"))
+        written = eager.writes_into if number == 1 else written
+    inputs = compare_examples(module, examples, choices=recipe.inputs.dims)
+    controls = Controls(recipe.capture.controls, module)
+    tracing, is_grown = tracing_example(examples, inputs)
+    if is_grown:
+        _check_grown(eager, tracing)
+    _warn_about_the_model(module, examples[0], expected, written, reporter)
+    return Reference(eager, tuple(examples), tuple(expected), inputs, tracing, is_grown, recipe, controls)
+
+
+def _check_grown(eager: EagerRun, tracing: Example) -> None:
+    try:
+        eager.output(tracing)
+    except Exception as error:
+        shown = describe(tracing, forward_parameters(eager.module))
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            "No example has all its changing dimensions at 2 or more, and none could be made",
+            why=f"one was grown by repeating content ({shown}), and forward raises on it: {str(error)[:160]}",
+            remedy="Add one example in which every dimension that may change is at least 2.",
+            where="[inputs]",
+        ) from error
+
+
+def _warn_about_the_model(
+    module: nn.Module, example: Example, results: Sequence[Any], written: Sequence[int], reporter: Reporter
+) -> None:
+    """Warn about what runtimes will not repeat; ``written`` are the positions of the tensors that forward changes."""
+    if has_bad_numbers(results):
+        reporter.warn("bad-numbers", "The model's own results hold NaN or infinity on the examples")
+    halves = sorted({str(one.dtype)[6:] for one in module.parameters() if one.dtype in _HALVES and one.is_cpu})
+    if halves:
+        reporter.warn(
+            "half-model",
+            f"Weights of the model are {' and '.join(halves)}: few runtimes take such a graph on a CPU, and fewer "
+            "in 8 bits. Call .float() on the model and give float32 examples; targets have 16-bit arithmetic of "
+            "their own (bf16 and fp16 in the plan)",
+        )
+    leaves = named_leaves(example, forward_parameters(module))
+    for leaf in leaves:
+        if leaf.tensor is None and leaf.value is not None:
+            reporter.warn("fixed-argument", f"Input '{leaf.name}' is fixed at {leaf.value!r:.60} in the graph")
+    training = [name for name, child in module.named_modules() if child.training]
+    if training:
+        shown = ", ".join(f"'{name}'" if name else "the model" for name in training[:5])
+        reporter.warn("still-training", f"In training mode although eval() was called: {shown}")
+    names = [leaf.name for leaf in leaves if leaf.tensor is not None]
+    changed = ", ".join(names[at] for at in written)
+    if changed:
+        reporter.warn("mutates-input", f"forward() writes into its input {changed}; runtimes may not repeat that")
