@@ -1,1 +1,1 @@
-"""Border: the engine process, its client, and the messages between them."""
+"""The border between the two processes: the worker, its client, and the channel that carries their messages."""

@@ -1,4 +1,4 @@
-"""Serving one request: the handler runs, and whatever happens becomes the one event that ends the job."""
+"""Answers one request: runs its handler, and turns every result or error into the one event that ends the job."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ HANDLER_NAMES: dict[type[AnyRequest], str] = {
 }
 """Kind of request -> the function of the handler module that serves it."""
 DETAILS_LIMIT = 20_000
-"""Characters of a traceback that travel."""
+"""Characters of a traceback that are sent."""
 
 
 def load_handlers(name: str) -> dict[type[AnyRequest], Handler]:
-    """The table of what serves which request, from a module's name or the path of a ``.py`` file."""
+    """Map each kind of request to its handler in a module, given by name or by the path of a ``.py`` file."""
     module = _import_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     return {kind: getattr(module, function) for kind, function in HANDLER_NAMES.items()}
 
@@ -70,7 +70,7 @@ def answer_request(
 ) -> AnyEvent:
     """Run one job and return the event that ends it; the others go to ``emit``.
 
-    Raises: nothing. What user code raises is an answer, `SystemExit` and `KeyboardInterrupt` included.
+    Raises: nothing. Whatever user code raises becomes a JobFailed, `SystemExit` and `KeyboardInterrupt` included.
     """
     job = request.job
     try:
@@ -83,7 +83,7 @@ def answer_request(
         if isinstance(error, KeyboardInterrupt) and is_cancelled():
             return JobCancelled(job=job)
         return JobFailed(job=job, problems=(_exit_problem(error),))
-    except BaseException as error:  # noqa: BLE001 - border: whatever user code or torch raises is an answer
+    except BaseException as error:  # noqa: BLE001 - border: user code and libraries raise anything; the worker must live
         return JobFailed(job=job, problems=(_problem_of(error),))
 
 
@@ -94,7 +94,7 @@ def _run(
 
     def take(event: Event) -> None:
         named = replace(event, job=request.job)
-        # The event that ends the job goes out when the job has really ended, so that the next may follow.
+        # The event that ends the job is sent when the handler has returned, so that the next job may follow.
         if isinstance(named, JOB_ENDS):
             ending.append(named)
         else:
@@ -144,7 +144,7 @@ def _problem_of(error: BaseException) -> Problem:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Python's own, torch's for devices (known by name: torch may not be there), and torch's CPU allocator's."""
+    """Whether it is Python's error, torch's for devices (by name: torch may be absent) or that of its CPU allocator."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"MemoryError", "OutOfMemoryError"}) or "DefaultCPUAllocator" in str(error)
 

@@ -1,4 +1,4 @@
-"""Why a worker process died, in words."""
+"""Turns what is known of a dead worker process into the problem that the user sees."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _MISSING_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module na
 
 @dataclass(frozen=True, kw_only=True)
 class Death:
-    """What is known of a worker that died without being asked to."""
+    """The facts about a worker that died without being asked to."""
 
     exit_code: int
-    """As `subprocess` says it: the negative number of a signal."""
+    """As `subprocess` gives it: negative for a signal's number."""
     was_ready: bool
-    """Whether it had come up."""
+    """Whether it had sent WorkerReady."""
     was_oom_kill: bool
-    """Whether the system's out-of-memory killer struck meanwhile."""
+    """Whether the system's out-of-memory killer struck during its life."""
     interpreter: str
     tail: Sequence[str] = ()
-    """The last lines that it printed."""
+    """Last lines that it printed."""
 
 
 def cause_of_death(death: Death) -> Problem:
-    """The problem that the window shows. The last lines of the log are in its details."""
+    """The problem to show; the last lines of the log are in its details."""
     if not death.was_ready:
         return _start_failure(death)
     if death.exit_code == -int(getattr(signal, "SIGKILL", 9)):
@@ -39,7 +39,7 @@ def cause_of_death(death: Death) -> Problem:
             death,
             what=f"The engine process crashed ({name})",
             why="Native code, of torch, a target or the model, failed in a way that Python cannot catch",
-            remedy="The engine was started again. Try another target or other shapes; the details name the last calls",
+            remedy="The engine was started again. Try another target or other shapes; the details show the last lines",
         )
     return _problem(
         death,
@@ -50,7 +50,7 @@ def cause_of_death(death: Death) -> Problem:
 
 
 def cannot_start(interpreter: str, error: OSError) -> Problem:
-    """The problem of an interpreter that is not there, or is none."""
+    """The problem of an interpreter that does not exist or cannot be executed."""
     return Problem(
         code=ErrorCode.NOT_FOUND,
         what="The Python of the engine cannot be started",
@@ -61,7 +61,7 @@ def cannot_start(interpreter: str, error: OSError) -> Problem:
 
 
 def _start_failure(death: Death) -> Problem:
-    missing = [found.group(1) for line in death.tail if (found := _MISSING_MODULE.search(line))]
+    missing = [match[1] for line in death.tail if (match := _MISSING_MODULE.search(line))]
     if missing:
         package = missing[-1].partition(".")[0]
         return _problem(
@@ -74,7 +74,7 @@ def _start_failure(death: Death) -> Problem:
     last = next((line for line in reversed(death.tail) if line.strip()), "It printed nothing")
     return _problem(
         death,
-        what="The engine process did not come up",
+        what="The engine process did not start",
         why=f"{last.strip()} (exit code {death.exit_code})",
         remedy="Check the interpreter in the settings; the details hold what it printed",
     )

@@ -1,9 +1,9 @@
 """The first code of a worker process, started by path: ``python /path/to/boot.py`` in any interpreter.
 
-The interpreter need not have ACE Studio installed. It gets this package, and nothing else, from the folder that this
-file lies in: putting the parent folder on ``sys.path`` would hand the packages of the window's environment to the
-user's interpreter. What to connect to comes in one environment variable, which is removed before anybody can see it.
-Standard library only until `main` hands over.
+The interpreter need not have ACE Studio installed. It imports this package alone, from the folder that this file lies
+in: putting the parent folder on ``sys.path`` would give the packages of the window's environment to the user's
+interpreter. The address to connect to comes in one environment variable, which is removed before other code can read
+it. Standard library only until `main` calls the worker.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def main() -> int:
     guard.die_with_parent(config)
     # By name, so that this file depends on nothing: the worker pulls in the whole engine.
     worker = importlib.import_module("ace_studio.jobs.worker")
-    result: int = worker.main(config)
-    return result
+    worker.run_worker(config)
+    return 0
 
 
 def _make_importable(package: str) -> None:

@@ -1,4 +1,4 @@
-"""Frames over a socket: four bytes of length, big endian, then that many bytes."""
+"""Sends and receives frames over a socket: four bytes of length, big endian, then that many bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from contextlib import suppress
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
-"""Largest frame. A graph of 50,000 ops takes about 10 MB; more than this is a mistake or an attack."""
+"""Largest frame. A graph of 50,000 ops takes about 10 MB; a larger frame than this is a mistake or an attack."""
 _LENGTH = struct.Struct(">I")
 
 
@@ -17,7 +17,7 @@ class ChannelLost(ConnectionError):  # noqa: N818 - named for what happened, lik
 
 
 class Channel:
-    """Frames both ways over one connected stream socket. Any thread may send; one thread receives."""
+    """Frames in both directions over one connected stream socket. Any thread may send; one thread receives."""
 
     def __init__(self, connection: socket.socket, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._socket = connection
@@ -25,7 +25,7 @@ class Channel:
         self._send_lock = threading.Lock()
 
     def send(self, payload: bytes) -> None:
-        """Send one frame whole.
+        """Send one frame.
 
         Raises: ValueError if it is larger than the limit; ChannelLost if the other side is gone.
         """
@@ -50,12 +50,11 @@ class Channel:
 
     def shut(self) -> None:
         """End both directions: a `receive` that waits in another thread, here or there, returns at once."""
-        # It may be unconnected already: that is what was wanted.
-        with suppress(OSError):
+        with suppress(OSError):  # it may be unconnected already
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         self.shut()
         self._socket.close()
 
@@ -64,11 +63,11 @@ class Channel:
         view = memoryview(buffer)
         while view:
             try:
-                got = self._socket.recv_into(view)
+                count_read = self._socket.recv_into(view)
             except OSError as error:
                 raise ChannelLost(str(error)) from error
-            if got == 0:
+            if count_read == 0:
                 missing = len(view)
                 raise ChannelLost("closed" if missing == count else f"closed with {missing} of {count} bytes missing")
-            view = view[got:]
+            view = view[count_read:]
         return bytes(buffer)

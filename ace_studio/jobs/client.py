@@ -1,6 +1,6 @@
-"""The parent side: starts a worker process, sends requests, hands out its events, and ends it for certain.
+"""The parent side: starts a worker process, sends requests, queues its events, and makes sure that it ends.
 
-No Qt and no torch. Threads read the channel and the output; whoever owns the client takes events from one queue.
+No Qt and no torch. Threads read the channel and the output; the owner of the client takes events from one queue.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ace_studio.jobs.launch import LaunchOptions, Transport
-from ace_studio.jobs.rescue import RUNG_GRACE_S
-from ace_studio.jobs.worker_life import KILLED, WorkerLife
+from ace_studio.jobs.rescue import ATTEMPT_GRACE_S
+from ace_studio.jobs.worker_process import KILLED, WorkerProcess
 from ace_studio.records.errors import Problem
 from ace_studio.records.messages import AnyEvent, AnyRequest, AttemptEnded, Phase, Progress, WorkerLost
 
@@ -20,8 +20,8 @@ from ace_studio.records.messages import AnyEvent, AnyRequest, AttemptEnded, Phas
 class WorkerClient:
     """One worker process at a time, and the queue of its events. All methods may be called from any thread.
 
-    A worker that dies under a rung of the capture ladder is replaced, and the job goes on without that rung: the
-    owner sees a `AttemptEnded`, another `WorkerReady`, and then the rest. Every other death is a `WorkerLost`.
+    A worker that dies during a capture attempt is replaced, and the job goes on without that capture method: the
+    owner sees an `AttemptEnded`, another `WorkerReady`, and then the rest. Every other death is a `WorkerLost`.
     """
 
     def __init__(
@@ -31,26 +31,26 @@ class WorkerClient:
         handlers: str = "",
         transport: Transport | None = None,
         environment: Mapping[str, str] | None = None,
-        rung_grace_s: float = RUNG_GRACE_S,
+        attempt_grace_s: float = ATTEMPT_GRACE_S,
     ) -> None:
-        """Nothing is started yet.
+        """Store the options; nothing is started yet.
 
         Args:
             interpreter: Python to run the engine with; empty for the one that runs this.
-            handlers: module or ``.py`` file that serves the requests; empty for the engine.
-            transport: how to connect; None for the best of the platform.
-            environment: variables on top of the clean environment.
-            rung_grace_s: seconds over its time limit after which a rung that does not react is ended from outside.
+            handlers: Module or ``.py`` file that serves the requests; empty for the engine.
+            transport: How to connect; None for the platform's best.
+            environment: Variables on top of the clean environment.
+            attempt_grace_s: Seconds over its time limit after which a capture attempt is ended from outside.
         """
         options = LaunchOptions(handlers=handlers, environment=environment or {})
         if interpreter:
             options = replace(options, interpreter=interpreter)
         self._options = options if transport is None else replace(options, transport=transport)
         self._events: queue.SimpleQueue[AnyEvent | None] = queue.SimpleQueue()
-        self._rung_grace_s = rung_grace_s
+        self._attempt_grace_s = attempt_grace_s
         self._lock = threading.RLock()
         """Guards `_worker`; taken before a worker's own lock, never while waiting for a worker."""
-        self._worker: WorkerLife | None = None
+        self._worker: WorkerProcess | None = None
 
     @property
     def pid(self) -> int | None:
@@ -62,19 +62,19 @@ class WorkerClient:
     def is_running(self) -> bool:
         """Whether a worker is starting or alive."""
         with self._lock:
-            return self._worker is not None and self._worker.is_alive
+            return self._worker is not None and not self._worker.ended.is_set()
 
     def start(self) -> None:
-        """Start a worker and return at once; WorkerReady or WorkerLost follows. Does nothing if one is running."""
+        """Start a worker unless one is running, and return at once; WorkerReady or WorkerLost follows."""
         with self._lock:
             if not self.is_running:
                 self._worker = self._new_worker()
 
     def restart(self, interpreter: str = "") -> None:
         """End the worker, if any, without a WorkerLost, and start another, in another interpreter if one is named."""
-        worker = self._silenced()
+        worker = self._silence()
         if worker is not None:
-            worker.end_quietly()
+            worker.end()
         with self._lock:
             if interpreter:
                 self._options = replace(self._options, interpreter=interpreter)
@@ -89,7 +89,7 @@ class WorkerClient:
             worker = self._worker
             if worker is None:
                 raise RuntimeError("start() comes before send()")
-            worker.enlist(request)
+            worker.add_job(request)
         worker.send(request)
 
     def cancel(self, job: str, *, grace_s: float = 3.0) -> None:
@@ -100,7 +100,7 @@ class WorkerClient:
         """
         with self._lock:
             worker = self._worker
-            is_there = worker is not None and worker.will_stop(job)
+            is_there = worker is not None and worker.mark_cancelled(job)
         if worker is not None and is_there:
             worker.cancel(job, grace_s)
 
@@ -109,33 +109,35 @@ class WorkerClient:
         with self._lock:
             worker = self._worker
             if worker is not None:
-                worker.blame(KILLED)
+                worker.set_cause(KILLED)
         if worker is not None:
             worker.kill(KILLED)
 
     def close(self, *, timeout_s: float = 1.0) -> None:
-        """Ask the worker to end, make it end, and end the iteration of events. Returns when nothing of it is left."""
-        worker = self._silenced()
+        """Ask the worker to end, make it end, and end the iteration of events. Returns when all its processes ended."""
+        worker = self._silence()
         if worker is not None:
-            worker.close(timeout_s)
+            worker.end(timeout_s=timeout_s)
         self._events.put(None)
 
-    def _new_worker(self) -> WorkerLife:
-        return WorkerLife(self._options, self._events.put, ended=self._worker_ended, rung_grace_s=self._rung_grace_s)
+    def _new_worker(self) -> WorkerProcess:
+        return WorkerProcess(
+            self._options, self._events.put, ended=self._worker_ended, attempt_grace_s=self._attempt_grace_s
+        )
 
-    def _silenced(self) -> WorkerLife | None:
-        """The worker, which says nothing any more and is not replaced when it dies."""
+    def _silence(self) -> WorkerProcess | None:
+        """Drop the worker's further events, do not replace it when it dies, and return it."""
         with self._lock:
             if self._worker is not None:
-                self._worker.is_quiet = True
+                self._worker.is_silent = True
             return self._worker
 
-    def _worker_ended(self, worker: WorkerLife, problem: Problem, exit_code: int | None) -> None:
-        """Called in the worker's own thread, as the last of it."""
+    def _worker_ended(self, worker: WorkerProcess, problem: Problem, exit_code: int | None) -> None:
+        """Report the end of a worker, or go on in a new one. Called last, in the worker's own thread."""
         with self._lock:
             requests, may_go_on = worker.finish()
             rescue = worker.watch.rescue(requests[0], problem) if may_go_on and requests else None
-            if worker.is_quiet:
+            if worker.is_silent:
                 pass
             elif rescue is None:
                 job = requests[0].job if requests else ""
@@ -147,9 +149,9 @@ class WorkerClient:
                 self._events.put(Progress(job=job, phase=Phase.START, detail=detail))
                 self._worker = self._new_worker()
                 for request in (rescue.request, *requests[1:]):
-                    self._worker.enlist(request)
+                    self._worker.add_job(request)
                     self._worker.send(request)
-            worker.watch.forget()
+            worker.watch.reset()
 
     def next_event(self, timeout_s: float | None = None) -> AnyEvent | None:
         """Wait for the next event; None after ``timeout_s`` seconds, or when the client was closed."""
@@ -162,7 +164,7 @@ class WorkerClient:
         return event
 
     def events(self) -> Iterator[AnyEvent]:
-        """All events as they come, until the client is closed."""
+        """Yield events as they come, until the client is closed."""
         while (event := self.next_event()) is not None:
             yield event
 

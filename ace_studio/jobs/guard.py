@@ -1,8 +1,8 @@
-"""Nothing of a worker outlives the window: not even a job that holds the interpreter lock, forks, and ignores signals.
+"""Ends a worker with its parent, even if a job holds the interpreter lock, forks and ignores signals.
 
-Two nets, standard library only. The kernel kills the worker when the thread that started it ends (Linux). And a small
-guard process, forked before anything is imported, waits for the end of a pipe whose other end only the parent holds;
-then it ends the worker's whole group, and every process that carries the worker's mark.
+Two independent ways, standard library only. The kernel kills the worker when the thread that started it ends (Linux).
+And a small guard process, forked before anything is imported, waits for the end of a pipe whose other end only the
+parent holds; then it kills the worker's process group, and every process that carries the worker's mark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(config: Mapping[str, Any]) -> None:
-    """Set up what ends this process, and all it starts, with its parent.
+    """Make this process, and all it starts, end with its parent.
 
     Args:
         config: ``lifeline`` is the descriptor of the pipe's reading end (absent on Windows, where the worker itself

@@ -1,4 +1,4 @@
-"""Starting the worker process: its command, its clean environment, and the private channel to it."""
+"""Starts the worker process: its command, its clean environment, and the private channel to it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from ace_studio.jobs.boot import CONFIG_VARIABLE
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.processes import MARK_VARIABLE
 
 BOOT_FILE = Path(__file__).with_name("boot.py")
-CONFIG_VARIABLE = "ACE_STUDIO_WORKER"
 TOKEN_TIMEOUT_S = 2.0
 
 DROPPED_VARIABLES = (
@@ -28,7 +28,7 @@ DROPPED_VARIABLES = (
     "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_WEIGHTS_ONLY_LOAD",
     "QT_PLUGIN_PATH", "QT_QPA_PLATFORM_PLUGIN_PATH", "QML2_IMPORT_PATH", "QML_IMPORT_PATH",
 )  # fmt: skip
-"""What would send the worker's interpreter astray, weaken `torch.load`, or hand it the window's Qt plugins."""
+"""Variables that would mislead the worker's interpreter, weaken `torch.load`, or name the window's Qt plugins."""
 
 
 class Transport(StrEnum):
@@ -37,23 +37,22 @@ class Transport(StrEnum):
     PAIR = "pair"
     """A socket pair inherited by the child: nobody else can connect at all. POSIX."""
     LOOPBACK = "loopback"
-    """A port of 127.0.0.1 that accepts one connection, with a one-time token. Everywhere."""
+    """A port of 127.0.0.1 that accepts one connection, with a one-time token. All platforms."""
 
 
 def default_interpreter() -> str:
-    """The Python of the engine if nobody chose one: the one that runs this.
+    """The Python that runs the engine if the user chose none: the one that runs this.
 
-    A frozen window is no Python; then ``ACE_STUDIO_PYTHON`` (set by whoever packed it), else one on the PATH.
+    A frozen window has no Python of its own; then ``ACE_STUDIO_PYTHON`` (set by the packager), else one on the PATH.
     """
     if not getattr(sys, "frozen", False):
         return sys.executable
-    found = shutil.which("python3") or shutil.which("python")
-    return os.environ.get("ACE_STUDIO_PYTHON") or found or "python3"
+    return os.environ.get("ACE_STUDIO_PYTHON") or shutil.which("python3") or shutil.which("python") or "python3"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchOptions:
-    """What a worker process is started with."""
+    """Options for starting a worker process."""
 
     interpreter: str = field(default_factory=default_interpreter)
     handlers: str = ""
@@ -72,11 +71,11 @@ class Launched:
     connect: Callable[[], Channel]
     """Waits for the worker; raises ChannelLost if it died before it connected. Called once, in one thread."""
     lifeline: int | None
-    """Descriptor whose end ends everything that the worker started; None on Windows."""
+    """Descriptor of a pipe; when it closes, the guard ends everything that the worker started. None on Windows."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def cut_lifeline(self) -> None:
-        """Let the guard clean up. Calling it again does nothing."""
+        """Close the lifeline, so that the guard cleans up; a second call does nothing."""
         with self.lock:
             descriptor, self.lifeline = self.lifeline, None
         if descriptor is not None:
@@ -112,10 +111,10 @@ def launch(options: LaunchOptions) -> Launched:
 
 
 def clean_environment(options: LaunchOptions, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The parent's environment without what does harm in another interpreter.
+    """The parent's environment without the variables that do harm in another interpreter.
 
-    ``PYTHONPATH`` stays only for the very interpreter that it was set for. A frozen window replaces the library path,
-    and keeps what the user had in ``LD_LIBRARY_PATH_ORIG``.
+    ``PYTHONPATH`` is kept only for the interpreter that runs this. A frozen window replaces the library path, and keeps
+    the user's in ``LD_LIBRARY_PATH_ORIG``.
     """
     kept = {name: value for name, value in inherited.items() if name not in DROPPED_VARIABLES}
     is_frozen = bool(getattr(sys, "frozen", False))
@@ -190,7 +189,7 @@ def _popen(
     options: LaunchOptions, config: Mapping[str, str | int], inherited: tuple[int, ...]
 ) -> subprocess.Popen[bytes]:
     environment = clean_environment(options, os.environ)
-    # Never on the command line, which everybody on the machine can read. boot removes the first of them.
+    # Never on the command line, which every user of the machine can read. boot removes the first of them.
     environment[CONFIG_VARIABLE] = json.dumps(config)
     environment[MARK_VARIABLE] = str(config["mark"])
     return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Reading what the worker prints: every byte is taken, so that nobody waits, but only so many lines go on."""
+"""Reads what the worker prints: all of it, so that the worker never waits, but passes on a limited number of lines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 LINES_PER_S = 200
-"""Lines that go on per second and stream; a burst of `BURST_LINES` may come at once."""
+"""Lines passed on per second and stream; a burst of `BURST_LINES` may come at once."""
 BURST_LINES = 400
 LINE_LIMIT = 2000
-"""Characters of a line that go on."""
+"""Characters of a line that are passed on."""
 TAIL_LINES = 200
 """Lines kept for the record of a failure."""
 _READ_BYTES = 256 * 1024
@@ -25,30 +25,30 @@ _F_SETPIPE_SZ = 1031
 
 
 class LineBudget:
-    """A token bucket: how many lines may go on now."""
+    """A token bucket of lines."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._left = float(BURST_LINES)
         self._last_s = clock()
 
-    def take(self, wanted: int) -> int:
-        """How many of ``wanted`` lines may go on."""
+    def take(self, count: int) -> int:
+        """Return how many of ``count`` lines may be passed on now, and use them up."""
         now_s = self._clock()
         self._left = min(float(BURST_LINES), self._left + (now_s - self._last_s) * LINES_PER_S)
         self._last_s = now_s
-        granted = min(wanted, int(self._left))
+        granted = min(count, int(self._left))
         self._left -= granted
         return granted
 
 
 class LogPump:
-    """Reads one stream of the worker in a thread of its own, until all who hold it have closed it."""
+    """Reads one stream of the worker in a thread of its own, until every process has closed it."""
 
     def __init__(
         self, descriptor: int, *, stream: str, emit: Callable[[str, str], None], tail: deque[str] | None = None
     ) -> None:
-        """``emit(text, stream)`` is called for each line that goes on; ``tail`` gets the last lines in any case."""
+        """``emit(text, stream)`` is called for each line passed on; ``tail`` gets the last lines in any case."""
         self._descriptor = descriptor
         self._stream = stream
         self._emit = emit
@@ -59,17 +59,17 @@ class LogPump:
         self._thread = threading.Thread(target=self._pump, name=f"ace-{stream}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         if sys.platform == "linux":
             import fcntl  # noqa: PLC0415 - does not exist on Windows
 
-            # A larger pipe lets a flood pass with fewer reads; refused if the user's pipes use up their share.
+            # A larger pipe needs fewer reads in a flood; the kernel refuses if the user's pipes exceed their limit.
             with suppress(OSError):
                 fcntl.fcntl(self._descriptor, _F_SETPIPE_SZ, 1024 * 1024)
         self._thread.start()
 
     def join(self, timeout_s: float) -> None:
-        """Wait until everything was read, but not longer than this."""
+        """Wait until everything was read, at most ``timeout_s``."""
         self._thread.join(timeout_s)
 
     def _pump(self) -> None:
@@ -88,7 +88,7 @@ class LogPump:
             return b""
 
     def _take(self, chunk: bytes) -> bool:
-        """Split into lines and pass them on. False during a flood."""
+        """Split into lines and pass them on; False during a flood."""
         dropped = 0
         if len(chunk) > 2 * _TAIL_BYTES:
             head = chunk[:_TAIL_BYTES]
@@ -123,6 +123,6 @@ class LogPump:
 
 
 def _text(line: bytes) -> str:
-    """A line as text. Of a progress bar, which writes over itself, the last state is kept."""
+    """The line as text; of a progress bar, which overwrites itself, only the last state."""
     text = line.rstrip(b"\r")[-LINE_LIMIT * 4 :].rpartition(b"\r")[2].decode("utf-8", errors="replace")
     return text if len(text) <= LINE_LIMIT else text[:LINE_LIMIT] + " ..."

@@ -1,7 +1,7 @@
-"""Finding and ending the processes of one worker, wherever they hid. Standard library only: boot imports it.
+"""Finds and ends every process that a worker started. Standard library only: boot imports it.
 
-Every process that a worker starts inherits its mark in the environment. A group can be left with ``setsid`` and a
-parent can die, but the environment that a process was started with stays readable (Linux).
+Every process that a worker starts inherits its mark in the environment. A process can leave its group with ``setsid``
+and outlive its parent, but the environment that it was started with stays readable (Linux).
 """
 
 from __future__ import annotations
@@ -16,30 +16,27 @@ MARK_VARIABLE = "ACE_STUDIO_WORKER_MARK"
 _PROC = Path("/proc")
 
 
-def kill_group(group: int, *, number: int | None = None) -> None:
-    """Send a signal (SIGKILL if none is named) to a process group; nothing happens if it is gone. POSIX only."""
+def kill_group(group: int) -> None:
+    """SIGKILL a process group; nothing happens if it is gone. POSIX only."""
     if os.name != "posix":
         return
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL if number is None else number)
+        os.killpg(group, signal.SIGKILL)
 
 
-def kill_marked(mark: str, *, spare: int = 0, rounds: int = 3) -> int:
-    """SIGKILL every process that was started with this mark, but not this process and not ``spare``; say how many.
+def kill_marked(mark: str) -> None:
+    """SIGKILL every process that was started with this mark, except this process.
 
-    Looks again until a round finds none, because a process may fork while it is being looked for.
+    Searches up to three times, because a process may fork during the search.
     """
-    killed = 0
-    for _ in range(rounds):
-        found = [pid for pid in marked_processes(mark) if pid not in (os.getpid(), spare)]
-        for pid in found:
+    for _ in range(3):
+        pids = [pid for pid in marked_processes(mark) if pid != os.getpid()]
+        if not pids:
+            return
+        for pid in pids:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        killed += len(found)
-        if not found:
-            break
         time.sleep(0.01)
-    return killed
 
 
 def marked_processes(mark: str) -> list[int]:
@@ -55,7 +52,7 @@ def marked_processes(mark: str) -> list[int]:
 
 
 def oom_kills() -> int:
-    """How often the system's out-of-memory killer struck since boot; 0 where nobody counts."""
+    """Kills by the system's out-of-memory killer since boot; 0 where the system does not count them."""
     with suppress(OSError, ValueError):
         for line in (_PROC / "vmstat").read_text().splitlines():
             if line.startswith("oom_kill "):

@@ -1,7 +1,7 @@
 """The child side: takes requests, runs them one after another in the main thread, answers with events.
 
-A second thread reads, so that a cancel is heard while a job runs. What user code prints goes to the process's own
-stdout and stderr, which the parent reads: a crash in native code loses none of it, and no lock of ours is involved.
+A second thread reads requests, so that a cancel arrives while a job runs. What user code prints goes to the process's
+own stdout and stderr, which the parent reads: a crash in native code loses none of it, and no lock of ours is involved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -38,15 +38,13 @@ from ace_studio.records.messages import (
 )
 
 INTERRUPT_AFTER_S = 1.0
-"""A cancelled job that does not report gets a KeyboardInterrupt after this; the parent kills later than that."""
-
-
+"""Seconds until a cancelled job that reports nothing gets a KeyboardInterrupt; the parent kills later than that."""
 FIRST_DESCRIPTOR = 500
-"""Number from which the channel's descriptor is taken; every system allows at least 1024."""
+"""Lowest number that the channel's descriptor may get; every system allows at least 1024."""
 
 
-def main(config: Mapping[str, Any]) -> int:
-    """Connect, import the engine, say so, and serve until the parent goes or says stop."""
+def run_worker(config: Mapping[str, Any]) -> NoReturn:
+    """Connect, import the engine, send WorkerReady, serve until the parent ends or says stop, and end the process."""
     begin = time.perf_counter()
     channel = Channel(_connect(config))
     handlers = load_handlers(str(config.get("handlers") or ENGINE_MODULE))
@@ -78,7 +76,7 @@ def _connect(config: Mapping[str, Any]) -> socket.socket:
 
 
 def _move_up(descriptor: int) -> int:
-    """The same descriptor under a number that user code which closes "all" the low ones does not hit. POSIX."""
+    """Move the descriptor to a high number, because user code may close all the low ones. POSIX."""
     import fcntl  # noqa: PLC0415 - does not exist on Windows
 
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
@@ -120,14 +118,14 @@ class Worker:
         self._interruptible = ""
 
     def _listen(self) -> None:
-        """Read requests for ever, in a thread of its own."""
+        """Read requests until the parent is gone, in a thread of its own."""
         try:
             while True:
-                self._heard(decode_request(self._channel.receive()))
+                self._take(decode_request(self._channel.receive()))
         except (ChannelLost, msgspec.DecodeError):
             die()
 
-    def _heard(self, request: AnyRequest) -> None:
+    def _take(self, request: AnyRequest) -> None:
         match request:
             case CancelRequest(job=job):
                 self._cancelled.add(job)
@@ -140,7 +138,7 @@ class Worker:
                 self._requests.put(request)
 
     def _interrupt(self, job: str) -> None:
-        """Interrupt a job that does not look whether it was cancelled."""
+        """Interrupt a job that does not check whether it was cancelled."""
         if self._interruptible != job or job not in self._cancelled:
             return
         if hasattr(signal, "pthread_kill"):
@@ -150,7 +148,7 @@ class Worker:
             _thread.interrupt_main()
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Runs in the main thread; between jobs there is nothing to interrupt any more."""
+        """Raise in the main thread if a cancelled job still runs in it."""
         del number, frame
         if self._interruptible in self._cancelled:
             self._interruptible = ""
@@ -164,7 +162,7 @@ class Worker:
 
 
 def die() -> None:
-    """End this process and all it started: the parent is gone."""
+    """End this process and all it started, because the parent is gone."""
     if os.name == "posix" and os.getpgrp() == os.getpid():
         kill_group(os.getpgrp())
     os._exit(70)

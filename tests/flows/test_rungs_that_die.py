@@ -57,7 +57,7 @@ def test_a_trace_that_hangs_in_native_code_is_ended_and_the_next_rung_wins_in_a_
         capture=CaptureChoice(rungs=("export", "fx"), time_limit_s=2.0),
     )
     request = TraceRequest(job="trace", recipe=recipe, folder=str(folder), trust_all=True)
-    with WorkerExecutor(WorkerClient(rung_grace_s=3.0)) as executor:
+    with WorkerExecutor(WorkerClient(attempt_grace_s=3.0)) as executor:
         events: list[AnyEvent] = list(executor.run(request))
     assert isinstance(events[-1], JobFinished), events[-1]
     (captured,) = (event for event in events if isinstance(event, ModelCaptured))

@@ -37,7 +37,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 @pytest.fixture
 def client() -> Iterator[WorkerClient]:
-    with WorkerClient(handlers=HANDLERS, rung_grace_s=0.3) as made:
+    with WorkerClient(handlers=HANDLERS, attempt_grace_s=0.3) as made:
         yield made
 
 
@@ -165,8 +165,8 @@ def test_the_repeated_request_knows_how_every_rung_ended() -> None:
     following = watch()
     earlier = CaptureAttempt(name="export", status=AttemptStatus.CRASHED)
     failed = CaptureAttempt(name="export-strict", status=AttemptStatus.FAILED)
-    following.heard(AttemptEnded(outcome=failed), None)
-    following.heard(AttemptStarted(name="dynamo"), None)
+    following.observe(AttemptEnded(outcome=failed), None)
+    following.observe(AttemptStarted(name="dynamo"), None)
     rescue = following.rescue(climb("export", rungs_done=(earlier,)), DIED)
     assert rescue is not None
     assert [one.name for one in rescue.request.rungs_done] == ["export", "export-strict", "dynamo"]
@@ -175,18 +175,18 @@ def test_the_repeated_request_knows_how_every_rung_ended() -> None:
 
 def test_between_two_rungs_nothing_is_rescued_and_a_fix_is_not_repeated() -> None:
     following = watch()
-    following.heard(AttemptStarted(name="export", limit_s=60), None)
+    following.observe(AttemptStarted(name="export", limit_s=60), None)
     assert following.rescue(climb("export", kind=FixRequest), DIED) is None
-    following.heard(AttemptEnded(outcome=CaptureAttempt(name="export", status=AttemptStatus.FAILED)), None)
+    following.observe(AttemptEnded(outcome=CaptureAttempt(name="export", status=AttemptStatus.FAILED)), None)
     assert following.rescue(climb("export"), DIED) is None
-    following.forget()
+    following.reset()
 
 
 def test_a_rung_that_reports_in_time_is_never_called_hung() -> None:
     calls: list[str] = []
     following = watch(lambda: calls.append("hung"), grace_s=0.1)
     for limit_s in (0.05, None):
-        following.heard(AttemptStarted(name="export", limit_s=limit_s), None)
+        following.observe(AttemptStarted(name="export", limit_s=limit_s), None)
     time.sleep(0.3)
     assert not calls
 

@@ -1,4 +1,4 @@
-"""One life of a worker process, seen from the parent: started, talked to, listened to, and ended for certain."""
+"""One worker process, seen from the parent: starts it, sends requests, reads events, and makes sure that it ends."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from ace_studio.records.messages import (
 
 TERM_GRACE_S = 0.3
 """Seconds between SIGTERM and SIGKILL."""
-LAST_WORDS_S = 2.0
-"""Seconds that a hung process has to print where it hangs."""
+STACK_GRACE_S = 2.0
+"""Seconds that a hung process has to print the stack at which it hangs."""
 DRAIN_S = 0.3
-"""Seconds that may pass after a death until what it left in channel and pipes was read."""
+"""Seconds to read what a dead process left in the channel and the pipes."""
 CANCELLED_BY_FORCE = Problem(
     code=ErrorCode.CANCELLED,
     what="The job was stopped by ending the engine process",
@@ -48,16 +48,16 @@ CANCELLED_BY_FORCE = Problem(
 KILLED = Problem(code=ErrorCode.CANCELLED, what="The engine process was ended", why="Somebody asked for that")
 
 
-class WorkerLife:
-    """One life of a worker process. Its threads end with it, and it says that it has ended once."""
+class WorkerProcess:
+    """One worker process from its start to its end. Its threads end with it; ``ended`` is called once, as the last."""
 
     def __init__(
         self,
         options: LaunchOptions,
         put: Callable[[AnyEvent], None],
         *,
-        ended: Callable[[WorkerLife, Problem, int | None], None],
-        rung_grace_s: float,
+        ended: Callable[[WorkerProcess, Problem, int | None], None],
+        attempt_grace_s: float,
     ) -> None:
         self._options = options
         self._put = put
@@ -67,39 +67,34 @@ class WorkerLife:
         self._channel: Channel | None = None
         self._outbox: list[bytes] = []
         self._requests: list[AnyRequest] = []
-        self._stopping: set[str] = set()
+        self._cancelled: set[str] = set()
         self._cause: Problem | None = None
-        self.is_quiet = False
-        self._is_log_hushed = False
+        self.is_silent = False
+        """Whether its events are dropped and its death is not reported."""
+        self._is_log_silent = False
         self._must_die = False
         self._was_ready = False
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
-        self.watch = AttemptWatch(grace_s=rung_grace_s, overrun=self._end_hung)
+        self.watch = AttemptWatch(grace_s=attempt_grace_s, overrun=self._end_hung)
         self.ended = threading.Event()
         # This thread starts the process and lives as long as it does: the kernel ties a child to its thread.
-        threading.Thread(target=self._live, name="ace-worker", daemon=True).start()
+        threading.Thread(target=self._run, name="ace-worker", daemon=True).start()
 
     @property
     def pid(self) -> int | None:
-        """Process id, once it has been started."""
+        """Process id, once the process has been started."""
         return self._launched.process.pid if self._launched else None
 
-    @property
-    def is_alive(self) -> bool:
-        """False only once its end has been told."""
-        with self._lock:
-            return not self.ended.is_set()
+    # --- called by the owner ---
 
-    # --- what the owner asks ---
-
-    def enlist(self, request: AnyRequest) -> None:
+    def add_job(self, request: AnyRequest) -> None:
         """Note a job before its request is sent."""
         with self._lock:
             if not isinstance(request, CancelRequest | ShutdownRequest):
                 self._requests.append(request)
 
     def send(self, request: AnyRequest) -> None:
-        """Send a request; before WorkerReady it waits."""
+        """Send a request; before WorkerReady it is kept back."""
         payload = encode_message(request)
         with self._lock:
             if not self._was_ready:
@@ -107,88 +102,78 @@ class WorkerLife:
                 return
         self._transmit(payload)
 
-    def will_stop(self, job: str) -> bool:
-        """Note that a job shall stop; whether there is such a job."""
+    def mark_cancelled(self, job: str) -> bool:
+        """Note that a job was cancelled, and return whether it is still there."""
         with self._lock:
-            self._stopping.add(job)
+            self._cancelled.add(job)
             return self._has(job)
 
-    def _has(self, job: str) -> bool:
-        return any(request.job == job for request in self._requests)
-
     def cancel(self, job: str, grace_s: float) -> None:
-        """Ask a job to stop, and end the process if it is still there after ``grace_s``."""
+        """Ask a job to stop, and end the process if the job is still there after ``grace_s``."""
         self.send(CancelRequest(job=job))
         timer = threading.Timer(grace_s, self._cancel_by_force, (job,))
         timer.daemon = True
         timer.start()
 
-    def blame(self, cause: Problem) -> None:
-        """Say why it is going to die, unless that is known already."""
+    def set_cause(self, cause: Problem) -> None:
+        """Set why the process is about to die, unless a cause is known already."""
         with self._lock:
             if not self.ended.is_set():
                 self._cause = self._cause or cause
 
     def kill(self, cause: Problem) -> None:
         """End the process and all it started, now."""
-        self.blame(cause)
+        self.set_cause(cause)
         with self._lock:
             if self.ended.is_set():
                 return
             self._must_die = True
-            launched = self._launched
-        if launched is not None:
-            _end_all(launched)
+        self._end_process()
 
-    def end_quietly(self) -> None:
-        """End it and wait until it has ended."""
-        self.kill(KILLED)
-        self.ended.wait(2.0)
-
-    def close(self, timeout_s: float) -> None:
-        """Ask it to end, if it has no work, and make it end."""
-        if self._was_ready and not self._requests:
+    def end(self, *, timeout_s: float = 0.0) -> None:
+        """Kill the process, an idle one only after ``timeout_s`` to end by itself, and wait until it has ended."""
+        if timeout_s and self._was_ready and not self._requests:
             self.send(ShutdownRequest(job=""))
             self.ended.wait(timeout_s)
         self.kill(KILLED)
         self.ended.wait(2.0)
 
     def finish(self) -> tuple[list[AnyRequest], bool]:
-        """It has ended: the jobs that it leaves, and whether they may go on elsewhere, since nobody wanted its end."""
+        """Return the unfinished jobs of the ended process, and whether they may go on: nobody wanted it to end."""
         with self._lock:
             requests, self._requests = self._requests, []
             self.ended.set()
-            wanted = self._cause is not None and self._cause.code is ErrorCode.CANCELLED
-            is_stopping = bool(requests) and requests[0].job in self._stopping
-            return requests, not (self.is_quiet or wanted or is_stopping)
+            was_asked = self._cause is not None and self._cause.code is ErrorCode.CANCELLED
+            was_cancelled = bool(requests) and requests[0].job in self._cancelled
+            return requests, not (self.is_silent or was_asked or was_cancelled)
+
+    def _has(self, job: str) -> bool:
+        return any(request.job == job for request in self._requests)
 
     def _cancel_by_force(self, job: str) -> None:
         with self._lock:
-            is_stubborn = self._has(job)
-        if is_stubborn:
+            is_running = self._has(job)
+        if is_running:
             self.kill(CANCELLED_BY_FORCE)
 
     def _end_hung(self) -> None:
-        """End a process that does not react; its interpreter says where it hangs as it goes."""
+        """End a process that does not react; its interpreter prints the stack at which it hangs."""
         launched = self._launched
-        if launched is None:
-            return
-        if os.name == "posix":
-            self._is_log_hushed = True  # its last words are the stack, which goes into the details
+        if launched is not None and os.name == "posix":
+            self._is_log_silent = True  # the stack goes into the details, not into the log
             with suppress(OSError):
                 launched.process.send_signal(signal.SIGABRT)
             with suppress(subprocess.TimeoutExpired):
-                launched.process.wait(LAST_WORDS_S)
-        _end_all(launched)
+                launched.process.wait(STACK_GRACE_S)
+        self._end_process()
 
-    def _end_used_up(self) -> None:
-        """End a process in which a rung was interrupted; nobody knows in the middle of what."""
+    def _end_process(self) -> None:
         if self._launched is not None:
-            _end_all(self._launched)
+            _end_tree(self._launched.process)
 
-    # --- the life of the process ---
+    # --- the threads of the process ---
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         oom_kills_before = oom_kills()
         try:
             launched = launch(self._options)
@@ -199,7 +184,7 @@ class WorkerLife:
             self._launched = launched
             must_die = self._must_die
         if must_die:
-            _end_all(launched)
+            self._end_process()
         pumps = self._start_pumps(launched.process)
         reader = threading.Thread(target=self._read, args=(launched,), name="ace-events", daemon=True)
         reader.start()
@@ -245,7 +230,7 @@ class WorkerLife:
             channel = launched.connect()
             self._channel = channel
             while True:
-                self._received(decode_event(channel.receive()))
+                self._take(decode_event(channel.receive()))
         except ChannelLost:
             why = "It closed its end of the channel: code that it ran closed descriptors that are not its own"
         except (msgspec.DecodeError, _WrongProtocol) as error:
@@ -256,8 +241,8 @@ class WorkerLife:
             return
         self.kill(Problem(code=ErrorCode.CRASH, what="The engine process stopped talking, and was ended", why=why))
 
-    def _received(self, event: AnyEvent) -> None:
-        if self.watch.is_used_up:
+    def _take(self, event: AnyEvent) -> None:
+        if self.watch.must_replace:
             return
         if isinstance(event, WorkerReady):
             if event.protocol != PROTOCOL_VERSION:
@@ -266,10 +251,10 @@ class WorkerLife:
         elif isinstance(event, JOB_ENDS):
             with self._lock:
                 self._requests = [request for request in self._requests if request.job != event.job]
-            self.watch.forget()
-        elif self.watch.heard(event, next(iter(self._requests), None)):
-            threading.Thread(target=self._end_used_up, name="ace-renew", daemon=True).start()
-        if not self.is_quiet:
+            self.watch.reset()
+        elif self.watch.observe(event, next(iter(self._requests), None)):
+            threading.Thread(target=self._end_process, name="ace-renew", daemon=True).start()
+        if not self.is_silent:
             self._put(event)
 
     def _flush(self) -> None:
@@ -280,14 +265,13 @@ class WorkerLife:
             self._was_ready = True
 
     def _transmit(self, payload: bytes) -> None:
-        channel = self._channel
-        if channel is not None:
-            # A dead worker is the business of the thread that waits for its end.
+        if self._channel is not None:
+            # If the worker is dead, the thread that waits for its end reports that.
             with suppress(ChannelLost):
-                channel.send(payload)
+                self._channel.send(payload)
 
     def _log(self, text: str, stream: str) -> None:
-        if not (self.is_quiet or self._is_log_hushed):
+        if not (self.is_silent or self._is_log_silent):
             job = next((request.job for request in self._requests[:1]), "")
             self._put(LogLine(job=job, text=text, stream=stream))
 
@@ -296,10 +280,12 @@ class _WrongProtocol(Exception):  # noqa: N818 - private, and says what it is
     """The worker is of another version."""
 
 
-def _end_all(launched: Launched) -> None:
-    """End the process and all it started: first politely, for whom that is enough, then for certain."""
-    process = launched.process
-    descendants = _descendants(process.pid)
+def _end_tree(process: subprocess.Popen[bytes]) -> None:
+    """End the process and all it started: with SIGTERM, then with SIGKILL."""
+    try:  # while it still lives and can be asked; the only way on Windows
+        descendants = psutil.Process(process.pid).children(recursive=True)
+    except psutil.Error:
+        descendants = []
     with suppress(OSError):
         process.terminate()
     with suppress(subprocess.TimeoutExpired):
@@ -310,11 +296,3 @@ def _end_all(launched: Launched) -> None:
     for descendant in descendants:
         with suppress(psutil.Error):
             descendant.kill()
-
-
-def _descendants(pid: int) -> list[psutil.Process]:
-    """The family of a process, while it still lives and can be asked (the only way on Windows)."""
-    try:
-        return list(psutil.Process(pid).children(recursive=True))
-    except psutil.Error:
-        return []
