@@ -9,6 +9,7 @@ from ace_studio.engine.advice.facts import Facts
 from ace_studio.engine.advice.speed_rules import SPEED_RULES
 from ace_studio.engine.advice.trust_rules import TRUST_RULES
 from ace_studio.records.advice import Advice, AdviceQuantity
+from ace_studio.records.goals import ACCURACY_BOUNDS, GoalBound
 from ace_studio.records.recipes.recipe import Objective
 
 MOST_CARDS = 3
@@ -18,6 +19,13 @@ _WANTED = {
     Objective.SIZE: AdviceQuantity.SIZE,
     Objective.ACCURACY: AdviceQuantity.FIDELITY,
 }
+_BOUNDS = {
+    AdviceQuantity.LATENCY: {GoalBound.LATENCY},
+    AdviceQuantity.SIZE: {GoalBound.SIZE},
+    AdviceQuantity.FIDELITY: ACCURACY_BOUNDS,
+    AdviceQuantity.METRIC: ACCURACY_BOUNDS,
+}
+"""The bounds that a gain in a quantity helps to meet."""
 _URGENT = frozenset({"calibration-data"})
 """Kinds without which the other figures mean little."""
 
@@ -34,21 +42,10 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
 def _rank(card: Advice, facts: Facts) -> float:
     """Urgent ones, then what the goal misses, then what is optimised, each by the size of the gain."""
     urgent = 100.0 if card.kind in _URGENT else 0.0
-    missed = 10.0 if card.quantity in _missed(facts) else 0.0
+    missed = 10.0 if facts.missed & _BOUNDS.get(card.quantity, frozenset()) else 0.0
     wanted = 3.0 if card.quantity is _WANTED[facts.objective] else 0.0
     by_hand = -1.0 if card.do_first else 0.0
     return urgent + missed + wanted + by_hand + _size(card)
-
-
-def _missed(facts: Facts) -> set[AdviceQuantity]:
-    missed = set()
-    if facts.misses_accuracy:
-        missed |= {AdviceQuantity.FIDELITY, AdviceQuantity.METRIC}
-    if facts.misses_latency:
-        missed.add(AdviceQuantity.LATENCY)
-    if facts.misses_size:
-        missed.add(AdviceQuantity.SIZE)
-    return missed
 
 
 def _size(card: Advice) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from ace_studio.records.goals import ACCURACY_BOUNDS, GoalBound, misses, run_figures
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
-from ace_studio.records.results import Baseline, Result, RunStatus, TargetRun
+from ace_studio.records.results import Result, RunStatus, TargetRun
 
 CONVOLUTIONS = ("aten.conv", "aten._convolution", "onnx.Conv")
 MATRICES = ("aten.linear", "aten.addmm", "aten.mm", "aten.matmul", "onnx.Gemm", "onnx.MatMul")
@@ -44,11 +45,6 @@ class Facts:
         """The chosen run; rules are asked only if there is one."""
         assert self.chosen is not None
         return self.chosen
-
-    @property
-    def baseline(self) -> Baseline:
-        """What was compared with."""
-        return self.result.baseline or Baseline()
 
     @cached_property
     def tried(self) -> frozenset[str]:
@@ -118,23 +114,20 @@ class Facts:
         return left is not None and left < run.sqnr_db + 3.0
 
     @cached_property
+    def missed(self) -> frozenset[GoalBound]:
+        """The bounds that the chosen run misses."""
+        figures = run_figures(self.run, self.result.baseline)
+        return frozenset(miss.bound for miss in misses(figures, self.recipe.goal))
+
+    @property
     def misses_accuracy(self) -> bool:
         """Whether the chosen run misses a bound on accuracy."""
-        goal, run = self.recipe.goal, self.run
-        drops = goal.max_drop is not None and (run.metric_drop is None or run.metric_drop > goal.max_drop)
-        return drops or (goal.min_sqnr_db is not None and (run.sqnr_db is None or run.sqnr_db < goal.min_sqnr_db))
+        return bool(self.missed & ACCURACY_BOUNDS)
 
-    @cached_property
-    def misses_latency(self) -> bool:
-        """Whether the chosen run misses the bound on latency."""
-        bound, speedup = self.recipe.goal.max_latency_ratio, self.run.speedup
-        return bound is not None and (not speedup or 1 / speedup > bound)
-
-    @cached_property
+    @property
     def misses_size(self) -> bool:
         """Whether the chosen run misses the bound on size."""
-        bound, size = self.recipe.goal.max_size_mb, self.run.size_bytes
-        return bound is not None and (size is None or size > bound * 1e6)
+        return GoalBound.SIZE in self.missed
 
     @property
     def wants_smaller(self) -> bool:

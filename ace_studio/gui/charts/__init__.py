@@ -1,7 +1,7 @@
 """The charts, a file each. `kinds` lists them; the charts panel shows one at a time.
 
 chart       one plot under its title, and what all plots share
-points      runs as points, and what of the goal each misses
+points      runs as points, their names and colours
 overview    latency, accuracy and size side by side
 trade_off   every run as a point, the front, and the lines of the goal that can be dragged
 axes        what runs are compared by in the trade-off; goal_line their bounds beside it

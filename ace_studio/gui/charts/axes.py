@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
+from ace_studio.records.goals import latency_ratio
 from ace_studio.records.results import SearchStep, TargetRun
 from ace_studio.session.document import Document
 
@@ -49,7 +50,8 @@ def _over_baseline(latency_ms: float, document: Document) -> float | None:
 
 LATENCY = AxisRow(
     id="latency", text="latency", title="latency in ms", is_most=True, bound="max_latency_ratio", words=ms_text,
-    of_run=lambda run, _: run.latency_ms.p50 if run.latency_ms else None, of_baseline=_baseline_ms,
+    of_run=lambda run, document: _times_baseline(latency_ratio(run, document.baseline), document),
+    of_baseline=_baseline_ms,
     of_step=lambda step, document: _times_baseline(step.latency_ratio, document),
     from_goal=_times_baseline, to_goal=_over_baseline,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Runs as points of a trade-off: what they cost, what they keep, which are on the front, and what they miss."""
+"""Runs as points of a trade-off: what they cost, what they keep, and which are on the front."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from PySide6.QtGui import QColor
 
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.words.formatting import bytes_text, decibel_text, percent_text
-from ace_studio.records.recipes.recipe import Goal
-from ace_studio.records.results import Baseline, Latency, RunStatus, TargetRun
+from ace_studio.records.results import Baseline, Latency, RunStatus
 from ace_studio.session.document import Document
 
 BASELINE = " (baseline)"
@@ -96,35 +94,3 @@ def front_of(points: Sequence[tuple[float, float]]) -> list[int]:
             best = points[at][1]
             found.append(at)
     return found
-
-
-def missed(goal: Goal, run: TargetRun, baseline: Baseline | None) -> list[str]:
-    """Which bounds of the goal a run misses, in words; a value that was not measured counts as missed."""
-    checks = (
-        (goal.max_drop, run.metric_drop, True, "drop", percent_text),
-        (goal.min_sqnr_db, run.sqnr_db, False, "SQNR", decibel_text),
-        (
-            None if goal.max_size_mb is None else goal.max_size_mb * 1e6,
-            run.size_bytes,
-            True,
-            "size",
-            bytes_text,
-        ),
-        (goal.max_latency_ratio, latency_ratio(run, baseline), True, "latency", lambda ratio: f"{ratio:.3g} × eager"),
-    )
-    found = []
-    for bound, value, is_most, name, words in checks:
-        if bound is None:
-            continue
-        if value is None:
-            found.append(f"{name} was not measured")
-        elif value > bound if is_most else value < bound:
-            found.append(f"{name} {words(value)}, wanted {'at most' if is_most else 'at least'} {words(bound)}")
-    return found
-
-
-def latency_ratio(run: TargetRun, baseline: Baseline | None) -> float | None:
-    """Latency of a run as a fraction of the baseline's."""
-    if run.latency_ms is None or baseline is None or baseline.latency_ms is None or not baseline.latency_ms.p50:
-        return None
-    return run.latency_ms.p50 / baseline.latency_ms.p50

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyqtgraph as pg
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
@@ -10,12 +12,13 @@ from PySide6.QtWidgets import QComboBox
 from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow
 from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
 from ace_studio.gui.charts.goal_line import GoalLine
-from ace_studio.gui.charts.points import Point, colour_of, front_of, latency_ratio, missed, points_of
+from ace_studio.gui.charts.points import Point, colour_of, front_of, points_of
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.small import GAP, column, label, quiet
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
 from ace_studio.gui.words.goal_bounds import BOUNDS
+from ace_studio.records.goals import Miss, latency_ratio, misses, run_figures
 from ace_studio.records.results import SearchStep, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
@@ -126,13 +129,13 @@ class TradeOff(ChartView):
         goal = document.recipe.goal
         for spot, point in self._spots:
             run = document.runs[point.run] if point.run is not None else None
-            lost = missed(goal, run, document.baseline) if run is not None else []
-            colour = self.colours.faded if lost else colour_of(point.run, document, self.colours)
-            spot.setBrush(pg.mkBrush(None) if lost else pg.mkBrush(colour))
+            missed = misses(run_figures(run, document.baseline), goal) if run is not None else ()
+            colour = self.colours.faded if missed else colour_of(point.run, document, self.colours)
+            spot.setBrush(pg.mkBrush(None) if missed else pg.mkBrush(colour))
             is_selected = point.run is not None and point.run == document.selection.run
-            edge = self.colours.accent if is_selected else colour if lost else self.colours.text
+            edge = self.colours.accent if is_selected else colour if missed else self.colours.text
             spot.setPen(pg.mkPen(edge, width=2.5 if is_selected else 1.5))
-            spot.setToolTip(_tip(point, run, lost, document))
+            spot.setToolTip(_tip(point, run, missed, document))
 
     def _draw_lines(self, plot: pg.PlotItem, document: Document, cost: AxisRow, loss: AxisRow) -> dict[str, float]:
         self.lines, found = {}, {}
@@ -180,12 +183,12 @@ class TradeOff(ChartView):
 
     def _say(self, document: Document, placed: list[tuple[Point, float, float]]) -> None:
         runs = [document.runs[point.run] for point, _, _ in placed if point.run is not None]
-        good = sum(not missed(document.recipe.goal, run, document.baseline) for run in runs)
+        good = sum(not misses(run_figures(run, document.baseline), document.recipe.goal) for run in runs)
         has_goal = document.recipe.goal.has_bound
         self._verdict.setText(f"{good} of {len(runs)} meet the goal" if has_goal else "no goal is set")
         self.chart.describe(
             f"{self._verdict.text()}. "
-            + "; ".join(_tip(one, document.runs[one.run] if one.run is not None else None, [], document)
+            + "; ".join(_tip(one, document.runs[one.run] if one.run is not None else None, (), document)
                         for one, _, _ in placed)
         )  # fmt: skip
 
@@ -213,7 +216,7 @@ def _step_words(at: int, step: SearchStep) -> str:
     return f"step {at + 1} of the search, {step.target}: {kept}\n{verdict}"
 
 
-def _tip(point: Point, run: TargetRun | None, lost: list[str], document: Document) -> str:
+def _tip(point: Point, run: TargetRun | None, missed: Sequence[Miss], document: Document) -> str:
     parts = [point.name]
     if point.latency is not None:
         ratio = latency_ratio(run, document.baseline) if run is not None else None
@@ -224,4 +227,4 @@ def _tip(point: Point, run: TargetRun | None, lost: list[str], document: Documen
         parts.append(f"drop {percent_text(run.metric_drop)}")
     if point.sqnr_db is not None:
         parts.append(f"SQNR {decibel_text(point.sqnr_db)}")
-    return ", ".join(parts) + "".join(f"\nmisses: {words}" for words in lost)
+    return ", ".join(parts) + "".join(f"\nmisses: {words}" for words in missed)

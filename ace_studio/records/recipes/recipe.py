@@ -227,6 +227,11 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
         bounds = (self.max_drop, self.min_sqnr_db, self.max_size_mb, self.max_latency_ratio)
         return any(bound is not None for bound in bounds)
 
+    @property
+    def bounds_accuracy(self) -> bool:
+        """Whether the metric or the fidelity has a bound."""
+        return self.max_drop is not None or self.min_sqnr_db is not None
+
 
 class DecodeChoice(msgspec.Struct, frozen=True, kw_only=True):
     """That the model is one step of a decoder with a cache, and how to decode with it: greedily, token by token.

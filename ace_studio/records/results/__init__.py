@@ -28,7 +28,6 @@ from ace_studio.records.results.findings import (
     Improvement,
     OpSensitivity,
     ParetoPoint,
-    SearchStep,
     Warning,
     WorstSample,
 )
@@ -45,6 +44,7 @@ from ace_studio.records.results.runs import (
     RunStatus,
     TargetRun,
 )
+from ace_studio.records.results.search import SearchStep
 
 __all__ = [
     "RESULT_FORMAT",

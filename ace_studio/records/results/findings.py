@@ -1,10 +1,8 @@
-"""What was found on the way to the runs: sensitivities, improvements, searches, the worst samples."""
+"""What was found on the way to the runs: sensitivities, improvements, limits of the machine, the worst samples."""
 
 from __future__ import annotations
 
 import msgspec
-
-from ace_studio.records.recipes.plan import PlanRule
 
 
 class Warning(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,42 +36,6 @@ class Improvement(msgspec.Struct, frozen=True, kw_only=True):
     ops: int = 0
     """How many ops it changed."""
     seconds: float = 0.0
-
-
-class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One plan that the search for a goal evaluated, in the order of evaluation."""
-
-    target: str
-    low: str
-    """Precision of the ops that were not kept high."""
-    high: str = ""
-    """Precision of those that were; empty if none was."""
-    kept_high: int = 0
-    """How many of the ops were kept high, the most sensitive ones first."""
-    of: int = 0
-    """How many ops could be."""
-    rules: tuple[PlanRule, ...] = ()
-    """What was added to the plan to keep them high."""
-    improved: tuple[str, ...] = ()
-    """Methods that the search tried by itself and that changed the weights for it; see `Improvement`."""
-    predicted_db: float | None = None
-    """Fidelity that the sensitivity scan let expect, before it was built."""
-    metric: float | None = None
-    metric_drop: float | None = None
-    sqnr_db: float | None = None
-    size_bytes: int | None = None
-    """Of the saved artifact; only where the goal asks for the size."""
-    latency_ratio: float | None = None
-    """Latency as a fraction of the baseline's, from a few rounds in turn."""
-    meets: bool = False
-    """Whether it meets all of the goal."""
-    misses: tuple[str, ...] = ()
-    """What it misses, in words; or why it could not be built."""
-    seconds: float = 0.0
-    reused: bool = False
-    """Whether an earlier run of the same job had evaluated it."""
-    run: int | None = None
-    """Index into `Result.runs`, if it was built in this run."""
 
 
 class ParetoPoint(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,6 +28,7 @@ from ace_studio.engine.advice.speed_rules import (
 from ace_studio.engine.advice.trust_rules import free_the_batch, give_calibration_data
 from ace_studio.records.advice import AdviceQuantity
 from ace_studio.records.advice_applied import applied_recipe
+from ace_studio.records.goals import GoalBound
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
@@ -441,3 +442,9 @@ def test_a_card_is_not_given_again_to_the_run_that_was_made_from_it():
 
 def test_a_run_in_which_nothing_worked_has_no_advice():
     assert advise(facts(chosen=None, runs=())) == ()
+
+
+def test_the_goal_is_judged_by_the_speed_up_as_everywhere():
+    noisy = replace(RUN, latency_ms=replace(latency(), p50=7.2), speedup=1.45)
+    goal = Goal(max_latency_ratio=0.7, min_sqnr_db=20.0)
+    assert facts(noisy, recipe=replace(RECIPE, goal=goal)).missed == {GoalBound.SQNR}

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import msgspec
 
 from ace_studio.engine.environment import result_environment
-from ace_studio.engine.pipeline.compress.candidates import Candidate, choose, goal_misses, pareto_points
+from ace_studio.engine.pipeline.compress.candidates import Candidate, choose, pareto_points
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.goals import misses, run_figures
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, ResultStatus, RunStatus
 
@@ -52,7 +53,7 @@ def conclude(job: CompressionJob) -> Outcome:
         sensitivity=sensing.in_db(),
         improvements=job.improvements.reports,
         search=tuple(job.state.search),
-        pareto=pareto_points(runs),
+        pareto=pareto_points(runs, job.state.baseline),
         ceilings=job.state.ceilings,
         worst=job.state.worst,
         warnings=tuple(job.reporter.warnings),
@@ -62,11 +63,11 @@ def conclude(job: CompressionJob) -> Outcome:
 
 
 def _goal_not_met(job: CompressionJob, best: Candidate) -> Problem:
-    misses = goal_misses(best.run, job.state.baseline, job.recipe.goal)
+    missed = misses(run_figures(best.run, job.state.baseline), job.recipe.goal)
     return Problem(
         code=ErrorCode.GOAL_NOT_MET,
         what="No candidate meets the goal",
-        why=f"the best found is {best.label}: " + "; ".join((*misses, *_tried_words(job))),
+        why=f"the best found is {best.label}: " + "; ".join((*map(str, missed), *_tried_words(job))),
         remedy="Relax the goal, keep sensitive modules at fp32 with rules, or add targets.",
         where="[goal]",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from ace_studio.engine.pipeline.compress.candidates import first_plans, is_accuracy_bounded, keeps_accuracy
+from ace_studio.engine.pipeline.compress.candidates import first_plans, keeps_accuracy
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search.run import GoalSearch
 from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
@@ -22,7 +22,7 @@ def try_plans(job: CompressionJob, targets: Sequence[Target]) -> None:
         expect_builds(job, pairs)
         for target, plan in pairs:
             try_plan(job, target, plan)
-        if not recipe.plan.from_goal and is_accuracy_bounded(recipe.goal) and not _is_any_accurate(job):
+        if not recipe.plan.from_goal and recipe.goal.bounds_accuracy and not _is_any_accurate(job):
             GoalSearch(job).run(targets)
     if not job.state.candidates:
         job.state.candidates = job.state.left_out

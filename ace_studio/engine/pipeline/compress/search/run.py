@@ -20,22 +20,15 @@ from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search import Point, fewest_high, most_high
 from ace_studio.engine.pipeline.compress.search.rankings import ranking_of, reasons_to_stay
-from ace_studio.engine.pipeline.compress.search.steps import (
-    StepStore,
-    is_accurate,
-    is_affordable,
-    merit,
-    nearest,
-    step_key,
-    with_findings,
-)
+from ace_studio.engine.pipeline.compress.search.steps import StepStore, step_key, with_findings
 from ace_studio.engine.pipeline.compress.search.variants import METHODS_TO_TRY, SearchVariant, variants_of
 from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
 from ace_studio.engine.targets.base import Target
+from ace_studio.records.goals import cost, is_accurate, is_affordable, rank, step_figures
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
-from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective
+from ace_studio.records.recipes.recipe import ImproveMethod, Objective
 from ace_studio.records.results import RunStatus, SearchStep, Warning
 
 QUICK_ROUNDS = 8
@@ -47,7 +40,6 @@ CLEARLY_BEHIND = 0.95
 """A variant is searched only if its cheapest candidate costs at most this share of what meets the goal already."""
 FLOATS = (Precision.BF16, Precision.FP32)
 """What ops that stay high run at: the first that the target has, that is accurate enough, and faster than eager."""
-_MOST_ACCURATE = Goal(optimize=Objective.ACCURACY)
 
 
 @dataclass
@@ -94,7 +86,7 @@ class GoalSearch:
             if first is not None and first.sqnr_db is not None:
                 firsts.append((variant, first))
         missing = [(variant, first) for variant, first in firsts if not self._is_accurate(first)]
-        for variant, first in sorted(missing, key=lambda pair: merit(pair[1], self._goal)):
+        for variant, first in sorted(missing, key=lambda pair: self._cost(pair[1])):
             if reason := self._hopeless(first):
                 self._note(f"{variant.name}: {reason}")
             elif not self._is_float_inaccurate(variant.target):
@@ -113,7 +105,7 @@ class GoalSearch:
             return variant
         better = SearchVariant(variant.target, variant.plan, methods=wanted)
         step = self._evaluate(better, 0)
-        if step is None or step.sqnr_db is None or merit(step, _MOST_ACCURATE) >= merit(first, _MOST_ACCURATE):
+        if step is None or step.sqnr_db is None or _inaccuracy(step) >= _inaccuracy(first):
             return variant
         return better
 
@@ -135,11 +127,11 @@ class GoalSearch:
         best = self._best_met()
         if best is None or not firsts:
             return False
-        return min(merit(first, self._goal) for first in firsts)[0] > merit(best, self._goal)[0]
+        return min(self._cost(first) for first in firsts)[0] > self._cost(best)[0]
 
     def _best_met(self) -> SearchStep | None:
         met = [one.step for one in self._tried.values() if self._meets(one.step)]
-        return min(met, key=lambda step: merit(step, self._goal), default=None)
+        return min(met, key=self._cost, default=None)
 
     def _most_accurate(self, target: Target, variants: Sequence[SearchVariant]) -> None:
         """The most accurate that is small and fast enough: fp32 if that is, else as many ops high as fit."""
@@ -150,7 +142,7 @@ class GoalSearch:
             first = self._evaluate(variant, 0)
             if first is None or first.sqnr_db is None:
                 continue
-            if not is_affordable(first, self._job.state.baseline, self._goal):
+            if not is_affordable(step_figures(first), self._goal):
                 self._note(f"{variant.name}: even all low, " + "; ".join(first.misses))
             elif self._choose_high(variant, is_accuracy_asked=False):
                 better = self._with_better_weights(variant, first)
@@ -214,10 +206,10 @@ class GoalSearch:
 
     def _hopeless(self, first: SearchStep) -> str:
         """Why no step of a ranking whose first one is this can win; empty if one can."""
-        if not is_affordable(first, self._job.state.baseline, self._goal):
+        if not is_affordable(step_figures(first), self._goal):
             return "even all low it is too large or too slow, and keeping ops high only adds to that"
         best = self._best_met()
-        if best is not None and merit(first, self._goal)[0] > CLEARLY_BEHIND * merit(best, self._goal)[0]:
+        if best is not None and self._cost(first)[0] > CLEARLY_BEHIND * self._cost(best)[0]:
             return f"even all low it is no better than {best.target} {best.low}, which meets the goal"
         return ""
 
@@ -227,12 +219,11 @@ class GoalSearch:
         step = self._evaluate(variant, count)
         if step is None or step.sqnr_db is None:
             return Point(keeps=False, affords=False, ends=True)
-        baseline = self._job.state.baseline
         return Point(
             keeps=self._is_accurate(step),
-            affords=is_affordable(step, baseline, self._goal),
+            affords=is_affordable(step_figures(step), self._goal),
             sqnr_db=step.sqnr_db,
-            ends=not step.meets and any("slower than" in miss for miss in step.misses),
+            ends=step.status is RunStatus.DROPPED,
         )
 
     def _evaluate(self, variant: SearchVariant, count: int) -> SearchStep | None:
@@ -315,11 +306,11 @@ class GoalSearch:
     def _leave_only_the_best(self, target: Target) -> None:
         """Keep what meets the goal and is about the best, or else what comes nearest; drop the others."""
         tried = self._of(target)
-        meeting = sorted((one for one in tried if self._meets(one.step)), key=lambda one: merit(one.step, self._goal))
+        meeting = sorted((one for one in tried if self._meets(one.step)), key=lambda one: self._cost(one.step))
         best = [one for one in meeting if self._is_level(one, meeting[0])][:MOST_KEPT]
-        step = nearest([one.step for one in tried], self._job.state.baseline, self._goal)
-        if not best and step is not None:
-            best = [one for one in tried if one.step is step]
+        built = [one for one in tried if one.step.sqnr_db is not None]
+        if built and not best:
+            best = [min(built, key=lambda one: rank(step_figures(one.step), self._goal))]
         for one in best:
             if one.candidate is None:  # found by an earlier run of this job, and not built in this one
                 one.candidate = self._build_again(target, one)
@@ -332,7 +323,7 @@ class GoalSearch:
 
     def _is_level(self, one: _Tried, best: _Tried) -> bool:
         """Whether a few rounds cannot say that the one is worse than the best."""
-        if merit(one.step, self._goal)[0] <= LEVEL * merit(best.step, self._goal)[0]:
+        if self._cost(one.step)[0] <= LEVEL * self._cost(best.step)[0]:
             return True
         if self._goal.optimize is not Objective.LATENCY or one.candidate is None or best.candidate is None:
             return False
@@ -370,7 +361,11 @@ class GoalSearch:
         return [one for one in self._tried.values() if one.step.target == target.name]
 
     def _is_accurate(self, step: SearchStep) -> bool:
-        return is_accurate(step, self._job.state.baseline, self._goal)
+        return step.sqnr_db is not None and is_accurate(step_figures(step), self._goal)
+
+    def _cost(self, step: SearchStep) -> tuple[float, ...]:
+        """What the goal optimizes comes first; less is better."""
+        return cost(step_figures(step), self._goal.optimize)
 
     def _meets(self, step: SearchStep) -> bool:
         return step.meets
@@ -378,6 +373,10 @@ class GoalSearch:
     def _note(self, text: str) -> None:
         if text not in self._job.state.search_notes:
             self._job.state.search_notes.append(text)
+
+
+def _inaccuracy(step: SearchStep) -> tuple[float, ...]:
+    return cost(step_figures(step), Objective.ACCURACY)[:2]
 
 
 def _time_quickly(job: CompressionJob, candidate: Candidate) -> None:

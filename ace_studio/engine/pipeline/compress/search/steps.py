@@ -9,11 +9,12 @@ from pathlib import Path
 import msgspec
 
 from ace_studio.engine.environment import package_versions
-from ace_studio.engine.pipeline.compress.candidates import Candidate, goal_distance, goal_misses, latency_ratio
+from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.targets.base import Target
+from ace_studio.records.goals import misses, run_figures
 from ace_studio.records.recipes.plan import Plan
-from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective
-from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun
+from ace_studio.records.recipes.recipe import Goal, ImproveMethod
+from ace_studio.records.results import Baseline, RunStatus, SearchStep
 from ace_studio.records.safe_file import write_atomically
 
 FILE_NAME = "search.json"
@@ -63,63 +64,23 @@ def step_key(target: Target, plan: Plan, methods: Sequence[ImproveMethod] = ()) 
     return hashlib.sha256(content).hexdigest()
 
 
-def run_of(step: SearchStep) -> TargetRun:
-    """The step as a run, for those who judge runs."""
-    return TargetRun(
-        target=step.target,
-        status=RunStatus.OK,
-        metric=step.metric,
-        metric_drop=step.metric_drop,
-        sqnr_db=step.sqnr_db,
-        size_bytes=step.size_bytes,
-        speedup=1.0 / step.latency_ratio if step.latency_ratio else None,
-    )
-
-
 def with_findings(step: SearchStep, candidate: Candidate, baseline: Baseline, goal: Goal) -> SearchStep:
     """The step with what became of its candidate."""
     run = candidate.run
-    ratio = latency_ratio(run, baseline)
+    figures = run_figures(run, baseline)
     found = msgspec.structs.replace(
         step,
+        status=run.status,
         metric=run.metric,
         metric_drop=run.metric_drop,
         sqnr_db=run.sqnr_db,
         size_bytes=run.size_bytes,
-        latency_ratio=round(ratio, 4) if ratio else None,
+        latency_ratio=round(figures.latency_ratio, 4) if figures.latency_ratio else None,
     )
     if run.status is RunStatus.OK:
-        misses = tuple(goal_misses(run, baseline, goal))
+        missed = tuple(map(str, misses(figures, goal)))
     elif run.error is not None:
-        misses = (f"could not be built: {run.error.what}",)
+        missed = (f"could not be built: {run.error.what}",)
     else:
-        misses = tuple(warning.what for warning in run.warnings) or (str(run.status),)
-    return msgspec.structs.replace(found, misses=misses, meets=run.status is RunStatus.OK and not misses)
-
-
-def is_accurate(step: SearchStep, baseline: Baseline, goal: Goal) -> bool:
-    """Whether it was built and meets what the goal says of accuracy."""
-    accuracy = Goal(max_drop=goal.max_drop, min_sqnr_db=goal.min_sqnr_db)
-    return step.sqnr_db is not None and not goal_misses(run_of(step), baseline, accuracy)
-
-
-def is_affordable(step: SearchStep, baseline: Baseline, goal: Goal) -> bool:
-    """Whether it was built and meets what the goal says of size and time."""
-    cost = Goal(max_size_mb=goal.max_size_mb, max_latency_ratio=goal.max_latency_ratio)
-    return step.sqnr_db is not None and not goal_misses(run_of(step), baseline, cost)
-
-
-def merit(step: SearchStep, goal: Goal) -> tuple[float, ...]:
-    """What the goal wants least of, smallest first."""
-    drop = step.metric_drop if step.metric_drop is not None else 0.0
-    accuracy = (max(drop, 0.0), -(step.sqnr_db or 0.0))
-    latency = step.latency_ratio or float("inf")
-    size = float(step.size_bytes or 0) or float("inf")
-    return {"latency": (latency, size), "size": (size, latency), "accuracy": (*accuracy, latency)}[str(goal.optimize)]
-
-
-def nearest(steps: Sequence[SearchStep], baseline: Baseline, goal: Goal) -> SearchStep | None:
-    """The best found where none meets the goal: nearest to the bounds that it misses, then the most accurate."""
-    built = [step for step in steps if step.sqnr_db is not None]
-    accurate = Goal(optimize=Objective.ACCURACY)
-    return min(built, key=lambda one: (goal_distance(run_of(one), baseline, goal), *merit(one, accurate)), default=None)
+        missed = tuple(warning.what for warning in run.warnings) or (str(run.status),)
+    return msgspec.structs.replace(found, misses=missed, meets=run.status is RunStatus.OK and not missed)

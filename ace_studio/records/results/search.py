@@ -1,0 +1,46 @@
+"""The steps of the search for a goal."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ace_studio.records.recipes.plan import PlanRule
+from ace_studio.records.results.runs import RunStatus
+
+
+class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One plan that the search for a goal evaluated, in the order of evaluation."""
+
+    target: str
+    low: str
+    """Precision of the ops that were not kept high."""
+    high: str = ""
+    """Precision of those that were; empty if none was."""
+    kept_high: int = 0
+    """How many of the ops were kept high, the most sensitive ones first."""
+    of: int = 0
+    """How many ops could be."""
+    rules: tuple[PlanRule, ...] = ()
+    """What was added to the plan to keep them high."""
+    improved: tuple[str, ...] = ()
+    """Methods that the search tried by itself and that changed the weights for it; see `Improvement`."""
+    predicted_db: float | None = None
+    """Fidelity that the sensitivity scan let expect, before it was built."""
+    metric: float | None = None
+    metric_drop: float | None = None
+    sqnr_db: float | None = None
+    size_bytes: int | None = None
+    """Of the saved artifact; only where the goal asks for the size."""
+    latency_ratio: float | None = None
+    """Latency as a fraction of the baseline's, from a few rounds in turn."""
+    status: RunStatus = RunStatus.OK
+    """How its candidate ended; dropped: it lost a race against one that meets the goal."""
+    meets: bool = False
+    """Whether it meets all of the goal."""
+    misses: tuple[str, ...] = ()
+    """What it misses, in words; or why it could not be built."""
+    seconds: float = 0.0
+    reused: bool = False
+    """Whether an earlier run of the same job had evaluated it."""
+    run: int | None = None
+    """Index into `Result.runs`, if it was built in this run."""
