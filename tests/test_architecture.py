@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 VIOLATIONS = {
-    "Floors: main > gui | cli > session > jobs > engine > records": (
+    "Layers: main > gui | cli > session > jobs > engine > records": (
         ("records/errors.py", "import ace_studio.session.document"),
         ("engine/flow.py", "import ace_studio.jobs"),
         ("jobs/__init__.py", "import ace_studio.cli"),
