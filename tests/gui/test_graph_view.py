@@ -13,13 +13,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.graph_view import DARK, LIGHT, Colouring, GraphView
-from ace_studio.gui.graph_view.colours import FAMILIES, blend, family_of, luminance, text_on
+from ace_studio.gui.graph_view.colours import blend, luminance, text_on
 from ace_studio.gui.graph_view.gestures import inside_polygon
 from ace_studio.gui.graph_view.menu import fill_menu
 from ace_studio.gui.graph_view.painting import EMPTY_TEXT
 from ace_studio.gui.graph_view.search import SearchIndex
 from ace_studio.gui.graph_view.tooltips import tooltip_of
 from ace_studio.records.errors import AceError
+from ace_studio.records.ops import OpFamily
 from tests.gui.graph_tables import large_table, layered_table, table_of
 
 LEFT = Qt.MouseButton.LeftButton
@@ -437,23 +438,8 @@ def test_text_is_readable_on_every_colour_of_both_themes():
         for fill in (*theme.families, *theme.scale, theme.block):
             ink, ground = luminance(text_on(fill)), luminance(fill)
             assert (max(ink, ground) + 0.05) / (min(ink, ground) + 0.05) >= 4.0
-    assert len(DARK.families) == len(LIGHT.families) == len(FAMILIES)
+    assert len(DARK.families) == len(LIGHT.families) == len(OpFamily)
     assert blend("#ffffff", "#000000", share=0.5) == "#808080"
-
-
-@pytest.mark.parametrize(
-    ("op", "family"),
-    [
-        ("aten.conv2d.default", "convolution, matrix product"),
-        ("aten.max_pool2d.default", "pooling, reduction"),
-        ("aten.scaled_dot_product_attention.default", "attention, recurrence"),
-        ("aten.mul.Tensor", "other arithmetic"),
-        ("aten.transpose.int", "shape"),
-        ("aten.tanh.default", "activation"),
-    ],
-)
-def test_ops_belong_to_families_by_the_longest_start_of_their_name(op, family):
-    assert FAMILIES[family_of(op)][0] == family
 
 
 def test_the_theme_changes_the_background(view):

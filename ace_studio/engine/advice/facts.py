@@ -8,12 +8,11 @@ from functools import cached_property
 from ace_studio.records.goals import ACCURACY_BOUNDS, GoalBound, misses, run_figures
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import TargetReport
+from ace_studio.records.ops import CONVOLUTIONS, MATRIX_PRODUCTS, operator_name
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Result, RunStatus, TargetRun
 
-CONVOLUTIONS = ("aten.conv", "aten._convolution", "onnx.Conv")
-MATRICES = ("aten.linear", "aten.addmm", "aten.mm", "aten.matmul", "onnx.Gemm", "onnx.MatMul")
 ONNX_TARGETS = frozenset({"onnxruntime", "openvino"})
 PRECISION_ORDER = (
     Precision.INT8_STATIC,
@@ -77,25 +76,25 @@ class Facts:
     @cached_property
     def layer_flops_share(self) -> float:
         """Part of the arithmetic that is in convolutions and linear layers, 0..1."""
-        return self._flops_of((*CONVOLUTIONS, *MATRICES)) / max(1, sum(self.table.flops))
+        return self._flops_of(CONVOLUTIONS | MATRIX_PRODUCTS) / max(1, sum(self.table.flops))
 
     @cached_property
     def matrix_weight_share(self) -> float:
         """Part of the weights' bytes that linear layers read, 0..1."""
-        return self._weight_share(MATRICES)
+        return self._weight_share(MATRIX_PRODUCTS)
 
     @cached_property
     def layer_weight_share(self) -> float:
         """Part of the weights' bytes that convolutions and linear layers read, 0..1."""
-        return self._weight_share((*CONVOLUTIONS, *MATRICES))
+        return self._weight_share(CONVOLUTIONS | MATRIX_PRODUCTS)
 
-    def _weight_share(self, prefixes: tuple[str, ...]) -> float:
-        rows = [row for row, op in enumerate(self.table.op) if op.startswith(prefixes)]
+    def _weight_share(self, names: frozenset[str]) -> float:
+        rows = [row for row, op in enumerate(self.table.op) if operator_name(op) in names]
         return sum(self.table.weight_bytes[row] for row in rows) / max(1, sum(self.table.weight_bytes))
 
-    def _flops_of(self, prefixes: tuple[str, ...]) -> int:
+    def _flops_of(self, names: frozenset[str]) -> int:
         pairs = zip(self.table.op, self.table.flops, strict=True)
-        return sum(flops for op, flops in pairs if op.startswith(prefixes))
+        return sum(flops for op, flops in pairs if operator_name(op) in names)
 
     @property
     def objective(self) -> Objective:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ace_studio.engine.advice.facts import MATRICES, PRECISION_ORDER, Facts
+from ace_studio.engine.advice.facts import PRECISION_ORDER, Facts
 from ace_studio.engine.advice.typical import ARITHMETIC_TO_TIME, typical_speedup
 from ace_studio.records.advice import Advice, AdviceQuantity
+from ace_studio.records.ops import MATRIX_PRODUCTS, operator_name
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import FinetuneMethod, Objective, PruneMethod
 from ace_studio.records.results import Bound
@@ -83,7 +84,7 @@ def _slack_words(facts: Facts) -> str:
 def move_fewer_bytes(facts: Facts) -> Advice | None:
     """Most of the time goes into reading weights of linear layers: store them with fewer bits."""
     run, precision = facts.run, Precision.INT8_WEIGHT
-    waiting = [op for op in run.ops if op.bound is Bound.MEMORY and op.op.startswith(MATRICES)]
+    waiting = [op for op in run.ops if op.bound is Bound.MEMORY and operator_name(op.op) in MATRIX_PRODUCTS]
     share = sum(op.share or 0.0 for op in waiting)
     if sum(op.bytes or 0 for op in waiting) < CACHED_BYTES:
         return None

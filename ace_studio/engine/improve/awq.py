@@ -11,14 +11,13 @@ from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
 from ace_studio.engine.improve.norm_sites import NormSite, find_norm_sites
 from ace_studio.engine.improve.watch import Workshop, watch_values
 from ace_studio.engine.quantize.fake_quantize import round_weight
-from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan import WEIGHT_ONLY
 from ace_studio.records.recipes.recipe import ImproveMethod
 
 STRENGTHS = tuple(index / 10 for index in range(11))
 """Exponents of the mean activation that are tried; 0 changes nothing."""
 _ROWS = 512
 """Inputs that a choice is made on, at even distances."""
-_WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
 
 
 def awq(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
@@ -31,7 +30,7 @@ def awq(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
     sites = [
         site
         for site in find_norm_sites(editor)
-        if all(shop.plan.precision.get(reader.op_id) in _WEIGHT_ONLY for reader in site.readers)
+        if all(shop.plan.precision.get(reader.op_id) in WEIGHT_ONLY for reader in site.readers)
     ]
     if not sites:
         return [], "no norm is read by weight-only layers alone"

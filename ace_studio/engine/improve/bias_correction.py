@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
 from ace_studio.engine.improve.watch import Workshop
+from ace_studio.engine.ops.roles import is_convolution
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 
@@ -45,4 +46,4 @@ def correct_biases(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], st
 
 
 def _channel_axis(site: Site) -> int:
-    return 1 if "conv" in str(site.node.target) else -1
+    return 1 if is_convolution(str(site.node.target)) else -1

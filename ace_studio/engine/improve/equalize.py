@@ -9,17 +9,18 @@ from torch import Tensor, fx
 
 from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
 from ace_studio.engine.improve.watch import Workshop, watch_values
-from ace_studio.engine.ops.roles import OpRole, op_role
+from ace_studio.engine.ops.families import (
+    ADAPTIVE_POOLS,
+    AVERAGE_POOLS,
+    IDENTITIES,
+    LEAKY_RELUS,
+    MAX_POOLS,
+    RELUS,
+)
+from ace_studio.engine.ops.roles import OpRole, is_convolution, op_role
 from ace_studio.records.recipes.recipe import ImproveMethod
 
-_HOMOGENEOUS = frozenset(
-    f"aten.{name}"
-    for name in (
-        "relu.default", "relu_.default", "leaky_relu.default", "leaky_relu_.default", "max_pool1d.default",
-        "max_pool2d.default", "avg_pool1d.default", "avg_pool2d.default", "adaptive_avg_pool1d.default",
-        "adaptive_avg_pool2d.default", "dropout.default", "alias.default", "contiguous.default", "clone.default",
-    )
-)  # fmt: skip
+_HOMOGENEOUS = IDENTITIES | RELUS | LEAKY_RELUS | MAX_POOLS | AVERAGE_POOLS | ADAPTIVE_POOLS
 """``f(s x) = s f(x)`` for every s > 0, channel by channel."""
 _LARGEST_FACTOR = 1e4
 _SWEEPS = 8
@@ -130,7 +131,7 @@ def _by_activations(shop: Workshop, layers: list[Layer], strength: float) -> Lay
     largest: dict[str, Tensor] = {}
 
     def visit(name: str, value: Tensor) -> None:
-        axis = 1 if value.dim() > 2 and "conv" in str(names[name].second.node.target) else -1
+        axis = 1 if value.dim() > 2 and is_convolution(str(names[name].second.node.target)) else -1
         seen = value.abs().movedim(axis, 0).flatten(1).amax(1)
         largest[name] = torch.maximum(largest[name], seen) if name in largest else seen
 

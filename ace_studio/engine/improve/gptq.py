@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
 from ace_studio.engine.improve.watch import Workshop, watch_values
+from ace_studio.engine.ops.families import LINEAR_OPS
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
@@ -20,7 +21,6 @@ PRODUCT_BYTES = 1 << 30
 _DAMPING = 0.01
 """Added to the diagonal, as a part of its mean."""
 _BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
-_LINEAR = frozenset({"aten.linear.default", "aten.mm.default", "aten.matmul.default"})
 
 
 def gptq(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
@@ -37,7 +37,7 @@ def gptq(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
         site
         for site in editor.sites
         if shop.plan.precision.get(site.op_id) in _BITS
-        and str(site.node.target) in _LINEAR
+        and str(site.node.target) in LINEAR_OPS
         and _rows(editor, site).shape[1] <= WIDEST
     ]
     if not sites:

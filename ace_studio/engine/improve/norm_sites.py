@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from torch import Tensor, fx
 
 from ace_studio.engine.improve.edits import Site, WeightEditor
+from ace_studio.engine.ops.families import IDENTITIES, LINEAR_OPS
 
 _PLACES = {"aten.layer_norm.default": (2, 3), "aten.rms_norm.default": (2,), "aten.native_layer_norm.default": (2, 3)}
 """Places of a norm's stored scale and shift."""
-_THROUGH = frozenset({"aten.dropout.default", "aten.alias.default", "aten.clone.default", "aten.contiguous.default"})
-_LINEAR = frozenset({"aten.linear.default", "aten.mm.default", "aten.matmul.default"})
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def _inputs_first(editor: WeightEditor, site: Site) -> Tensor:
 
 def find_norm_sites(editor: WeightEditor) -> list[NormSite]:
     """Every norm all of whose readers are linear layers with weights of their own, in graph order."""
-    by_node = {site.node: site for site in editor.sites if str(site.node.target) in _LINEAR}
+    by_node = {site.node: site for site in editor.sites if str(site.node.target) in LINEAR_OPS}
     found = []
     for node in editor.graph_module.graph.nodes:
         parameters = _parameters(editor, node)
@@ -76,5 +75,5 @@ def _readers(node: fx.Node) -> list[fx.Node]:
     """The nodes that read a value, seen through ops that hand it on."""
     found = []
     for user in node.users:
-        found += _readers(user) if str(user.target) in _THROUGH else [user]
+        found += _readers(user) if str(user.target) in IDENTITIES else [user]
     return found

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from ace_studio.records.ops import operator_name
+
 Shape = tuple[int, ...]
 
 
@@ -166,12 +168,6 @@ def count_flops(call: OpCall) -> int:
         return int(formula(call))
     except (IndexError, ValueError, TypeError):
         return 0  # a call in a form that the formula does not describe, such as an unbatched input
-
-
-def operator_name(op: str) -> str:
-    """``conv2d`` of ``aten.conv2d.default``."""
-    parts = op.split(".")
-    return parts[1] if len(parts) > 1 else op
 
 
 def tensor_bytes(shape: Shape, dtype: torch.dtype) -> int:

@@ -1,4 +1,4 @@
-"""Which arguments of an op are its data and its weight, and along which axes the weight's steps lie."""
+"""Which arguments of an op are its data and its weight, and along which axes the weight's scales lie."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, fx
 
+from ace_studio.records.ops import CONVOLUTIONS, TABLE_LOOKUPS, operator_name
 from ace_studio.records.recipes.plan import Precision
-
-ADDING_OPS = frozenset({"aten.add.Tensor", "aten.add_.Tensor"})
-"""Ops that an int8 convolution in front of them can do in the same kernel."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +15,7 @@ class WeightAxes:
     """Where a weight's channels lie."""
 
     output: int
-    """Axis of the output channels: one step each."""
+    """Axis of the output channels: one scale each."""
     is_blocked: bool
     """Whether the weight is a matrix, whose rows can be cut into groups."""
 
@@ -60,7 +58,16 @@ def op_role(op: str) -> OpRole | None:
     return _ROLES.get(op)
 
 
-_TABLE_OPS = frozenset({"aten.embedding.default", "onnx.Gather"})
+def is_product(op: str) -> bool:
+    """Whether an operator is a convolution or a matrix product whose role is known."""
+    return op in _ROLES
+
+
+def is_convolution(op: str) -> bool:
+    """Whether an operator is a convolution of any kind, transposed ones included."""
+    return operator_name(op) in CONVOLUTIONS
+
+
 _TABLE_PRECISIONS = frozenset(
     {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, Precision.INT4_WEIGHT}
 )
@@ -70,7 +77,7 @@ TABLE_NOTE = "a lookup computes nothing: its rows are stored in 8 bits and widen
 def stores_table(op: str, precision: Precision) -> bool:
     """Whether an operator picks rows of a table that a precision stores in 8 bits.
 
-    Every integer precision does, with one symmetric step per row: a lookup reads few rows of many, so how they are
+    Every integer precision does, with one symmetric scale per row: a lookup reads few rows of many, so how they are
     stored decides about size and not about time, and there is no arithmetic that fewer bits could speed up.
     """
-    return op in _TABLE_OPS and precision in _TABLE_PRECISIONS
+    return precision in _TABLE_PRECISIONS and operator_name(op) in TABLE_LOOKUPS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ace_studio.engine.ops.costs import operator_name
 from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.ops import operator_name
 from ace_studio.records.recipes.plan import Precision
 
 _VIEWS = frozenset(

@@ -15,9 +15,9 @@ from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.pt2e import quantize_int8
-from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, pack_weights
+from ace_studio.engine.quantize.weight_only import pack_weights
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision
 
 
 @dataclass

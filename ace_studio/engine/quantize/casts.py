@@ -13,45 +13,39 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, fx
 
+from ace_studio.engine.ops.families import (
+    ADAPTIVE_POOLS,
+    AVERAGE_POOLS,
+    CLAMPS,
+    LAYOUT_OPS,
+    LEAKY_RELUS,
+    MAX_POOLS,
+    aten_ops,
+)
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
-from ace_studio.records.recipes.plan import WEIGHTED_OPS, Precision
+from ace_studio.records.ops import is_weighted
+from ace_studio.records.recipes.plan import Precision
 
 HALF_DTYPES: dict[Precision, torch.dtype] = {Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}
 """The 16-bit precisions and their element types."""
 
 _CAST = torch.ops.aten.to.dtype
 
-_LAYOUT_OPS = """
-    alias.default cat.default chunk.default clone.default contiguous.default expand.default
-    expand_as.default flatten.using_ints
-    movedim.int permute.default repeat.default reshape.default select.int slice.Tensor split.Tensor
-    split_with_sizes.default squeeze.default squeeze.dim squeeze.dims stack.default t.default transpose.int unbind.int
-    unflatten.int unsqueeze.default view.default view_as.default pad.default constant_pad_nd.default dropout.default
-    embedding.default index_select.default pixel_shuffle.default upsample_nearest2d.vec
-"""
-_POINTWISE_OPS = """
-    add.Tensor add_.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul_.Tensor mul.Scalar
-    div.Tensor div.Scalar neg.default abs.default
-    maximum.default minimum.default clamp.default clamp_min.default relu.default relu_.default relu6.default
-    leaky_relu.default leaky_relu_.default elu.default elu_.default gelu.default silu.default silu_.default mish.default
-    hardtanh.default hardtanh_.default hardswish.default hardswish_.default hardsigmoid.default
-    sigmoid.default tanh.default prelu.default
-    max_pool1d.default max_pool2d.default avg_pool1d.default avg_pool2d.default adaptive_avg_pool1d.default
-    adaptive_avg_pool2d.default
-"""
-CASTABLE_OPS = WEIGHTED_OPS | frozenset(f"aten.{name}" for name in (_LAYOUT_OPS + _POINTWISE_OPS).split())
-"""Ops that a cast in front and behind leaves meaningful: arithmetic with its own wide accumulator, element by element,
-or no arithmetic at all. Reductions, norms, softmax, exponentials and powers are left out: they lose range or sums."""
-
-
-def is_layout_op(op: str) -> bool:
-    """Whether the operator only moves or repeats values, without computing any."""
-    return op.removeprefix("aten.") in _LAYOUT_OPS.split()
+_POINTWISE_OPS = aten_ops(
+    "add.Tensor add_.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul_.Tensor mul.Scalar div.Tensor"
+    " div.Scalar neg.default abs.default maximum.default minimum.default elu.default elu_.default gelu.default"
+    " silu.default silu_.default mish.default hardswish.default hardswish_.default hardsigmoid.default sigmoid.default"
+    " tanh.default prelu.default"
+)
+_POOLS = MAX_POOLS | AVERAGE_POOLS | ADAPTIVE_POOLS
+_CASTABLE_OPS = LAYOUT_OPS | CLAMPS | LEAKY_RELUS | _POOLS | _POINTWISE_OPS
+"""Ops besides the weighted ones that a cast in front and behind leaves meaningful: element by element, or no arithmetic
+at all. Reductions, norms, softmax, exponentials and powers are left out: they lose range or sums."""
 
 
 def cast_problem(op: str) -> str:
     """Empty if the operator may run in 16 bits, else why it stays in fp32."""
-    if op in CASTABLE_OPS or "getitem" in op:
+    if is_weighted(op) or op in _CASTABLE_OPS or "getitem" in op:
         return ""
     return f"{op} sums up or spans a wide range, so it is kept in fp32; its neighbours' casts are fused into it"
 

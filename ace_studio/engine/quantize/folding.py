@@ -8,14 +8,10 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
+from ace_studio.records.ops import operator_name
 
-_CONVOLUTIONS = {
-    torch.ops.aten.conv1d.default,
-    torch.ops.aten.conv2d.default,
-    torch.ops.aten.conv3d.default,
-    torch.ops.aten.conv1d.padding,
-    torch.ops.aten.conv2d.padding,
-}
+_FORWARD_CONVOLUTIONS = frozenset({"conv1d", "conv2d", "conv3d"})
+"""Those with one output channel per row of the weight: transposed ones have it on another axis."""
 
 
 def fold_batch_norms(graph_module: fx.GraphModule, convolutions: Container[str]) -> dict[str, str]:
@@ -45,7 +41,7 @@ def _can_fold(norm: fx.Node, convolution: object, allowed: Container[str]) -> bo
     return (
         not is_training
         and isinstance(convolution, fx.Node)
-        and convolution.target in _CONVOLUTIONS
+        and operator_name(str(convolution.target)) in _FORWARD_CONVOLUTIONS
         and len(convolution.users) == 1
         and convolution.meta.get(OP_ID) in allowed
     )

@@ -9,8 +9,6 @@ from torch import Tensor, fx
 
 from ace_studio.engine.torch_private.compat import size_text
 
-_LINEAR = torch.ops.aten.linear.default
-
 
 def lay_out_inputs(nodes: Sequence[fx.Node]) -> int:
     """Copy the inputs of linear ops that are views in another order (a transpose) into their own order, in place.
@@ -25,7 +23,7 @@ def lay_out_inputs(nodes: Sequence[fx.Node]) -> int:
     Returns: How many values are copied. Ops that read the same one share its copy.
     """
     copies: dict[fx.Node, fx.Node] = {}
-    linears = [node for node in nodes if node.target is _LINEAR]
+    linears = [node for node in nodes if node.target is torch.ops.aten.linear.default]
     # Inputs will be contiguous: where the traced ones were not, the strides behind them mean nothing.
     is_known = bool(linears) and _has_inputs_in_order(linears[0].graph)
     for node in linears:

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.ops.roles import ADDING_OPS
+from ace_studio.engine.ops.families import ADDING_OPS, aten_ops
+from ace_studio.engine.ops.roles import is_convolution
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
 from ace_studio.engine.quantize.layout import lay_out_inputs
@@ -28,11 +29,11 @@ from ace_studio.engine.quantize.residual import added_value
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 
-STATIC_INT8_OPS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten.linear.default"})
-"""Ops with stored weights that Inductor has int8 kernels for."""
-PASSING_OPS = frozenset({"aten.max_pool2d.default"})
+STATIC_INT8_OPS = aten_ops("conv1d.default conv2d.default linear.default")
+"""Ops with stored weights that both Inductor and XNNPACK have int8 kernels for."""
+PASSING_OPS = aten_ops("max_pool2d.default")
 """Ops that hand int8 values through unchanged, on the grid of their input."""
-DYNAMIC_INT8_OPS = frozenset({"aten.linear.default"})
+DYNAMIC_INT8_OPS = aten_ops("linear.default")
 """Ops whose activations can get a grid at every call."""
 _WIDE_CHANNELS = 2
 _CONV1D_DEFAULTS = (None, None, None, [1], [0], [1], 1)
@@ -221,7 +222,7 @@ def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
     """
     x = node.args[0]
     weight = constant_of(graph_module, node.args[1]) if len(node.args) > 1 else None
-    if not isinstance(x, fx.Node) or weight is None or "conv" not in str(node.target):
+    if not isinstance(x, fx.Node) or weight is None or not is_convolution(str(node.target)):
         return
     value = x.meta["val"]
     if weight.shape[1] != 1 or value.shape[1] != 1 or all(isinstance(size, int) for size in value.shape):

@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.ops.roles import TABLE_NOTE, stores_table
+from ace_studio.engine.ops.families import LINEAR_OPS
+from ace_studio.engine.ops.roles import TABLE_NOTE, is_convolution, op_role, stores_table
 from ace_studio.engine.quantize.affine import affine_grid, weight_grid
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, call_before, constant_of, tidy
-from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision
 
-WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
 GROUP_SIZES = (32, 64, 128, 256)
 """Weights that may share a step in torch's 4-bit kernel."""
 _ROW_BLOCK = 16
@@ -28,17 +28,15 @@ _ROW_BLOCK = 16
 _COLUMN_BLOCK = 32
 """The 8-bit kernel reads whole vectors: with 40 inputs it ends the process (torch 2.13). Zeros fill them up."""
 _ARITHMETIC = torch.bfloat16
-_PRODUCTS = frozenset({"aten.linear.default", "aten.addmm.default", "aten.mm.default", "aten.matmul.default"})
-_LOOKUPS = frozenset({"aten.embedding.default"})  # `op_roles.stores_table` says when
 
 _aten = torch.ops.aten
 
 
 def weight_only_problem(op: str, precision: Precision) -> str:
     """Empty if the operator can keep its weight in 8 or 4 bits in a torch graph, else why not."""
-    if op in _PRODUCTS or stores_table(op, precision):
+    if op in LINEAR_OPS or stores_table(op, precision):
         return ""
-    if "conv" in op:
+    if is_convolution(op):
         return f"torch has no kernel that multiplies packed weights in {op}; they would be unpacked at every call"
     return f"{op} has no stored weight that torch could keep packed"
 
@@ -110,8 +108,8 @@ def _node_problem(graph_module: fx.GraphModule, node: fx.Node) -> str:
 
 
 def _weight_place(node: fx.Node) -> int:
-    name = str(node.target)
-    return 0 if name in _LOOKUPS else 2 if name == "aten.addmm.default" else 1
+    role = op_role(str(node.target))
+    return 0 if role is None else role.weight  # a lookup has its table first
 
 
 @dataclass(frozen=True)
@@ -126,16 +124,13 @@ class _Product:
 
 def _product_of(graph_module: fx.GraphModule, node: fx.Node) -> _Product:
     """The product behind a node that `_node_problem` says nothing against."""
-    name = str(node.target)
-    place = _weight_place(node)
-    stored, source = constant_of(graph_module, node.args[place]), node.args[place]
-    assert stored is not None  # it was asked before
-    assert isinstance(source, fx.Node)
-    weight = stored if name == "aten.linear.default" else stored.t()
-    data, bias = node.args[0], node.args[2] if name == "aten.linear.default" and len(node.args) > 2 else None
-    if name == "aten.addmm.default":
-        bias, data = node.args[0], node.args[1]
-    assert isinstance(data, fx.Node)
+    role = op_role(str(node.target))
+    assert role is not None  # it was asked before, as was the rest
+    data, source = node.args[role.data], node.args[role.weight]
+    stored = constant_of(graph_module, source)
+    assert stored is not None and isinstance(source, fx.Node) and isinstance(data, fx.Node)
+    weight = stored if role.channel_axis == 0 else stored.t()
+    bias = node.args[0] if role.data == 1 else node.args[2] if len(node.args) > 2 else None  # addmm has it first
     return _Product(data, weight.contiguous(), str(source.target), bias if isinstance(bias, fx.Node) else None)
 
 

@@ -14,6 +14,7 @@ from ace_studio.engine.ops.roles import WeightAxes, op_role, stores_table
 from ace_studio.engine.quantize.casts import HALF_DTYPES
 from ace_studio.engine.quantize.fake_quantize import round_activation, round_rows, round_weight
 from ace_studio.engine.quantize.observers import ValueRange
+from ace_studio.records.ops import operator_name
 from ace_studio.records.recipes.plan import Precision, Scheme
 
 SIMULATED = frozenset(Precision) - {Precision.FP32}
@@ -67,7 +68,7 @@ def operands_of(node: fx.Node, constants: frozenset[str]) -> tuple[Operand, ...]
         node: The op, in a `flat_graph`.
         constants: Names of nodes whose value depends on no input.
     """
-    name = str(node.target).split(".")[1] if "." in str(node.target) else str(node.target)
+    name = operator_name(str(node.target))
     role = op_role(str(node.target))
     axis = role.channel_axis if role is not None else 0
     found = []

@@ -62,7 +62,7 @@ class ScanRequest:
 class Scan:
     """One scan of one captured graph.
 
-    Watched are the products (any op of `WEIGHTED_OPS` with a matrix to round), at int8-static also the ops behind them
+    Watched are the products (any weighted op with a matrix to round), at int8-static also the ops behind them
     whose result the runtime rounds; what is rounded anyway, by the product that reads it, is that product's.
     """
 

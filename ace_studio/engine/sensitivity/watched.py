@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 from torch import fx
 
-from ace_studio.engine.ops.roles import op_role, stores_table
+from ace_studio.engine.ops.roles import is_product, stores_table
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.simulate import Int8Style, lay_out, rounding_sums
 from ace_studio.engine.quantize.simulate.int8_style import PASSING, Int8Layout, readers_of
 from ace_studio.engine.sensitivity.local_error import WatchedOp, constant_names, operands_of
-from ace_studio.records.recipes.plan import WEIGHTED_OPS, Precision
+from ace_studio.records.ops import is_weighted
+from ace_studio.records.recipes.plan import Precision
 
 
 def watched_ops(graph_module: fx.GraphModule, style: Int8Style) -> dict[str, WatchedOp]:
@@ -31,7 +32,7 @@ def watched_ops(graph_module: fx.GraphModule, style: Int8Style) -> dict[str, Wat
         if stores_table(str(node.target), Precision.INT8_WEIGHT) and node.args[0].name in constants:
             found[node.meta[OP_ID]] = WatchedOp((), table=str(node.target))
             continue
-        is_product = str(node.target) in WEIGHTED_OPS
+        is_product = is_weighted(str(node.target))
         operands = operands_of(node, constants) if is_product or node in sums else ()
         result = _own_result(node, layout)
         if operands or result:
@@ -45,5 +46,5 @@ def _own_result(node: fx.Node, layout: Int8Layout) -> str:
     if given is None or str(node.target) in PASSING:
         return ""
     readers = readers_of(given, through=PASSING)
-    products = [one for one in readers if one in layout.eight_bit and op_role(str(one.target)) is not None]
+    products = [one for one in readers if one in layout.eight_bit and is_product(str(one.target))]
     return "" if readers and products == readers else layout.values[given]

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.ops import OpFamily, family_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class GraphColours:
     """Fill of the map, the legend and the search field."""
     panel_border: str
     families: tuple[str, ...]
-    """One colour per row of `FAMILIES`."""
+    """One colour per `OpFamily`."""
     scale: tuple[str, ...]
     """From little to much."""
 
@@ -182,59 +183,20 @@ class Colouring:
         return cls(label=label, categories=names, colours=tuple(colours), letters=letters, value_of=value_of)
 
 
-_STARTS_TEXT = {
-    "convolution, matrix product": "conv linear addmm mm bmm matmul einsum baddbmm",
-    "attention, recurrence": "scaled_dot_product lstm gru rnn multi_head _flash",
-    "normalisation": "batch_norm _native_batch_norm native_ layer_norm group_norm instance_norm rms_norm dropout",
-    "activation": (
-        "relu gelu silu sigmoid tanh softmax _softmax log_softmax hardtanh hardswish hardsigmoid elu leaky_relu "
-        "mish clamp prelu"
-    ),
-    "pooling, reduction": (
-        "max_pool avg_pool adaptive_ mean sum amax amin argmax topk var std max min any all prod cumsum"
-    ),
-    "embedding, gather": "embedding index gather scatter where masked_fill select take",
-    "shape": (
-        "view reshape permute transpose t unsqueeze squeeze expand flatten cat split chunk slice stack contiguous "
-        "clone _to_copy to pad repeat unbind getitem alias detach roll pixel_shuffle upsample interpolate "
-        "_unsafe_view sym_size narrow"
-    ),
-    "constant": "arange zeros ones full empty scalar_tensor lift_fresh_copy rand tril triu new_ eye linspace",
-    "other arithmetic": "",
-    "input, output": "",
-}
-FAMILIES = tuple((name, tuple(starts.split())) for name, starts in _STARTS_TEXT.items())
-"""Families of operators by the start of their name, in the order of the legend; the longest matching start wins."""
-
-_STARTS = sorted(
-    ((start, at) for at, (_, starts) in enumerate(FAMILIES) for start in starts), key=lambda pair: -len(pair[0])
-)
-_EXACT = frozenset({"t", "to", "mm", "max", "min", "all", "any", "sum", "var", "std", "mean"})
-_OTHER, _BORDER = len(FAMILIES) - 2, len(FAMILIES) - 1
-
-
-def family_of(op: str) -> int:
-    """Index into `FAMILIES` of an operator."""
-    name = short_op(op)
-    for start, at in _STARTS:
-        if name == start or (start not in _EXACT and name.startswith(start)):
-            return at
-    return _OTHER
-
-
 def family_colouring(table: GraphTable, colours: GraphColours) -> Colouring:
     """The colouring when none is set: what kind of op each is. The op's name is its letter."""
-    families = {op: family_of(op) for op in set(table.op)}
+    place = {family: at for at, family in enumerate(OpFamily)}
+    families = {op: place[family_of(short_op(op))] for op in set(table.op)}
     value_of = {
-        op_id: families[op] if kind is OpKind.OP else _BORDER
+        op_id: families[op] if kind is OpKind.OP else place[OpFamily.BORDER]
         for op_id, op, kind in zip(table.op_id, table.op, table.kind, strict=True)
         if kind is not OpKind.BREAK
     }
     return Colouring(
         label="kind of op",
-        categories=tuple(name for name, _ in FAMILIES),
+        categories=tuple(OpFamily),
         colours=colours.families,
-        letters=("",) * len(FAMILIES),
+        letters=("",) * len(OpFamily),
         value_of=value_of,
     )
 

@@ -40,45 +40,24 @@ class Precision(StrEnum):
 FLOATS = (Precision.FP32, Precision.FP16, Precision.BF16)
 """Precisions that every op can be asked for."""
 
-WEIGHTED_OPS = (
-    frozenset({"onnx.Conv", "onnx.ConvTranspose", "onnx.Gemm", "onnx.MatMul"})
-    | frozenset(
-        f"aten.{name}.default"
-        for name in ("conv1d", "conv2d", "conv3d", "conv_transpose2d", "linear", "addmm", "mm", "bmm", "matmul")
-    )
-    | frozenset(
-        {
-            "aten.conv1d.padding",
-            "aten.conv2d.padding",
-            "aten.conv3d.padding",
-            "aten.convolution.default",
-            "aten.conv_transpose2d.input",
-            "aten.conv_transpose1d.default",
-            "aten.lstm_cell.default",
-            "aten.lstm.input",
-            "aten.gru.input",
-            "aten.gru_cell.default",
-            "aten.scaled_dot_product_attention.default",
-        }
-    )
-)
-"""Ops that hold the arithmetic of a network; the ones whose precision decides size and speed."""
+WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
+"""Precisions that store weights in integers and compute in floats."""
 
 
 class WeightGranularity(StrEnum):
-    """What of an 8-bit weight shares one step."""
+    """What of an 8-bit weight shares one scale."""
 
     PER_CHANNEL = "per-channel"
-    """One step per output channel: channels of different size keep their digits."""
+    """One scale per output channel: channels of different size keep their digits."""
     PER_TENSOR = "per-tensor"
-    """One step for the whole weight: all that some devices have."""
+    """One scale for the whole weight: all that some devices have."""
 
 
 class ActivationGrid(StrEnum):
     """How the 8-bit grid of an activation lies."""
 
     AFFINE = "affine"
-    """256 steps from the smallest to the largest value, with a zero point."""
+    """256 values from the smallest to the largest, with a zero point."""
     SYMMETRIC = "symmetric"
     """Around 0: half of it is lost on values that are never negative."""
 
@@ -89,7 +68,7 @@ class Scheme(msgspec.Struct, frozen=True, kw_only=True):
     weights: WeightGranularity = WeightGranularity.PER_CHANNEL
     activations: ActivationGrid = ActivationGrid.AFFINE
     group_size: int = 32
-    """Neighbouring weights of one output channel that share a step, at int8-weight and int4-weight; 0: all of them."""
+    """Neighbouring weights of one output channel that share a scale, at int8-weight and int4-weight; 0: all of them."""
 
 
 class PlanRule(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,8 +12,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from ace_studio.engine.graph_table import build_graph_table
-from ace_studio.engine.ops.costs import OpCall, count_flops, operator_name
+from ace_studio.engine.ops.costs import OpCall, count_flops
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.ops import operator_name
 from tests import tiny_models
 
 COUNTED_BY_TORCH = {

@@ -7,18 +7,17 @@ from typing import Any
 
 from torch import Tensor, fx
 
-from ace_studio.engine.ops.roles import ADDING_OPS, OpRole, op_role, stores_table
+from ace_studio.engine.ops.families import ADDING_OPS
+from ace_studio.engine.ops.roles import OpRole, op_role, stores_table
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.fake_quantize import cast_round_trip, round_activation, round_rows, round_weight
 from ace_studio.engine.quantize.flat_graph import constant_of
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.simulate.int8_style import Int8Style, rounding_sums
-from ace_studio.records.recipes.plan import Precision, Scheme
+from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision, Scheme
 
 WEIGHT_CACHE_BYTES = 1 << 30
 """Rounded weights are kept for the next example up to this size."""
-_WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
-
 
 How = tuple[Precision, Scheme]
 
@@ -28,7 +27,7 @@ def simulated_precisions(op: str) -> frozenset[Precision]:
     role = op_role(op)
     found = set() if cast_problem(op) else set(HALF_DTYPES)
     if role is not None:
-        found |= {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.FP8} | _WEIGHT_ONLY
+        found |= {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.FP8} | WEIGHT_ONLY
     found |= {one for one in Precision if stores_table(op, one)}
     if op in ADDING_OPS:
         found.add(Precision.INT8_STATIC)
@@ -80,7 +79,7 @@ class OpArithmetic:
         stored = constant_of(self.graph_module, node.args[role.weight])
         if stored is not None:
             changed[role.weight] = self._rounded_weight(node, stored, role, precision, scheme)
-        if precision in _WEIGHT_ONLY or precision is Precision.FP32:
+        if precision in WEIGHT_ONLY or precision is Precision.FP32:
             return tuple(changed)
         places = [role.data] if stored is not None else [role.data, role.weight]
         for place in places:

@@ -17,37 +17,37 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, fx
 
-from ace_studio.engine.ops.roles import ADDING_OPS, op_role
-from ace_studio.engine.quantize.casts import is_layout_op
+from ace_studio.engine.ops.families import (
+    ADDING_OPS,
+    AVERAGE_POOLS,
+    CLAMPS,
+    IDENTITIES,
+    LAYOUT_OPS,
+    LEAKY_RELUS,
+    MAX_POOLS,
+    RELUS,
+    aten_ops,
+)
+from ace_studio.engine.ops.roles import is_convolution, is_product, op_role
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 
-
-def _named(names: str) -> frozenset[str]:
-    return frozenset(f"aten.{name}" for name in names.split())
-
-
-IDENTITIES = _named("alias.default clone.default contiguous.default detach.default dropout.default")
-"""Ops that a runtime never sees."""
-_RELU = _named("relu.default relu_.default")
-CLAMPS = _RELU | _named("relu6.default hardtanh.default hardtanh_.default clamp.default clamp_min.default")
-"""Ops that the bounds of an 8-bit grid can do."""
-SAME_GRID = _named(
+_SAME_VALUES = MAX_POOLS | aten_ops(
     "view.default reshape.default flatten.using_ints _unsafe_view.default transpose.int permute.default t.default"
     " squeeze.default squeeze.dim squeeze.dims unsqueeze.default chunk.default split.Tensor split_with_sizes.default"
-    " max_pool1d.default max_pool2d.default avg_pool1d.default avg_pool2d.default"
 )
+"""Ops besides identities that only pass 8-bit values on. Fewer than `LAYOUT_OPS`: QuantizeLinear and DequantizeLinear
+are put around these in ONNX models, and not around a slice or a padding."""
+SAME_GRID = _SAME_VALUES | AVERAGE_POOLS
 """Ops whose result is on the grid of what they read."""
-PASSING = IDENTITIES | SAME_GRID - _named("avg_pool1d.default avg_pool2d.default")
+PASSING = IDENTITIES | _SAME_VALUES
 """Ops that change no value, so that rounding behind them changes none either."""
-_OWN_GRID = _named("adaptive_avg_pool2d.default leaky_relu.default leaky_relu_.default cat.default")
-_BEHIND_PRODUCTS = CLAMPS | _named(
-    "leaky_relu.default leaky_relu_.default max_pool2d.default avg_pool2d.default adaptive_avg_pool2d.default"
-    " batch_norm.default"
+_OWN_GRID = LEAKY_RELUS | aten_ops("adaptive_avg_pool2d.default cat.default")
+_BEHIND_PRODUCTS = (
+    CLAMPS | LEAKY_RELUS | MAX_POOLS | AVERAGE_POOLS | aten_ops("adaptive_avg_pool2d.default batch_norm.default")
 )
 """Ops behind a product that targets do in 8 bits with it."""
-_CONVOLUTIONS = ("aten.conv", "aten.convolution")
 SMALL_SHARE = 0.1
 """A last convolution with less than this part of the weights is left float where its result would be 8-bit scores."""
 
@@ -78,7 +78,7 @@ class Int8Style:
 
 
 def _is_matrix_product(node: fx.Node) -> bool:
-    return op_role(str(node.target)) is not None and not str(node.target).startswith(_CONVOLUTIONS)
+    return is_product(str(node.target)) and not is_convolution(str(node.target))
 
 
 def _has_bias_of_its_own(node: fx.Node) -> bool:
@@ -113,7 +113,7 @@ PAIRS = Int8Style(
     adds_constants_in_float=_is_sum_with_stored,
     keeps_small_ends=True,
 )
-RESULTS = Int8Style("results", leaders=ADDING_OPS | _named("max_pool2d.default"), clamps=_RELU, rounds_results=True)
+RESULTS = Int8Style("results", leaders=aten_ops("add.Tensor max_pool2d.default"), clamps=RELUS, rounds_results=True)
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,7 @@ def lay_out(
     products = [
         node
         for node in graph_module.graph.nodes
-        if node.meta.get(OP_ID) in planned
-        and op_role(str(node.target)) is not None
-        and not _is_still(node, ranges or {})
+        if node.meta.get(OP_ID) in planned and is_product(str(node.target)) and not _is_still(node, ranges or {})
     ]
     if style.keeps_small_ends:
         products = _without_small_ends(graph_module, products)
@@ -183,7 +181,7 @@ def rounding_sums(graph_module: fx.GraphModule, style: Int8Style) -> frozenset[f
         if str(node.target) not in ADDING_OPS or style.followers:
             continue
         of_products = _adds_two(node) and all(
-            op_role(str(one.target)) is not None or one in found for one in map(_source, _inputs(node))
+            is_product(str(one.target)) or one in found for one in map(_source, _inputs(node))
         )
         if of_products or str(node.target) in style.leaders:
             found.add(node)
@@ -197,7 +195,7 @@ def _adds_two(node: fx.Node) -> bool:
 
 def _source(node: fx.Node) -> fx.Node:
     """The node that computed a value, seen through activations and what only moves values."""
-    while (is_layout_op(str(node.target)) or str(node.target) in _BEHIND_PRODUCTS) and node.all_input_nodes:
+    while str(node.target) in LAYOUT_OPS | _BEHIND_PRODUCTS and node.all_input_nodes:
         node = node.all_input_nodes[0]
     return node
 
@@ -290,7 +288,5 @@ def _without_small_ends(graph_module: fx.GraphModule, products: Sequence[fx.Node
             leading.update(node.all_input_nodes)
     small = SMALL_SHARE * sum(sizes.values())
     return [
-        node
-        for node in products
-        if node in leading or sizes[node] >= small or not str(node.target).startswith(_CONVOLUTIONS)
+        node for node in products if node in leading or sizes[node] >= small or not is_convolution(str(node.target))
     ]

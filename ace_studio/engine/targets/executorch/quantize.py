@@ -12,27 +12,25 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from ace_studio.engine.ops.families import RELUS, aten_ops
 from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, tidy
 from ace_studio.engine.quantize.folding import fold_batch_norms
+from ace_studio.engine.quantize.pt2e import DYNAMIC_INT8_OPS, PASSING_OPS, STATIC_INT8_OPS
 from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.recipes.plan import Precision
 
-_PRODUCTS = frozenset({"aten.conv1d.default", "aten.conv2d.default", "aten.linear.default"})
-_ADDITIONS = frozenset({"aten.add.Tensor"})
-_PASSING = frozenset({"aten.max_pool2d.default"})
-_ABSORBED = frozenset({"aten.relu.default", "aten.relu_.default"})
+_ADDITIONS = aten_ops("add.Tensor")
+"""Not ``add_``: that the flow takes it has not been tried."""
 
 
 def executorch_op_problem(op: str, precision: Precision) -> str:
     """Empty if XNNPACK takes the operator at an int8 precision, else why not."""
     if precision is Precision.INT8_DYNAMIC:
-        return (
-            "" if op == "aten.linear.default" else f"XNNPACK finds ranges at every call for linear ops only, not {op}"
-        )
-    if op in _PRODUCTS | _ADDITIONS | _PASSING:
+        return "" if op in DYNAMIC_INT8_OPS else f"XNNPACK finds ranges at every call for linear ops only, not {op}"
+    if op in STATIC_INT8_OPS | _ADDITIONS | PASSING_OPS:
         return ""
     return f"this target asks XNNPACK for no int8 kernel of {op}; it computes in fp32 between quantized ops"
 
@@ -78,7 +76,7 @@ def _node_problem(graph_module: fx.GraphModule, node: fx.Node) -> str:
     values = [one.meta.get("val") for one in (node, *node.all_input_nodes)]
     if any(isinstance(value, Tensor) and value.dtype is not torch.float32 for value in values):
         return "its inputs and its result are not all float32"
-    if str(node.target) in _PRODUCTS and constant_of(graph_module, node.args[1]) is None:
+    if str(node.target) in STATIC_INT8_OPS and constant_of(graph_module, node.args[1]) is None:
         return "its weight is computed, not stored"
     if str(node.target) in _ADDITIONS and sum(isinstance(one, fx.Node) for one in node.args) != 2:
         return "it adds a number, which needs no int8 kernel"
@@ -112,14 +110,14 @@ def _quantizer(names: Collection[str], dynamic_names: Collection[str], job: Lowe
                 inputs = {node.args[0]: fresh, node.args[1]: weights[scheme.weights]}
                 node.meta["quantization_annotation"] = QuantizationAnnotation(inputs, _annotated=True)
                 return
-            if str(node.target) in _PASSING:
+            if str(node.target) in PASSING_OPS:
                 same = SharedQuantizationSpec((node.args[0], node))
                 node.meta["quantization_annotation"] = QuantizationAnnotation(
                     {node.args[0]: activation}, output_qspec=same, _annotated=True
                 )
                 return
             inputs = {one: activation for one in node.args if isinstance(one, fx.Node)}
-            if str(node.target) in _PRODUCTS:
+            if str(node.target) in STATIC_INT8_OPS:
                 inputs = {node.args[0]: activation, node.args[1]: weights[scheme.weights]}
             last = _absorbed_behind(node)
             result = activation if last is node else None
@@ -138,4 +136,4 @@ def _quantizer(names: Collection[str], dynamic_names: Collection[str], job: Lowe
 def _absorbed_behind(node: fx.Node) -> fx.Node:
     """The ReLU that XNNPACK does in the same kernel, or the node itself."""
     users = list(node.users)
-    return users[0] if len(users) == 1 and str(users[0].target) in _ABSORBED else node
+    return users[0] if len(users) == 1 and str(users[0].target) in RELUS else node

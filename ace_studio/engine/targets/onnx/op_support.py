@@ -6,16 +6,9 @@ from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.ops.roles import stores_table
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.ops import CONVOLUTIONS, MATRIX_PRODUCTS, RECURRENT_CELLS, operator_name
 from ace_studio.records.recipes.plan import Precision
 
-_CONVOLUTIONS = frozenset(
-    {"conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "Conv"}
-    | {"ConvTranspose"}
-)
-_LINEAR = frozenset({"linear", "addmm", "Gemm"})
-_PRODUCTS = frozenset({"mm", "bmm", "matmul", "baddbmm", "einsum", "MatMul"})
-_RECURRENT = frozenset({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"})
-"""Cells become products and gates. Whole sequences (``lstm``) stay one float node, which nothing here quantizes."""
 _ABSORBED = frozenset({"batch_norm", "relu", "relu_", "relu6", "hardtanh", "hardtanh_", "clamp", "clamp_min", "clamp_"})
 _ABSORBED |= {"BatchNormalization", "Relu", "Clip"}
 _POOLS = frozenset({"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool2d", "adaptive_avg_pool2d"})
@@ -26,42 +19,37 @@ _MOVES = frozenset(
      "concat", "chunk", "split", "split_with_sizes", "t", "dropout", "alias", "detach", "clone", "Reshape", "Transpose",
      "Squeeze", "Unsqueeze", "Concat", "Flatten", "Split", "Identity"}
 )  # fmt: skip
-_STATIC = _CONVOLUTIONS | _LINEAR | _PRODUCTS | _RECURRENT | _ABSORBED | _POOLS | _SUMS | _MOVES
-_WEIGHTED = _LINEAR | _PRODUCTS | _RECURRENT
-
-
-def short_name(op: str) -> str:
-    """``aten.conv2d.default`` -> ``conv2d``."""
-    parts = op.split(".")
-    return parts[1] if len(parts) > 2 else parts[-1]
+_STATIC = CONVOLUTIONS | MATRIX_PRODUCTS | RECURRENT_CELLS | _ABSORBED | _POOLS | _SUMS | _MOVES
+_WEIGHTED = MATRIX_PRODUCTS | RECURRENT_CELLS
+"""Cells become products and gates. Whole sequences (``lstm``) stay one float node, which nothing here quantizes."""
 
 
 def onnxruntime_op_problem(op: str, precision: Precision) -> str:
     """Why ONNX Runtime leaves an operator at fp32; empty if it does not."""
-    name = short_name(op)
+    name = operator_name(op)
     if precision is Precision.FP32 or stores_table(op, precision):
         return ""
     if precision is Precision.INT8_STATIC:
         return pairs_op_problem(op)
-    if precision is Precision.INT8_DYNAMIC and name in _CONVOLUTIONS:
+    if precision is Precision.INT8_DYNAMIC and name in CONVOLUTIONS:
         return "ConvInteger, the only dynamic 8-bit convolution of ONNX Runtime, is slower than fp32"
     return "" if name in _WEIGHTED else f"{precision} is for products with a constant weight; {name} is none"
 
 
 def pairs_op_problem(op: str) -> str:
     """Why an operator cannot be 8-bit between pairs of QuantizeLinear and DequantizeLinear; empty if it can."""
-    name = short_name(op)
+    name = operator_name(op)
     return "" if name in _STATIC else f"{name} has no 8-bit kernel worth using; it stays fp32"
 
 
 def openvino_op_problem(op: str, precision: Precision) -> str:
     """Why OpenVINO leaves an operator at fp32; empty if it does not."""
-    name = short_name(op)
+    name = operator_name(op)
     if precision in {Precision.FP32, Precision.BF16, Precision.FP16} or stores_table(op, precision):
         return ""
     if precision is Precision.INT8_STATIC:
         return pairs_op_problem(op)
-    if precision is Precision.INT8_WEIGHT and name in _CONVOLUTIONS:
+    if precision is Precision.INT8_WEIGHT and name in CONVOLUTIONS:
         return ""
     return "" if name in _WEIGHTED else f"{precision} is for products with a constant weight; {name} is none"
 

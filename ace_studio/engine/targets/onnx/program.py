@@ -22,13 +22,12 @@ from ace_studio.engine.targets.shared.kernels import Step, adopt_orphans, covere
 from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.engine.torch_private.compat import recurrent_layers_kept_whole
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.ops import RECURRENT_LAYERS, operator_name
 
 OPSET = 20
 """High enough for LayerNormalization, the reductions that the exporter writes, and Gelu as one node."""
 MAX_PROTO_BYTES = 2**31 - 2**20
 """A protobuf message cannot be larger than 2 GiB."""
-_UNROLLING = frozenset({"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"})
-"""Ops whose shape function unrolls the sequence: what follows them claims to have the traced length and no other."""
 SHARED_KEY = "onnx_program"
 """Where `LoweringJob.shared` has the program."""
 _MARK = "ace-op:"
@@ -104,7 +103,8 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         _name_interface(exported.model.graph, captured, names)
         graph_inputs = [str(value.name) for value in exported.model.graph.inputs]
         before, owners_before = _marked_steps(exported.model.graph)
-        if _UNROLLING & set(captured.table.op):
+        # Their shape function unrolls the sequence: what follows claims to have the traced length and no other.
+        if any(operator_name(op) in RECURRENT_LAYERS for op in set(captured.table.op)):
             _forget_shapes(exported.model.graph)
         exported.optimize()
         _rename_dims(exported.model.graph, captured)
@@ -394,6 +394,6 @@ def _blamed_op(captured: CapturedModel, text: str) -> str:
     # A decomposition may have turned aten.linalg_svd into aten._linalg_svd.
     named = {match[1].strip("_") for match in re.finditer(r"\baten(?:\.|::)(\w+)", text)}
     for row in table.op_rows():
-        if table.op[row].startswith("aten.") and table.op[row].split(".")[1].strip("_") in named:
+        if table.op[row].startswith("aten.") and operator_name(table.op[row]).strip("_") in named:
             return table.op_id[row]
     return ""

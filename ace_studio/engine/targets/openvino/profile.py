@@ -9,6 +9,7 @@ from typing import Any
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.shared.kernels import Kernel, heavy_ops
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.ops import RECURRENT_LAYERS, operator_name
 from ace_studio.records.recipes.plan import Precision
 
 _NOT_COMPUTED = frozenset({"Const", "Input", "Output", "Parameter", "Result"})
@@ -17,7 +18,6 @@ _PRODUCTS = frozenset(
      "LSTMSequence", "LSTMCell", "MHA", "GroupConvolution"}
 )  # fmt: skip
 _SEQUENCES = frozenset({"RNNSeq", "LSTMSequence", "GRUSequence"})
-_RECURRENT_OPS = frozenset({"aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input"})
 _CONVERSIONS = frozenset({"Reorder", "FakeQuantize", "Convert", "Subgraph_Reorder"})
 _TYPE_PRECISION = {
     "u8": Precision.INT8_STATIC,
@@ -57,7 +57,7 @@ def _with_recurrent_owner(kernel: Kernel, table: GraphTable) -> list[Kernel]:
     """OpenVINO names recurrent sequences itself; they can only be the recurrent ops, which all run alike."""
     if kernel.op_ids or kernel.kind not in _SEQUENCES:
         return [kernel]
-    ops = [table.op_id[row] for row in table.op_rows() if table.op[row] in _RECURRENT_OPS]
+    ops = [table.op_id[row] for row in table.op_rows() if operator_name(table.op[row]) in RECURRENT_LAYERS]
     latency_ms = kernel.latency_ms if len(ops) == 1 else None
     return [replace(kernel, op_ids=(op_id,), latency_ms=latency_ms) for op_id in ops] or [kernel]
 

@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 
 from ace_studio.engine.flow import Example
+from ace_studio.engine.ops.roles import is_convolution
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.openvino.library import import_openvino
 from ace_studio.engine.targets.shared.flat_call import as_numpy
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.ops import BATCHED_PRODUCTS, operator_name
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
@@ -46,17 +48,15 @@ def is_due(job: LoweringJob, examples: Sequence[Example]) -> bool:
 def has_attention(table: GraphTable) -> bool:
     """Whether there is attention: as one op, or a softmax and products of computed values."""
     ops = {table.op[row] for row in table.op_rows()}
-    is_parted = any("softmax" in op.lower() for op in ops) and not ops.isdisjoint(_PRODUCTS)
+    products = {operator_name(op) for op in ops} & BATCHED_PRODUCTS
+    is_parted = any("softmax" in op.lower() for op in ops) and bool(products)
     return is_parted or any("scaled_dot_product_attention" in op for op in ops)
 
 
 def has_convolutions_only(table: GraphTable) -> bool:
     """Whether there are convolutions, and no attention beside them."""
     ops = {table.op[row] for row in table.op_rows()}
-    return any(op.startswith(("aten.conv", "onnx.Conv")) for op in ops) and not has_attention(table)
-
-
-_PRODUCTS = frozenset({"aten.matmul.default", "aten.bmm.default", "onnx.MatMul"})
+    return any(is_convolution(op) for op in ops) and not has_attention(table)
 
 
 def smoothed_if_better(

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan import WEIGHTED_OPS, Precision
+from ace_studio.records.ops import is_weighted
+from ace_studio.records.recipes.plan import Precision
 
 _DECORATION = re.compile(r"^fused |(_nchwc|_nhwc)?(_token_\d+)?$")
 """What ONNX Runtime adds to the name of a node, or to that of its result, when it rewrites it."""
@@ -137,7 +138,7 @@ def adopt_orphans(steps: Sequence[Step], owners: dict[str, tuple[str, ...]]) -> 
 
 def heavy_ops(table: GraphTable) -> frozenset[str]:
     """Ids of the ops that hold the arithmetic."""
-    return frozenset(table.op_id[row] for row in table.op_rows() if table.op[row] in WEIGHTED_OPS)
+    return frozenset(table.op_id[row] for row in table.op_rows() if is_weighted(table.op[row]))
 
 
 @dataclass

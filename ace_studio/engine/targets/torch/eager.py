@@ -14,13 +14,13 @@ from ace_studio.engine.node_times import time_nodes
 from ace_studio.engine.quantize.apply import apply_plan
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, weight_only_problem
+from ace_studio.engine.quantize.weight_only import weight_only_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.torch.program import TorchLowered, load_flat_graph, pinned
 from ace_studio.engine.targets.torch.read_back import executed_nodes
 from ace_studio.engine.torch_private.compat import half_precision_problem
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision
 
 _INT8_PROBLEM = (
     "eager has no fast int8 kernels: it would emulate them in float, or take more than a hundred times as long; "

@@ -17,7 +17,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.pt2e import INSTALL_LINE, dynamic_problem, is_torchao_installed, static_problem
-from ace_studio.engine.quantize.weight_only import WEIGHT_ONLY, weight_only_problem
+from ace_studio.engine.quantize.weight_only import weight_only_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.shared.support import NATIVE, Verdict, judge_ops, judged_by_leaves
 from ace_studio.engine.targets.torch.eager import refuse_precisions
@@ -29,7 +29,7 @@ from ace_studio.engine.torch_private.inductor import CompiledNode, compile_froze
 from ace_studio.engine.torch_private.kernels import WrittenCode, listening_to_code, time_calls
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision
 from ace_studio.records.results import OpSupport, SupportStatus
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import fx
 
-from ace_studio.engine.quantize.casts import is_layout_op
+from ace_studio.engine.ops.families import LAYOUT_OPS
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.engine.torch_private.inductor import CompiledNode
@@ -37,7 +37,7 @@ def with_times(
     nodes_of_ops = [node for node in graph_module.graph.nodes if OP_ID in node.meta]
     ids = {node.name: node.meta[OP_ID] for node in nodes_of_ops}
     order = {name: index for index, name in enumerate(ids)}
-    layout = {node.meta[OP_ID] for node in nodes_of_ops if is_layout_op(str(node.target))}
+    layout = {node.meta[OP_ID] for node in nodes_of_ops if str(node.target) in LAYOUT_OPS}
     found = {one.op_id: one for one in actuals}
     waiting = list(nodes)
     written = list(loops)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.quantize.casts import is_layout_op
+from ace_studio.engine.ops.families import LAYOUT_OPS
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.targets.shared.kernels import Kernel
 from ace_studio.engine.torch_private.inductor import CompiledNode
@@ -22,7 +22,11 @@ _PACKED_KERNELS = {
     "_weight_int4pack_mm": Precision.INT4_WEIGHT,
     "_scaled_mm": Precision.FP8,
 }
-_FLOAT_ARITHMETIC = ("convolution", "aten.conv", "linear", "addmm", "aten.mm", "bmm", "attention", "lstm", "gru")
+_FLOAT_ARITHMETIC = (
+    "convolution", "aten.conv", "linear", "addmm", "aten.mm", "bmm", "matmul", "einsum", "attention", "lstm", "gru",
+    "rnn_tanh", "rnn_relu",
+)  # fmt: skip
+"""Parts of names: Inductor calls kernels of libraries that no set of operators has."""
 _ARITHMETIC = (*_INT8_KERNELS, *_PACKED_KERNELS, *_FLOAT_ARITHMETIC)
 _CONVERSIONS = ("aten.to.dtype", "convert_element_type", "quantize_per", "_to_copy", "inductor_force_stride")
 _SIZES = ("sym_size", "sym_numel", "built-in function")
@@ -153,7 +157,7 @@ def _adopt_merged(groups: _Groups, graph_module: fx.GraphModule) -> None:
     """Find a home for every op that computes and has none."""
     for node in graph_module.graph.nodes:
         op_id = node.meta.get(OP_ID)
-        if op_id is None or op_id in groups.home or is_layout_op(str(node.target)):
+        if op_id is None or op_id in groups.home or str(node.target) in LAYOUT_OPS:
             continue
         is_weighted = op_id in groups.heavy
         below = _home_below(node, groups)

@@ -8,7 +8,8 @@ from ace_studio.engine.pipeline.compress.search import RankedOp, SensitivityRank
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.sensitivity import SIMULATED, noise_db
-from ace_studio.records.recipes.plan import WEIGHTED_OPS, Precision
+from ace_studio.records.ops import is_weighted
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Goal, Objective
 
 _UNKNOWN_NOISE = 1e-3
@@ -32,7 +33,7 @@ def _ranked_ops(job: CompressionJob, variant: SearchVariant) -> list[RankedOp]:
     for row in table.op_rows():
         op_id = table.op_id[row]
         precision = planned.get(op_id, Precision.FP32)
-        is_product = table.op[row] in WEIGHTED_OPS
+        is_product = is_weighted(table.op[row])
         if precision in low and (is_product or op_id in noise.get(precision, {})):
             known = noise.get(precision, {}).get(op_id, _UNKNOWN_NOISE)
             ranked.append(RankedOp(op_id, known, float(max(1, costs[row]))))

@@ -11,7 +11,8 @@ from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search import SensitivityRanking
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan import WEIGHTED_OPS, Plan, Precision
+from ace_studio.records.ops import is_weighted
+from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import ImproveMethod, Objective
 from ace_studio.records.results import SearchStep
 
@@ -88,7 +89,7 @@ def reads_weights_most(table: GraphTable) -> bool:
 
     Then smaller weights are faster ones, and computing in float costs nothing.
     """
-    rows = [row for row in table.op_rows() if table.op[row] in WEIGHTED_OPS and table.weight_bytes[row] > 0]
+    rows = [row for row in table.op_rows() if is_weighted(table.op[row]) and table.weight_bytes[row] > 0]
     uses = sum(table.flops[row] for row in rows) / 2
     weights = sum(table.weight_bytes[row] for row in rows) / 4
     return 0 < uses <= FEW_USES * weights

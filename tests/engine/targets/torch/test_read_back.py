@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
+from ace_studio.engine.targets.torch.read_back import executed_nodes, kernels_of
+
+
+class ProductBehindRelu(nn.Module):
+    """A product of computed values whose input comes from an activation."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.matmul(torch.relu(x), x.transpose(-1, -2))
+
+
+def test_a_product_in_eager_torch_is_its_own_kernel_and_takes_over_none_in_front_of_it():
+    example = torch.randn(2, 4, 8)
+    graph_module = flat_graph(torch.export.export(ProductBehindRelu().eval(), (example,)))
+    product = next(node for node in graph_module.graph.nodes if node.target is torch.ops.aten.matmul.default)
+    kernels = kernels_of(
+        executed_nodes(graph_module, [example]), graph_module, {}, heavy=frozenset({product.meta[OP_ID]})
+    )
+    assert {kernel.op_ids: kernel.is_arithmetic for kernel in kernels} == {
+        ("relu",): False,
+        ("transpose",): False,
+        ("matmul",): True,
+    }
