@@ -16,7 +16,8 @@ from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.ops.costs import OpCall, count_flops, tensor_bytes
-from ace_studio.engine.torch_private.compat import argument_names, is_operator, is_pointwise, size_hint, size_text
+from ace_studio.engine.torch_private.operators import argument_names, is_operator, is_pointwise
+from ace_studio.engine.torch_private.sizes import size_hint, size_text
 from ace_studio.records.graph import GraphTable, OpKind
 
 _TORCH_FOLDER = str(Path(torch.__file__).resolve().parent) + "/"

@@ -16,7 +16,7 @@ from torch import fx, nn
 from ace_studio.engine.capture.replay import dynamic_shapes
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
-from ace_studio.engine.torch_private.compat import mark_free
+from ace_studio.engine.torch_private.sizes import mark_free
 
 
 class RetracedError(RuntimeError):

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.load import make_importable
-from ace_studio.engine.torch_private.compat import DYNAMIC, export_program
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from tests.benchmarks.children import run_child
 
 FASTER_BY = 5.0

@@ -32,7 +32,7 @@ from ace_studio.engine.capture.verify import GraphRun, check_example
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import compare_examples, example_at, tracing_example
-from ace_studio.engine.torch_private.compat import program_guards
+from ace_studio.engine.torch_private.sizes import program_guards
 from ace_studio.engine.torch_private.stored import program_from_json, program_to_json, reading_of
 from ace_studio.records.errors import AceError
 from ace_studio.records.graph import GraphTable

@@ -15,7 +15,7 @@ from ace_studio.engine.capture.size_words import condition_in_words
 from ace_studio.engine.flow import Example
 from ace_studio.engine.graph_table import readable_symbols, rename_symbols
 from ace_studio.engine.shapes import InputDims, example_at, unseen_sizes
-from ace_studio.engine.torch_private.compat import (
+from ace_studio.engine.torch_private.sizes import (
     SizeRule,
     size_at,
     size_hint,

@@ -15,8 +15,8 @@ from ace_studio.engine.capture.through_dynamo import capture_with_dynamo
 from ace_studio.engine.capture.through_fx import capture_with_fx
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
-from ace_studio.engine.torch_private.compat import export_program
 from ace_studio.engine.torch_private.dynamo import forget_traces
+from ace_studio.engine.torch_private.exporting import export_program
 
 CaptureFunction = Callable[[nn.Module, Example, tuple[InputDims, ...], ApplyControls], ExportedProgram]
 """Module, example to trace, its dimensions, and what puts the controls in place."""

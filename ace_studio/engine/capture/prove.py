@@ -22,7 +22,7 @@ from ace_studio.engine.capture.verify import (
 )
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.torch_private.compat import drop_guards, program_guards
+from ace_studio.engine.torch_private.sizes import drop_guards, program_guards
 
 WANTED_UNSEEN = 2
 MOST_TRIES = 6

@@ -27,7 +27,7 @@ from ace_studio.engine.examples.containers import map_opened
 from ace_studio.engine.examples.leaves import forward_signature
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
-from ace_studio.engine.torch_private.compat import DYNAMIC, export_program
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 
 Read = Callable[[nn.Module, Sequence[Any]], Any]
 """Finds one value, given the module that is played and the leaves of its call."""

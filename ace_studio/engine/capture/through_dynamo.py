@@ -14,8 +14,8 @@ from ace_studio.engine.capture.namespaces import ApplyControls
 from ace_studio.engine.capture.replay import FlatGraph, Read, export_replay
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
-from ace_studio.engine.torch_private.compat import mark_free, size_conditions, size_text
 from ace_studio.engine.torch_private.dynamo import forget_traces, whole_graph_capture
+from ace_studio.engine.torch_private.sizes import mark_free, size_conditions, size_text
 
 
 class NoGraphError(RuntimeError):

@@ -16,7 +16,7 @@ from ace_studio.engine.capture.diagnose import Failure
 from ace_studio.engine.capture.eager import SEED, EagerRun, call_in_turn
 from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example
-from ace_studio.engine.torch_private.compat import argument_names, is_random
+from ace_studio.engine.torch_private.operators import argument_names, is_random
 from ace_studio.records.errors import ErrorCode, Problem
 
 _SIZE = re.compile(r"(\w+(?:\[[^\]]*\])*)\.size\(\)\[(\d+)\]")

@@ -10,7 +10,8 @@ from torch import Tensor, fx
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ace_studio.engine.torch_private.compat import is_operator, size_hint
+from ace_studio.engine.torch_private.operators import is_operator
+from ace_studio.engine.torch_private.sizes import size_hint
 
 _MOST_LEAVES = 2000
 """A recurrent layer over a long sequence becomes tens of thousands of ops; the first ones tell enough."""

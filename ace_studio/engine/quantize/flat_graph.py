@@ -10,11 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.torch_private.symbols import call_symbolically
+from ace_studio.engine.torch_private.operators import Operator, call_symbolically
 
 OP_ID = "ace_op_id"
 """Key of ``node.meta``: the op of the captured graph that this node computes."""
@@ -95,7 +94,7 @@ def add_constant(graph_module: fx.GraphModule, name: str, value: Tensor, *, befo
     return node
 
 
-def call_before(node: fx.Node, target: torch._ops.OpOverload, *arguments: Any) -> fx.Node:
+def call_before(node: fx.Node, target: Operator, *arguments: Any) -> fx.Node:
     """A call in front of ``node``, with its example value."""
     with node.graph.inserting_before(node):
         made = node.graph.call_function(target, arguments)
@@ -103,13 +102,10 @@ def call_before(node: fx.Node, target: torch._ops.OpOverload, *arguments: Any) -
     return made
 
 
-def fake_mode_of(graph_module: fx.GraphModule) -> FakeTensorMode | None:
-    """The fake mode that the captured graph's example values live in."""
-    for node in graph_module.graph.nodes:
-        value = node.meta.get("val")
-        if isinstance(value, FakeTensor):
-            return value.fake_mode
-    return None
+def fake_mode_of(graph_module: fx.GraphModule) -> Any:
+    """The fake mode that the captured graph's example values live in; None if they are real."""
+    modes = (getattr(node.meta.get("val"), "fake_mode", None) for node in graph_module.graph.nodes)
+    return next((mode for mode in modes if mode is not None), None)
 
 
 def tidy(graph_module: fx.GraphModule) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.torch_private.compat import size_text
+from ace_studio.engine.torch_private.sizes import size_text
 
 
 def lay_out_inputs(nodes: Sequence[fx.Node]) -> int:

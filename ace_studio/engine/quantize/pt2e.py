@@ -26,6 +26,7 @@ from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
 from ace_studio.engine.quantize.range_search import write_out_range_searches
 from ace_studio.engine.quantize.residual import added_value
+from ace_studio.engine.torch_private.operators import Operator
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 
@@ -205,7 +206,7 @@ def _as_two_dimensional(graph_module: fx.GraphModule, node: fx.Node) -> fx.Node:
     return result
 
 
-def _call_before(node: fx.Node, target: torch._ops.OpOverload, *arguments: Any) -> fx.Node:
+def _call_before(node: fx.Node, target: Operator, *arguments: Any) -> fx.Node:
     """A call in front of ``node``, with its example value."""
     with node.graph.inserting_before(node):
         made = node.graph.call_function(target, arguments)

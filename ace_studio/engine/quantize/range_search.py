@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from ace_studio.engine.torch_private.operators import Operator
+
 _aten = torch.ops.aten
 
 
@@ -40,6 +42,6 @@ def write_out_range_searches(graph_module: fx.GraphModule) -> int:
     return len(searches)
 
 
-def _call(before: fx.Node, target: torch._ops.OpOverload, *arguments: Any) -> fx.Node:
+def _call(before: fx.Node, target: Operator, *arguments: Any) -> fx.Node:
     with before.graph.inserting_before(before):
         return before.graph.call_function(target, arguments)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from torch import Tensor, fx
 
-from ace_studio.engine.torch_private.compat import size_text
+from ace_studio.engine.torch_private.sizes import size_text
 
 _CONVOLUTION = "aten.conv2d.default"
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx.experimental import _config as _shape_config
 
-from ace_studio.engine.torch_private.compat import recurrent_layers_kept_whole, sizes_of_one_are_ordinary
+from ace_studio.engine.torch_private.exporting import recurrent_layers_kept_whole, sizes_of_one_are_ordinary
 from ace_studio.engine.torch_private.symbols import short_sizes
 
 # --- loading and forgetting ---
@@ -108,6 +108,11 @@ def _guard_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
 
 def _frame(file: str, line: str) -> traceback.FrameSummary:
     return traceback.FrameSummary(file, int(line), "")
+
+
+def is_compiler_error(error: BaseException) -> bool:
+    """Whether torch's compiler raised an error of its own kind, whose words are about its own inside."""
+    return type(error).__module__.startswith("torch._dynamo")
 
 
 def failure_kind(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.torch_private.compat import register_quantized_ops
+from ace_studio.engine.torch_private.operators import register_quantized_ops
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 from torch.export import ExportedProgram
 
-from ace_studio.engine.torch_private.compat import program_guards
+from ace_studio.engine.torch_private.sizes import program_guards
 
 
 def program_to_json(program: ExportedProgram) -> bytes:

@@ -32,13 +32,14 @@ import torch
 from torch import Tensor, fx
 from torch.export import ExportedProgram
 
+from ace_studio.engine.torch_private.operators import is_operator
+from ace_studio.engine.torch_private.sizes import finite_bound
+
 if TYPE_CHECKING:
     from ace_studio.engine.torch_private.short_forms import ShortForms
 
 _SYMBOLIC_NUMBER = "fx.experimental.sym_node", "SymNode"
 _WHOLE_DIVISION = "utils._sympy.functions", "FloorDiv"
-_LARGEST = 2**62
-"""Bounds beyond this are torch's way to say infinite."""
 
 
 @contextmanager
@@ -100,11 +101,8 @@ def short_forms(environment: Any) -> ShortForms:
 
 
 def _limit(value: Any, sign: int) -> float:
-    try:
-        number = int(value)
-    except (TypeError, OverflowError, ValueError, AttributeError):
-        return sign * math.inf
-    return number if abs(number) < _LARGEST else sign * math.inf
+    number = finite_bound(value)
+    return sign * math.inf if number is None else number
 
 
 # --- the arithmetic in the graph ---
@@ -138,8 +136,7 @@ def write_sizes_in_integers(program: ExportedProgram) -> None:
 
 def _is_arithmetic(node: fx.Node) -> bool:
     """Whether a node is Python's arithmetic, or reads a size, and does nothing else."""
-    is_operator = isinstance(node.target, torch._ops.OpOverload)
-    return not is_operator or node.target is torch.ops.aten.sym_size.int
+    return not is_operator(node.target) or node.target is torch.ops.aten.sym_size.int
 
 
 class _Writer:
@@ -238,15 +235,3 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "Min": torch.sym_min,
 }
 _ORDERED = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod"})
-
-
-def call_symbolically(target: Any, *arguments: Any) -> Any:
-    """The example value of an operator on example values.
-
-    Written in Python where torch has it in C++ too: some of the latter (``constant_pad_nd``, torch 2.13) fix every
-    dynamic size at the traced one.
-    """
-    from torch._dispatch.python import enable_python_dispatcher  # noqa: PLC0415 - private
-
-    with enable_python_dispatcher():
-        return target(*arguments)

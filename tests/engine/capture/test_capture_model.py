@@ -18,7 +18,7 @@ from ace_studio.engine.capture.eager import EagerRun
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.engine.torch_private import compat
+from ace_studio.engine.torch_private import sizes
 from ace_studio.engine.torch_private.dynamo import forget_traces
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import AttemptEnded
@@ -379,12 +379,12 @@ def test_a_module_that_is_loaded_anew_is_not_taken_for_the_one_before() -> None:
     old, new = ModuleType("reloaded_net"), ModuleType("reloaded_net")
     sys.modules["reloaded_net"] = new
     try:
-        vars(compat)["__import_reloaded_net"] = old
+        vars(sizes)["__import_reloaded_net"] = old
         forget_traces()
-        assert "__import_reloaded_net" not in vars(compat)
-        vars(compat)["__import_reloaded_net"] = new
+        assert "__import_reloaded_net" not in vars(sizes)
+        vars(sizes)["__import_reloaded_net"] = new
         forget_traces()
-        assert vars(compat).pop("__import_reloaded_net") is new
+        assert vars(sizes).pop("__import_reloaded_net") is new
     finally:
         del sys.modules["reloaded_net"]
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from ace_studio.engine.torch_private.compat import DYNAMIC, export_program
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from tests import tiny_models
 
 

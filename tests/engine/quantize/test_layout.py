@@ -15,7 +15,7 @@ from ace_studio.engine.quantize.layout import lay_out_inputs
 from ace_studio.engine.quantize.pt2e import quantize_int8
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.torch.inductor import compile_graph
-from ace_studio.engine.torch_private.compat import DYNAMIC, export_program
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.engine.torch_private.inductor import open_package, package_frozen
 
 

@@ -14,7 +14,7 @@ from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.pt2e import quantize_int8, static_problem
-from ace_studio.engine.torch_private.compat import export_program
+from ace_studio.engine.torch_private.exporting import export_program
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Observer
 

@@ -17,7 +17,7 @@ from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.quantize.pt2e import quantize_int8
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import LoweringJob
-from ace_studio.engine.torch_private.compat import DYNAMIC, export_program
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 

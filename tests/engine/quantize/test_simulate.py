@@ -26,7 +26,7 @@ from ace_studio.engine.quantize.simulate import (
     ops_of,
     simulated_precisions,
 )
-from ace_studio.engine.torch_private.compat import DYNAMIC, export_program
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, Scheme, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 

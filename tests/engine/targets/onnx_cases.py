@@ -17,7 +17,7 @@ from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.base import LoweringJob, Target
 from ace_studio.engine.targets.onnx.program import OnnxProgram, export_onnx
-from ace_studio.engine.torch_private.compat import sizes_of_one_are_ordinary
+from ace_studio.engine.torch_private.exporting import sizes_of_one_are_ordinary
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import Event, Progress
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision

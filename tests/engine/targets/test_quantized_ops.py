@@ -7,7 +7,7 @@ import sys
 
 CODE = """\
 import torch
-from ace_studio.engine.torch_private.compat import register_quantized_ops
+from ace_studio.engine.torch_private.operators import register_quantized_ops
 assert not hasattr(torch.ops.quantized_decomposed, "dequantize_per_channel"), "known before it was asked for"
 register_quantized_ops()
 torch.ops.quantized_decomposed.dequantize_per_channel.default

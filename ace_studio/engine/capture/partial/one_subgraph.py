@@ -21,7 +21,7 @@ from ace_studio.engine.graph_table import build_graph_table
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.subgraphs.run_pieces import Limits
-from ace_studio.engine.torch_private.compat import export_program
+from ace_studio.engine.torch_private.exporting import export_program
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
 from ace_studio.records.tensors import DimVerdict, InputFinding

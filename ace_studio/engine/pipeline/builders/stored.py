@@ -24,7 +24,8 @@ from ace_studio.engine.examples.stored_calls import (
     write_tensors,
 )
 from ace_studio.engine.flow import CapturedModel, Example
-from ace_studio.engine.torch_private.compat import foreign_operators, program_guards
+from ace_studio.engine.torch_private.operators import foreign_operators
+from ace_studio.engine.torch_private.sizes import program_guards
 from ace_studio.engine.torch_private.stored import program_from_json, program_to_json, reading_of
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.tensors import InputFinding

@@ -16,7 +16,7 @@ from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.op_reports import report_ops
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
 from ace_studio.engine.targets.shared.flat_call import tensor_places
-from ace_studio.engine.torch_private.compat import foreign_operators
+from ace_studio.engine.torch_private.operators import foreign_operators
 from ace_studio.records.messages import Phase
 
 Proof = Future[int | None]

@@ -15,6 +15,7 @@ from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.fixes import varied
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.torch_private.dynamo import is_compiler_error
 
 COMPARE_LIMIT_S = 60.0
 """After this long no further values are made up; what was compared by then is told."""
@@ -95,7 +96,7 @@ class FixCheck:
 def _short(error: Exception) -> str:
     """Type and message; of torch's compiler only the type, whose words are about its own inside."""
     name = type(error).__name__
-    if type(error).__module__.startswith("torch._dynamo"):
+    if is_compiler_error(error):
         return name
     return f"{name}: {' '.join(str(error).split())[:200]}"
 

@@ -14,6 +14,7 @@ import msgspec
 from ace_studio.engine.fixes import Candidate
 from ace_studio.engine.flow import CapturedModel, PartialModel
 from ace_studio.engine.pipeline.fixes.check import Verdict
+from ace_studio.engine.torch_private.dynamo import is_compiler_error
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
@@ -183,7 +184,7 @@ def cannot(candidate: Candidate, why: str) -> Problem:
 
 def unexpected(error: Exception, candidate: Candidate) -> Problem:
     """The problem of a try that ended with an exception: of torch's compiler, or in a way that nobody thought of."""
-    if type(error).__module__.startswith("torch._dynamo"):
+    if is_compiler_error(error):
         return Problem(
             code=ErrorCode.NOT_CAPTURED,
             what="The changed model cannot be captured",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.flow import BoundPlan
@@ -14,6 +13,7 @@ from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, simulated_precisions
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Layout, lay_out
 from ace_studio.engine.quantize.simulate.op_error import add_energy
+from ace_studio.engine.torch_private.operators import is_operator
 from ace_studio.records.recipes.plan import Precision, Scheme
 
 Visit = Callable[[str, Precision, Tensor, Tensor], None]
@@ -41,7 +41,7 @@ class PlannedOps:
         """Precision and grids of a node that the plan changes; None for all others."""
         op_id = node.meta.get(OP_ID, "")
         precision = self._plan.precision.get(op_id, Precision.FP32)
-        is_op = node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
+        is_op = node.op == "call_function" and is_operator(node.target)
         if not is_op or precision is Precision.FP32:
             return None
         if stores_table(str(node.target), precision):
@@ -146,7 +146,7 @@ class PairRun(fx.Interpreter):
         return _Pair(wide, rounded)
 
     def _run(self, node: fx.Node, args: Any, kwargs: Any, how: How) -> Any:
-        if isinstance(node.target, torch._ops.OpOverload):
+        if is_operator(node.target):
             return self._arithmetic.run_op(node, args, kwargs, how)
         target: Any = node.target
         return target(*args, **kwargs)

@@ -30,7 +30,8 @@ from ace_studio.engine.targets.shared.kernels import Kernel, ReadBack, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_reason
 from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.engine.targets.shared.support import NATIVE, Verdict, judge_ops
-from ace_studio.engine.torch_private.compat import DYNAMIC, export_program, is_operator
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
+from ace_studio.engine.torch_private.operators import is_operator
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision

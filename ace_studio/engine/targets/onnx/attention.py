@@ -28,7 +28,7 @@ from ace_studio.engine.targets.onnx.masks import (
 )
 from ace_studio.engine.targets.onnx.names import VIEWS, changes_nothing, dtype_of, shape_texts, value_names
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
-from ace_studio.engine.torch_private.compat import size_hint
+from ace_studio.engine.torch_private.sizes import size_hint
 
 SHARED_KEY = "onnx_program_with_attention"
 """Where `LoweringJob.shared` has the program with whole attentions."""

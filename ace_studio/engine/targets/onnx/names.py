@@ -11,7 +11,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.onnx.program import OnnxProgram, tensor_placeholders
-from ace_studio.engine.torch_private.compat import size_text
+from ace_studio.engine.torch_private.sizes import size_text
 
 _ATEN = torch.ops.aten
 VIEWS = frozenset(

@@ -20,7 +20,8 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.shared.kernels import Step, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.quiet import hushed
-from ace_studio.engine.torch_private.compat import recurrent_layers_kept_whole
+from ace_studio.engine.torch_private.exporting import recurrent_layers_kept_whole
+from ace_studio.engine.torch_private.operators import writes_in_place
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.ops import RECURRENT_LAYERS, operator_name
 
@@ -145,9 +146,9 @@ def _written_placeholders(program: torch.export.ExportedProgram) -> set[str]:
     by_buffer = {buffer: name for name, buffer in signature.inputs_to_buffers.items()}
     written = {by_buffer[buffer] for buffer in replaced if buffer in by_buffer}
     for node in program.graph.nodes:
-        is_in_place = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
-        if is_in_place and node.args and isinstance(node.args[0], torch.fx.Node) and node.args[0].op == "placeholder":
-            written.add(node.args[0].name)
+        target = node.args[0] if node.args and writes_in_place(node.target) else None
+        if isinstance(target, torch.fx.Node) and target.op == "placeholder":
+            written.add(target.name)
     return written
 
 

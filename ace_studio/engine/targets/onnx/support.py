@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-import torch
 from torch import fx
 
 from ace_studio.engine.targets.openvino.library import import_openvino
 from ace_studio.engine.targets.shared.support import NATIVE, Verdict, judged_by_leaves
-from ace_studio.engine.torch_private.compat import functional_form, is_operator
 from ace_studio.engine.torch_private.onnx import onnx_translations
+from ace_studio.engine.torch_private.operators import functional_form, is_higher_order, is_operator
 from ace_studio.records.results import SupportStatus
 
 _INLINED = "wrap_"
@@ -52,8 +51,7 @@ def _without_onnx(op: str) -> Verdict:
 
 def _is_block(target: Any) -> bool:
     """Whether the op holds graphs of its own, such as ``cond``, and is not simply taken apart."""
-    is_higher = isinstance(target, torch._ops.HigherOrderOperator)
-    return is_higher and not str(target).startswith(_INLINED)
+    return is_higher_order(target) and not str(target).startswith(_INLINED)
 
 
 def unread_onnx_ops(names: Iterable[str]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from torch import fx
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.ops.decompositions import leaf_operators
 from ace_studio.engine.ops.everyday import EVERYDAY_OPS
-from ace_studio.engine.torch_private.compat import is_operator
+from ace_studio.engine.torch_private.operators import is_operator
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import OpSupport, SupportStatus, TargetSupport

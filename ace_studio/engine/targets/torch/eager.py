@@ -18,7 +18,7 @@ from ace_studio.engine.quantize.weight_only import weight_only_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.torch.program import TorchLowered, load_flat_graph, pinned
 from ace_studio.engine.targets.torch.read_back import executed_nodes
-from ace_studio.engine.torch_private.compat import half_precision_problem
+from ace_studio.engine.torch_private.operators import half_precision_problem
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision
 

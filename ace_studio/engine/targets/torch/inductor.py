@@ -24,9 +24,9 @@ from ace_studio.engine.targets.torch.eager import refuse_precisions
 from ace_studio.engine.targets.torch.inductor_times import with_times
 from ace_studio.engine.targets.torch.prepack import pack_for_traced_sizes
 from ace_studio.engine.targets.torch.program import TorchLowered, compiler_problem, load_flat_graph, pinned
-from ace_studio.engine.torch_private.compat import functional_form, half_precision_problem, is_operator
 from ace_studio.engine.torch_private.inductor import CompiledNode, compile_frozen, compiler_tables
 from ace_studio.engine.torch_private.kernels import WrittenCode, listening_to_code, time_calls
+from ace_studio.engine.torch_private.operators import functional_form, half_precision_problem, is_operator
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision

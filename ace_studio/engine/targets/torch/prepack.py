@@ -13,7 +13,8 @@ from typing import cast
 import torch
 from torch import fx
 
-from ace_studio.engine.torch_private.compat import argument_names, size_hint
+from ace_studio.engine.torch_private.operators import argument_names
+from ace_studio.engine.torch_private.sizes import size_hint
 
 _QCONV, _QLINEAR = "onednn.qconv_prepack", "onednn.qlinear_prepack"
 _CONV, _PACK_CONV = "mkldnn._convolution_pointwise", "_reorder_convolution_weight"

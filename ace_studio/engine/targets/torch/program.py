@@ -20,8 +20,9 @@ from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import ReadBack, heavy_ops
 from ace_studio.engine.targets.torch.read_back import kernels_of
-from ace_studio.engine.torch_private.compat import DYNAMIC, export_program, register_quantized_ops
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.engine.torch_private.inductor import CompiledNode
+from ace_studio.engine.torch_private.operators import register_quantized_ops
 from ace_studio.records.errors import AceError, ErrorCode
 
 ARTIFACT_NAME = "model.pt2"

@@ -17,9 +17,9 @@ from ace_studio.engine.pipeline.compress.candidates import unsupported_op
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS, report_support
 from ace_studio.engine.targets.onnx.program import export_onnx
-from ace_studio.engine.torch_private.compat import functional_form
 from ace_studio.engine.torch_private.inductor import compiler_tables
 from ace_studio.engine.torch_private.onnx import onnx_translations
+from ace_studio.engine.torch_private.operators import functional_form
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import CaptureReport, SupportStatus

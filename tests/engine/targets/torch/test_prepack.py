@@ -13,7 +13,7 @@ from ace_studio.engine.quantize.pt2e import quantize_int8
 from ace_studio.engine.targets.torch import inductor
 from ace_studio.engine.targets.torch.inductor import compile_graph
 from ace_studio.engine.targets.torch.prepack import pack_for_traced_sizes
-from ace_studio.engine.torch_private.compat import DYNAMIC, export_program
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.engine.torch_private.inductor import compile_frozen
 
 TRACED = (2, 16, 9, 7)

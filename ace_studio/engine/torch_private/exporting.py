@@ -1,0 +1,138 @@
+"""``torch.export.export`` under the settings that the project relies on."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._decomp import decomposition_table
+from torch.export import Dim, ExportedProgram
+from torch.fx.experimental import _config as _shape_config
+
+from ace_studio.engine.torch_private.symbols import short_sizes, write_sizes_in_integers
+
+
+@contextmanager
+def sizes_of_one_are_ordinary() -> Iterator[None]:
+    """Trace so that a dynamic size may be 1 later, instead of taking 1 for a size that broadcasts."""
+    if not hasattr(_shape_config, "backed_size_oblivious"):
+        yield
+        return
+    with _shape_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
+        yield
+
+
+@contextmanager
+def recurrent_layers_kept_whole() -> Iterator[None]:
+    """Describe LSTM, GRU and RNN layers by the shapes of their results while tracing.
+
+    Without this torch works the shapes out by unrolling the layer over time, which takes seconds and fixes the
+    number of steps; where that number is computed (frames of a spectrum), unrolling fails (torch 2.13).
+    """
+    operators = torch.ops.aten
+    described: dict[Any, Callable[..., Any]] = {
+        operators.lstm.input: _lstm_results,
+        operators.gru.input: _rnn_results,
+        operators.rnn_tanh.input: _rnn_results,
+        operators.rnn_relu.input: _rnn_results,
+    }
+    kernels = {op: dict(op.py_kernels) for op in described}
+    unrolling: dict[Any, Callable[..., Any]] = {
+        op: decomposition_table[op] for op in described if op in decomposition_table
+    }
+    try:
+        decomposition_table.update({op: described[op] for op in unrolling})
+        for op, results in described.items():
+            _set_kernels(op, dict.fromkeys(kernels[op], results))
+        yield
+    finally:
+        decomposition_table.update(unrolling)
+        for op, own in kernels.items():
+            _set_kernels(op, own)
+
+
+def _set_kernels(op: Any, kernels: Mapping[Any, Any]) -> None:
+    op.py_kernels.update(kernels)
+    op._dispatch_cache.clear()
+
+
+def _sequence(source: Tensor, hidden: Tensor, *, bidirectional: bool) -> Tensor:
+    """Result of the last layer: [..., features] -> [..., hidden], twice as wide in two directions."""
+    return source.new_empty((*source.shape[:-1], hidden.shape[-1] * (2 if bidirectional else 1)))
+
+
+def _lstm_results(source: Tensor, hx: Sequence[Tensor], *settings: Any) -> tuple[Tensor, Tensor, Tensor]:
+    sequence = _sequence(source, hx[0], bidirectional=settings[_BIDIRECTIONAL])
+    return sequence, torch.empty_like(hx[0]), torch.empty_like(hx[1])
+
+
+def _rnn_results(source: Tensor, hx: Tensor, *settings: Any) -> tuple[Tensor, Tensor]:
+    return _sequence(source, hx, bidirectional=settings[_BIDIRECTIONAL]), torch.empty_like(hx)
+
+
+_BIDIRECTIONAL = 5
+"""Position of ``bidirectional`` behind the input and the state: params, has_biases, num_layers, dropout, train, it."""
+
+
+def export_program(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    dynamic_shapes: Any,
+    strict: bool,
+) -> ExportedProgram:
+    """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
+    with sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), short_sizes(), keywords_named(module, kwargs):
+        program = torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
+        _write_roots_as_powers(program)
+        write_sizes_in_integers(program)
+    return program
+
+
+@contextmanager
+def keywords_named(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> Iterator[None]:
+    """Let each argument that ends up in forward's ``**kwargs`` be a parameter of its own, for whoever asks meanwhile.
+
+    torch.export compares ``dynamic_shapes`` with the arguments in two places, nested as ``**kwargs`` in one and flat in
+    the other (torch 2.13), so that no ``dynamic_shapes`` fits a call with such an argument. The code stays as it is.
+    """
+    forward: Any = getattr(module.forward, "__func__", module.forward)
+    try:
+        parameters = list(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    rest = [one for one in parameters if one.kind is inspect.Parameter.VAR_KEYWORD]
+    known = {one.name for one in parameters}
+    extra = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in kwargs if name not in known]
+    if not rest or not extra or not hasattr(forward, "__dict__"):
+        yield
+        return
+    missing = object()
+    before = vars(forward).get("__signature__", missing)
+    forward.__signature__ = inspect.Signature([*(one for one in parameters if one not in rest), *extra, *rest])
+    try:
+        yield
+    finally:
+        if before is missing:
+            del forward.__signature__
+        else:
+            forward.__signature__ = before
+
+
+def _write_roots_as_powers(program: ExportedProgram) -> None:
+    """Replace the square root of a size by its power of one half, which every consumer of programs knows."""
+    for node in program.graph.nodes:
+        if node.op == "call_function" and node.target in (torch.sym_sqrt, getattr(torch, "_sym_sqrt", None)):
+            node.target, node.args = operator.pow, (node.args[0], 0.5)
+            node.meta["val"] = node.args[0].meta["val"] ** 0.5
+    program.graph_module.recompile()
+
+
+DYNAMIC = Dim.DYNAMIC
+"""Marks a dimension that must stay dynamic; the tracer raises if it cannot."""

@@ -1,0 +1,153 @@
+"""Symbolic sizes and the conditions on them, as text and numbers."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+
+_INFINITE = 2**62
+"""Bounds from here on are torch's way to say infinite."""
+
+
+def mark_free(tensor: Tensor, dims: Sequence[int]) -> None:
+    """Demand of the compiler that dimensions of an input stay free; it raises if it cannot."""
+    for dim in dims:
+        torch._dynamo.mark_dynamic(tensor, dim)
+
+
+def size_conditions(graph: torch.fx.GraphModule) -> list[str]:
+    """The conditions on sizes that the Python code of the model made, as Python over the names of symbols.
+
+    Conditions of single operators are left out: whoever runs the graph with symbolic sizes meets them again.
+    """
+    from torch.utils._sympy.printers import PythonPrinter  # noqa: PLC0415 - it loads all of sympy
+
+    for node in graph.graph.find_nodes(op="placeholder"):
+        environment = getattr(getattr(node.meta.get("example_value"), "fake_mode", None), "shape_env", None)
+        if environment is not None:
+            own = [guard for guard in environment.guards if not _is_of_operator(guard)]
+            expressions = [environment.replace(guard.expr) for guard in own]
+            return list(dict.fromkeys(str(PythonPrinter().doprint(one)) for one in expressions if one.free_symbols))
+    return []
+
+
+_OPERATOR_CODE = re.compile(r"/torch/(_subclasses|_meta_registrations|_refs|_prims|_prims_common|_decomp|_ops)\b")
+
+
+def _is_of_operator(guard: Any) -> bool:
+    """Whether torch asked the question while it worked out the result of one operator."""
+    place = getattr(getattr(guard, "sloc", None), "framework_loc", None)
+    if not isinstance(place, traceback.FrameSummary):
+        return False
+    return place.name == "run_node" or _OPERATOR_CODE.search(place.filename) is not None
+
+
+def size_hint(size: object) -> int:
+    """The size at which a (symbolic) dimension was traced; 0 if it depends on values."""
+    if isinstance(size, int):
+        return size
+    node = getattr(size, "node", None)
+    hint = getattr(node, "hint", None)
+    return int(hint) if hint is not None else 0
+
+
+def size_text(size: object) -> str:
+    """A dimension as text: ``64``, ``s34`` or ``s34 + 1``."""
+    if isinstance(size, int):
+        return str(size)
+    node = getattr(size, "node", None)
+    return str(getattr(node, "expr", size))
+
+
+def size_symbols(size: object) -> tuple[str, ...]:
+    """Names of the symbols in a dimension, sorted."""
+    expression = getattr(getattr(size, "node", None), "expr", None)
+    return tuple(sorted(str(symbol) for symbol in getattr(expression, "free_symbols", ())))
+
+
+def size_at(size: object, values: Mapping[str, int]) -> int | None:
+    """The dimension's size when every symbol has the given value; None if that is no whole number."""
+    if isinstance(size, int):
+        return size
+    expression = getattr(getattr(size, "node", None), "expr", None)
+    if expression is None:
+        return None
+    chosen = expression.subs({symbol: values.get(str(symbol), symbol) for symbol in expression.free_symbols})
+    return int(chosen) if getattr(chosen, "is_integer", False) and chosen.is_number else None
+
+
+def symbol_ranges(program: ExportedProgram) -> dict[str, tuple[int | None, int | None]]:
+    """Symbol -> (smallest, largest) size for which the graph is valid; None is unbounded."""
+    ranges = {}
+    for symbol, bounds in program.range_constraints.items():
+        ranges[str(symbol)] = (finite_bound(bounds.lower), finite_bound(bounds.upper))
+    return ranges
+
+
+def finite_bound(value: Any) -> int | None:
+    """A bound of a range as an int; None for either infinity."""
+    try:
+        number = int(value)
+    except (TypeError, OverflowError, ValueError, AttributeError):
+        return None
+    return number if abs(number) < _INFINITE else None
+
+
+# --- guards ---
+
+_INPUT_SIZE = r"L(\[[^=<>!]*?)\.size\(\)\[(\d+)\]"
+
+
+def program_guards(program: ExportedProgram) -> tuple[str, ...]:
+    """The conditions on input sizes under which the graph is valid, as Python expressions."""
+    return tuple(getattr(program, "_guards_code", ()) or ())
+
+
+@dataclass(frozen=True)
+class SizeRule:
+    """A condition on input sizes, as text, with the sizes that it speaks of."""
+
+    text: str
+    sizes: tuple[tuple[str, tuple[str, ...], int], ...]
+    """Per size: how it is written in the text, keys of the input (``("batch", "mask")``), dimension. A strict export
+    calls its inputs ``("flat_args", "0")`` and so on, by the position of the leaf."""
+
+
+def size_rules(program: ExportedProgram) -> list[SizeRule]:
+    """The conditions under which the graph is valid."""
+    rules = []
+    for guard in program_guards(program):
+        sizes = []
+        for match in re.finditer(_INPUT_SIZE, guard):
+            keys = tuple(re.findall(r"\['?([^'\]]+)'?\]", match.group(1)))
+            sizes.append((match.group(0), keys, int(match.group(2))))
+        rules.append(SizeRule(guard, tuple(sizes)))
+    return rules
+
+
+def drop_guards(program: ExportedProgram, needless: Callable[[str], bool]) -> Callable[[], None]:
+    """Take back the guards that ``needless`` says so of, and let ranges that begin at 2 begin at 1.
+
+    The shape code of torch adds such guards for questions like "may this memory overlap?", where the answer does
+    not change the graph. The caller must prove on real inputs that the graph is right where they were broken.
+
+    Returns: A function that puts everything back.
+    """
+    guards, ranges = list(program_guards(program)), dict(program.range_constraints)
+    program._guards_code = [guard for guard in guards if not needless(guard)]
+    for symbol, bounds in ranges.items():
+        if finite_bound(bounds.lower) == 2:
+            program.range_constraints[symbol] = type(bounds)(1, bounds.upper)
+
+    def put_back() -> None:
+        program._guards_code = guards
+        program.range_constraints.update(ranges)
+
+    return put_back
