@@ -52,11 +52,11 @@ def test_every_key_is_read_and_comes_back_as_it_was():
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ('[plan]\nweights = "per-row"', "a way to share the steps"),
+        ('[plan]\nweights = "per-row"', "a granularity of weights"),
         ('[plan]\nactivations = "afine"', "a kind of grid"),
         ("[plan]\ngroup_size = 33", "a power of two"),
         ('[[plan.rules]]\nmatch = "op:*"\nprecision = "fp32"\ngroup_size = 8', "a power of two"),
-        ('[[plan.rules]]\nmatch = "op:*"\nprecision = "fp32"\nweights = "all"', "a way to share the steps"),
+        ('[[plan.rules]]\nmatch = "op:*"\nprecision = "fp32"\nweights = "all"', "a granularity of weights"),
         ('[calibration]\nobserver = "max"', "a way to find ranges"),
         ("[calibration]\npercentile = 10", "above 50"),
         ("[calibration]\nstd = [0.0]", "divided by it"),

@@ -17,7 +17,7 @@ WORTH = 1.15
 """A card promises at least this factor of latency or size."""
 PRUNED_CHANNELS = 0.3
 BYTES_PER_WEIGHT = {"int8-weight": 1.0, "int4-weight": 0.5 + 2 / 32}
-"""Stored bytes of a weight; int4 in groups of 32 with a 16-bit step."""
+"""Stored bytes of a weight; int4 in groups of 32 with a 16-bit scale."""
 
 CACHED_BYTES = 2_000_000
 """What fits into the caches of one core is not waited for; less is no reason to store weights in fewer bits."""

@@ -1,7 +1,7 @@
 """Int8's rounding inside a module while it trains: weights and inputs of layers; gradients pass straight through.
 
 The grids are those that the targets use. A batch norm behind a convolution is folded into its weight by the targets:
-that multiplies every output channel by a number, and with one step per channel the rounding stays the same.
+that multiplies every output channel by a number, and with one scale per channel the rounding stays the same.
 Source: Jacob et al. 2018, arXiv:1712.05877, section 3.
 """
 
@@ -23,7 +23,7 @@ ROUNDED = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
 
 
 class RoundedWeight(nn.Module):
-    """A weight as int8 stores it: one symmetric step per output channel, or one for all."""
+    """A weight as int8 stores it: one symmetric scale per output channel, or one for all."""
 
     def __init__(self, *, per_channel: bool) -> None:
         super().__init__()

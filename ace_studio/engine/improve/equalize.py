@@ -98,7 +98,7 @@ def _inputs(editor: WeightEditor, site: Site) -> int:
 def equalize(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
     """The better of two ways to choose the scales: by the weights of both layers, or by activations and weights.
 
-    By weights, ``s = sqrt(largest |w1| / largest |w2|)`` per channel: what one step per tensor asks for. With a step
+    By weights, ``s = sqrt(largest |w1| / largest |w2|)`` per channel: what one scale per tensor asks for. With a scale
     per channel the first layer's scale costs nothing, so activations may be evened out instead.
 
     Source: Nagel et al. 2019, arXiv:1906.04721, section 4.1; Xiao et al. 2022, arXiv:2211.10438, for the second way.

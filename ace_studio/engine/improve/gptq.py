@@ -27,7 +27,7 @@ def gptq(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
     """Round the weights of all linear layers that are planned at int8-weight or int4-weight.
 
     The results lie on the very grid that a target finds for them: the largest (and smallest) weight of every group is
-    kept, so that its step stays.
+    kept, so that its scale stays.
 
     Source: Frantar et al. 2022, arXiv:2210.17323, algorithm 1, without reordering.
     Returns: New layers (at most one) and why there are none.
@@ -108,7 +108,7 @@ def round_rows(rows: Tensor, products: Tensor, *, bits: int, group_size: int) ->
         rows: [outputs, inputs].
         products: Sum of x x^T over the inputs, [inputs, inputs].
         bits: 8 (symmetric) or 4 (affine), as `fake_quantize.round_weight` rounds.
-        group_size: Neighbours that share a step; 0: the whole row.
+        group_size: Neighbours that share a scale; 0: the whole row.
 
     Returns: [outputs, inputs], each value on its group's grid.
     """

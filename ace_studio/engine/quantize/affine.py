@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 SMALLEST_SCALE = 2.0**-126
-"""Smallest normal float32: a range of width 0 gets this step, and represents its 0 exactly."""
+"""Smallest normal float32: a range of width 0 gets this scale, and represents its 0 exactly."""
 
 
 class InvalidRange(ValueError):  # noqa: N818 - named for what it is, like a unit
@@ -41,8 +41,8 @@ class AffineGrid:
     def quantize(self, values: Tensor) -> Tensor:
         """Integers nearest to ``values / scale + zero_point`` (ties to even), clipped to the grid."""
         scale, zero_point = (self._broadcast(one, values) for one in (self.scale, self.zero_point))
-        steps = torch.round(values / scale) + zero_point
-        return steps.clamp(self.low, self.high).to(self.dtype)
+        integers = torch.round(values / scale) + zero_point
+        return integers.clamp(self.low, self.high).to(self.dtype)
 
     def dequantize(self, integers: Tensor) -> Tensor:
         """The reals that the integers stand for, float32."""
@@ -62,7 +62,7 @@ class AffineGrid:
 
 
 def affine_scale(low: Tensor, high: Tensor, *, bits: int) -> Tensor:
-    """Step of an affine grid of ``2^bits`` values that covers [low, high] and 0.
+    """Scale of an affine grid of ``2^bits`` values that covers [low, high] and 0.
 
     Shapes: low, high [] or [C] -> the same, in the tensor's own unit.
     Error: a value inside the range is off by at most scale / 2 (plus the shift of the zero point, again at most
@@ -109,7 +109,7 @@ def symmetric_grid(bound: Tensor, *, bits: int = 8, axis: int | None = None) -> 
 
 
 def weight_grid(weight: Tensor, *, bits: int = 8, axis: int = 0) -> AffineGrid:
-    """The symmetric grid per channel that covers a weight: one step per index of ``axis``.
+    """The symmetric grid per channel that covers a weight: one scale per index of ``axis``.
 
     Shapes: weight [C, ...] -> scale [C].
     Raises: InvalidRange if a weight is not finite.

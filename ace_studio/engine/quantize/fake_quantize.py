@@ -38,7 +38,7 @@ def round_activation(value: Tensor, *, precision: Precision, scheme: Scheme, kno
     """A factor of a product as an op at ``precision`` reads it.
 
     int8-static takes the ``known`` range and clips what lies outside; int8-dynamic takes the range of the value itself;
-    fp8 takes one step per tensor; other precisions leave it as it is.
+    fp8 takes one scale per tensor; other precisions leave it as it is.
     """
     if precision is Precision.FP8:
         return _fp8_round_trip(value, value.abs().amax())
@@ -55,10 +55,10 @@ def round_activation(value: Tensor, *, precision: Precision, scheme: Scheme, kno
 def round_weight(weight: Tensor, axes: WeightAxes, *, precision: Precision, scheme: Scheme) -> Tensor:
     """A stored weight as an op at ``precision`` holds it.
 
-    int8-static and int8-dynamic: symmetric, a step per output channel or one for all. int8-weight: symmetric,
+    int8-static and int8-dynamic: symmetric, a scale per output channel or one for all. int8-weight: symmetric,
     int4-weight: affine, both in groups of ``scheme.group_size`` neighbours along the inputs if it is a matrix, else per
     channel.
-    fp8: a step per output channel. Shapes: weight as stored -> the same.
+    fp8: a scale per output channel. Shapes: weight as stored -> the same.
     """
     if precision in _WEIGHT_BITS:
         return _round_groups(weight, axes, bits=_WEIGHT_BITS[precision], group_size=scheme.group_size)

@@ -17,7 +17,7 @@ from ace_studio.records.recipes.plan import ActivationGrid
 from ace_studio.records.recipes.recipe import Observer
 
 BINS_PER_SIDE = 1 << 14
-"""Bins on each side of 0; a step of an 8-bit grid over all that was seen spans 32 of them or more."""
+"""Bins on each side of 0; one integer of an 8-bit grid over all that was seen spans 32 of them or more."""
 SAMPLED_VALUES = 1 << 18
 """At most so many values of one tensor go into the histogram; they are taken at even distances."""
 _LEVELS = 256
@@ -169,11 +169,11 @@ def squared_error(counts: Tensor, centres: Tensor, low: float, high: float) -> f
 
     Shapes: counts, centres [bins]. Source: Nagel et al. 2021, arXiv:2106.08295, section 3.1.
     """
-    step = (high - low) / (_LEVELS - 1)
-    if step <= 0.0:
+    scale = (high - low) / (_LEVELS - 1)
+    if scale <= 0.0:
         return math.inf
-    zero = round(-low / step)
-    rounded = ((centres / step).round() + zero).clamp(0, _LEVELS - 1).sub(zero).mul(step)
+    zero = round(-low / scale)
+    rounded = ((centres / scale).round() + zero).clamp(0, _LEVELS - 1).sub(zero).mul(scale)
     return float((counts * (centres - rounded).square()).sum())
 
 
@@ -184,16 +184,16 @@ def divergence(counts: Tensor, centres: Tensor, low: float, high: float) -> floa
     level the grid's mass is spread evenly over the bins that are not empty.
     Shapes: counts, centres [bins]. Source: Migacz 2017, 8-bit inference with TensorRT, GTC 2017.
     """
-    step = (high - low) / (_LEVELS - 1)
-    inside = (centres >= low - step / 2) & (centres <= high + step / 2)
-    if step <= 0.0 or not bool(inside.any()):
+    scale = (high - low) / (_LEVELS - 1)
+    inside = (centres >= low - scale / 2) & (centres <= high + scale / 2)
+    if scale <= 0.0 or not bool(inside.any()):
         return math.inf
     reference = counts[inside].clone()
     kept = counts[inside]
     ordered = centres[inside]
     reference[0] += counts[centres < ordered[0]].sum()
     reference[-1] += counts[centres > ordered[-1]].sum()
-    level = ((ordered - low) / step).round().clamp(0, _LEVELS - 1).long()
+    level = ((ordered - low) / scale).round().clamp(0, _LEVELS - 1).long()
     mass = torch.zeros(_LEVELS, dtype=torch.float64).index_add_(0, level, kept)
     bins = torch.zeros(_LEVELS, dtype=torch.float64).index_add_(0, level, torch.ones_like(kept))
     spread = mass[level] / bins[level]

@@ -20,13 +20,12 @@ from torch import Tensor, fx
 from ace_studio.engine.ops.families import ADDING_OPS, aten_ops
 from ace_studio.engine.ops.roles import is_convolution
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
+from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, call_before, constant_of, tidy
 from ace_studio.engine.quantize.layout import lay_out_inputs
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
 from ace_studio.engine.quantize.range_search import write_out_range_searches
 from ace_studio.engine.quantize.residual import added_value
-from ace_studio.engine.torch_private.operators import Operator
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 
@@ -190,28 +189,20 @@ def _as_two_dimensional(graph_module: fx.GraphModule, node: fx.Node) -> fx.Node:
     x, _, bias, stride, padding, dilation, groups = arguments
     name = f"{node.args[1].target}_2d"  # type: ignore[union-attr]
     wide = add_constant(graph_module, name, weight.unsqueeze(2), before=node)
-    flat = _call_before(node, torch.ops.aten.unsqueeze.default, x, 2)
-    steps = [[1, *stride], [0, *padding], [1, *dilation]]
-    result = _call_before(node, torch.ops.aten.conv2d.default, flat, wide, bias, *steps, groups)
+    flat = call_before(node, torch.ops.aten.unsqueeze.default, x, 2)
+    strides = [[1, *stride], [0, *padding], [1, *dilation]]
+    result = call_before(node, torch.ops.aten.conv2d.default, flat, wide, bias, *strides, groups)
     result.meta[OP_ID] = node.meta[OP_ID]
     users = list(node.users)
     if len(users) == 1 and users[0].target is torch.ops.aten.relu.default:
-        relu = _call_before(users[0], torch.ops.aten.relu.default, result)
+        relu = call_before(users[0], torch.ops.aten.relu.default, result)
         relu.meta[OP_ID] = users[0].meta[OP_ID]
-        users[0].replace_all_uses_with(_call_before(users[0], torch.ops.aten.squeeze.dim, relu, 2))
+        users[0].replace_all_uses_with(call_before(users[0], torch.ops.aten.squeeze.dim, relu, 2))
         graph_module.graph.erase_node(users[0])
     else:
-        node.replace_all_uses_with(_call_before(node, torch.ops.aten.squeeze.dim, result, 2))
+        node.replace_all_uses_with(call_before(node, torch.ops.aten.squeeze.dim, result, 2))
     graph_module.graph.erase_node(node)
     return result
-
-
-def _call_before(node: fx.Node, target: Operator, *arguments: Any) -> fx.Node:
-    """A call in front of ``node``, with its example value."""
-    with node.graph.inserting_before(node):
-        made = node.graph.call_function(target, arguments)
-    made.meta["val"] = target(*fx.map_arg(arguments, lambda one: one.meta["val"]))
-    return made
 
 
 def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
@@ -232,7 +223,7 @@ def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
     padding = [0, 0] * spatial + [0, _WIDE_CHANNELS - 1]
     wide = torch.nn.functional.pad(weight, padding)
     sizes = [-1, _WIDE_CHANNELS, *[-1] * spatial]
-    repeated = _call_before(node, torch.ops.aten.expand.default, x, sizes)
+    repeated = call_before(node, torch.ops.aten.expand.default, x, sizes)
     name = f"{node.args[1].target}_wide"  # type: ignore[union-attr]
     node.args = (repeated, add_constant(graph_module, name, wide, before=node), *node.args[2:])
 

@@ -11,22 +11,22 @@ from ace_studio.engine.quantize.affine import affine_grid
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
 from ace_studio.records.recipes.plan import ActivationGrid, WeightGranularity
 
-STEP_OF_ZEROS = 2.0**-12
-"""Step of a value that was always 0, and the smallest of one that is found at every call."""
-SMALLEST_SIGNED_STEP = 2.0**-24
-"""XNNPACK, which is what reads signed values, turns quotients of steps into shifts, and those have an end."""
-_SMALLEST_WEIGHT_STEP = 1e-12
+SCALE_OF_ZEROS = 2.0**-12
+"""Scale of a value that was always 0, and the smallest of one that is found at every call."""
+SMALLEST_SIGNED_SCALE = 2.0**-24
+"""XNNPACK, which is what reads signed values, turns quotients of scales into shifts, and those have an end."""
+_SMALLEST_WEIGHT_SCALE = 1e-12
 
 
-def step_and_zero_point(found: ValueRange, grid: ActivationGrid, *, is_signed: bool) -> tuple[float, int]:
-    """The 8-bit grid over a range: its step, and which of -128..127 (signed) or 0..255 stands for 0.
+def scale_and_zero_point(found: ValueRange, grid: ActivationGrid, *, is_signed: bool) -> tuple[float, int]:
+    """The 8-bit grid over a range: its scale, and which of -128..127 (signed) or 0..255 stands for 0.
 
     A symmetric grid leaves out the lowest integer, so that it is its own mirror image.
     Raises: InvalidRange if a bound is not finite.
     """
-    middle, smallest = (0, SMALLEST_SIGNED_STEP) if is_signed else (128, 0.0)
+    middle, smallest = (0, SMALLEST_SIGNED_SCALE) if is_signed else (128, 0.0)
     if found.low == found.high == 0.0:
-        return STEP_OF_ZEROS, 0
+        return SCALE_OF_ZEROS, 0
     if grid is ActivationGrid.SYMMETRIC:
         return max(found.symmetric.high / 127.0, smallest), middle
     made = affine_grid(torch.tensor(found.low), torch.tensor(found.high), is_signed=is_signed)
@@ -52,9 +52,9 @@ def activation_specs(ranges: RangeChoice, *, is_signed: bool) -> dict[Activation
             return x
 
         def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-            """Step and zero point, [1] each."""
-            step, zero_point = step_and_zero_point(self._seen.range(self._grid), self._grid, is_signed=is_signed)
-            return torch.tensor([step]), torch.tensor([zero_point], dtype=torch.int32)
+            """Scale and zero point, [1] each."""
+            scale, zero_point = scale_and_zero_point(self._seen.range(self._grid), self._grid, is_signed=is_signed)
+            return torch.tensor([scale]), torch.tensor([zero_point], dtype=torch.int32)
 
     return {grid: _activation_spec(GridObserver.with_args(grid=grid), is_signed=is_signed) for grid in ActivationGrid}
 
@@ -63,7 +63,7 @@ def fresh_spec(*, is_signed: bool) -> Any:
     """The specification of values whose range is found anew at every call."""
     from torchao.quantization.pt2e import PlaceholderObserver  # noqa: PLC0415 - slow
 
-    observer = PlaceholderObserver.with_args(eps=STEP_OF_ZEROS)
+    observer = PlaceholderObserver.with_args(eps=SCALE_OF_ZEROS)
     return _activation_spec(observer, is_signed=is_signed, is_dynamic=True)
 
 
@@ -81,27 +81,27 @@ def _activation_spec(observer: Any, *, is_signed: bool, is_dynamic: bool = False
 
 
 def weight_specs() -> dict[WeightGranularity, Any]:
-    """Symmetric weights. The kernels know steps per channel only: one for all is the same one in every channel."""
+    """Symmetric weights. The kernels know scales per channel only: one for all is the same one in every channel."""
     from torchao.quantization.pt2e import PerChannelMinMaxObserver  # noqa: PLC0415 - slow
     from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
 
-    class SharedStepObserver(PerChannelMinMaxObserver):  # type: ignore[misc]  # torchao is not typed
-        """Every channel gets the step of the largest."""
+    class SharedScaleObserver(PerChannelMinMaxObserver):  # type: ignore[misc]  # torchao is not typed
+        """Every channel gets the scale of the largest."""
 
         def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-            """Steps and zero points, [C] each."""
-            step, zero_point = super().calculate_qparams()
-            return step.max().expand_as(step).clone(), zero_point
+            """Scales and zero points, [C] each."""
+            scale, zero_point = super().calculate_qparams()
+            return scale.max().expand_as(scale).clone(), zero_point
 
-    kinds = {WeightGranularity.PER_CHANNEL: PerChannelMinMaxObserver, WeightGranularity.PER_TENSOR: SharedStepObserver}
+    kinds = {WeightGranularity.PER_CHANNEL: PerChannelMinMaxObserver, WeightGranularity.PER_TENSOR: SharedScaleObserver}
     return {
-        steps: QuantizationSpec(
+        granularity: QuantizationSpec(
             dtype=torch.int8,
             quant_min=-127,
             quant_max=127,
             qscheme=torch.per_channel_symmetric,
             ch_axis=0,
-            observer_or_fake_quant_ctr=observer.with_args(eps=_SMALLEST_WEIGHT_STEP),
+            observer_or_fake_quant_ctr=observer.with_args(eps=_SMALLEST_WEIGHT_SCALE),
         )
-        for steps, observer in kinds.items()
+        for granularity, observer in kinds.items()
     }

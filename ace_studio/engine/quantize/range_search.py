@@ -22,16 +22,16 @@ def write_out_range_searches(graph_module: fx.GraphModule) -> int:
     """
     searches = [node for node in graph_module.graph.nodes if "choose_qparams.tensor" in str(node.target)]
     for node in searches:
-        x, first, last, smallest_step = node.args[:4]
+        x, first, last, smallest_scale = node.args[:4]
         low = _call(node, _aten.clamp_max.default, _call(node, _aten.amin.default, x), 0.0)
         high = _call(node, _aten.clamp_min.default, _call(node, _aten.amax.default, x), 0.0)
         width = _call(node, _aten.sub.Tensor, high, low)
-        step = _call(node, _aten.div.Tensor, width, float(last - first))
-        step = _call(node, _aten.clamp_min.default, step, smallest_step)
-        lowest = _call(node, _aten.round.default, _call(node, _aten.div.Tensor, low, step))
+        scale = _call(node, _aten.div.Tensor, width, float(last - first))
+        scale = _call(node, _aten.clamp_min.default, scale, smallest_scale)
+        lowest = _call(node, _aten.round.default, _call(node, _aten.div.Tensor, low, scale))
         zero = _call(node, _aten.clamp.default, _call(node, _aten.rsub.Scalar, lowest, first), first, last)
         parts = (
-            _call(node, _aten.to.dtype, step, torch.float64),
+            _call(node, _aten.to.dtype, scale, torch.float64),
             _call(node, _aten.to.dtype, zero, torch.int64),
         )
         for user in list(node.users):  # each takes one of the two parts

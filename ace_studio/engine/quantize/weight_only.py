@@ -22,7 +22,7 @@ from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, call_befo
 from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision
 
 GROUP_SIZES = (32, 64, 128, 256)
-"""Weights that may share a step in torch's 4-bit kernel."""
+"""Weights that may share a scale in torch's 4-bit kernel."""
 _ROW_BLOCK = 16
 """The 4-bit kernel takes multiples of so many output channels; rows of zeros fill them up."""
 _COLUMN_BLOCK = 32
@@ -46,13 +46,13 @@ def pack_weights(
 ) -> dict[str, str]:
     """Replace the weights of the ops that ``planned`` puts at a weight-only precision, and tables, in place.
 
-    int8: symmetric, one step per output channel (per row of a table, at any integer precision). int4: affine, one step
-    per ``group_size`` neighbours of a row. Steps are bfloat16.
+    int8: symmetric, one scale per output channel (per row of a table, at any integer precision). int4: affine,
+    one scale per ``group_size`` neighbours of a row. Scales are bfloat16.
 
     Args:
         graph_module: A `flat_graph`.
         planned: Op id -> precision; others than these two are ignored.
-        group_size: Op id -> neighbours that share a 4-bit step; the nearest size that the kernel has is taken.
+        group_size: Op id -> neighbours that share a 4-bit scale; the nearest size that the kernel has is taken.
 
     Returns: Op id -> why it kept its float weight, or has another group than asked for.
     """
@@ -179,8 +179,8 @@ def _pack_bytes(graph_module: fx.GraphModule, node: fx.Node, product: _Product, 
     weight = torch.nn.functional.pad(product.weight.float(), padding)
     grid = weight_grid(weight)
     integers = add_constant(graph_module, f"{product.name}_int8", grid.quantize(weight), before=node)
-    steps = add_constant(graph_module, f"{product.name}_steps", grid.scale.to(_ARITHMETIC), before=node)
-    result = call_before(node, _aten._weight_int8pack_mm.default, half, integers, steps)
+    scales = add_constant(graph_module, f"{product.name}_scales", grid.scale.to(_ARITHMETIC), before=node)
+    result = call_before(node, _aten._weight_int8pack_mm.default, half, integers, scales)
     result.meta[OP_ID] = node.meta[OP_ID]
     return call_before(node, _aten.slice.Tensor, result, 1, 0, channels) if padding[3] else result
 
@@ -190,9 +190,9 @@ def _pack_nibbles(
 ) -> fx.Node:
     channels, width = product.weight.shape
     half = _filled_up(node, half, -width % group)
-    packed, steps = packed_nibbles(product.weight, group_size=group)
+    packed, scales = packed_nibbles(product.weight, group_size=group)
     stored = add_constant(graph_module, f"{product.name}_int4", packed, before=node)
-    grids = add_constant(graph_module, f"{product.name}_steps", steps, before=node)
+    grids = add_constant(graph_module, f"{product.name}_scales", scales, before=node)
     result = call_before(node, _aten._weight_int4pack_mm_for_cpu.default, half, stored, group, grids)
     result.meta[OP_ID] = node.meta[OP_ID]
     if channels % _ROW_BLOCK:
@@ -208,11 +208,11 @@ def _filled_up(node: fx.Node, rows: fx.Node, missing: int) -> fx.Node:
 def packed_nibbles(weight: Tensor, *, group_size: int) -> tuple[Tensor, Tensor]:
     """A matrix as torch's 4-bit kernel reads it: two weights a byte, and the grid of each group.
 
-    The kernel computes ``(code - 8) step + middle`` with codes 0..15, so the middle of a grid with zero point z is
-    ``step (8 - z)``. Rows are filled up with zeros to multiples of 16, columns to multiples of the group.
+    The kernel computes ``(code - 8) scale + middle`` with codes 0..15, so the middle of a grid with zero point z is
+    ``scale (8 - z)``. Rows are filled up with zeros to multiples of 16, columns to multiples of the group.
 
     Shapes: weight [n, k] float32 -> bytes [N, K / 2], grids [K / group_size, N, 2] bfloat16.
-    Error: half a step of the group, and 2^-9 of a grid's middle for its rounding to bfloat16.
+    Error: half the group's scale, and 2^-9 of a grid's middle for its rounding to bfloat16.
     """
     channels, width = weight.shape
     padded = torch.nn.functional.pad(weight, (0, -width % group_size, 0, -channels % _ROW_BLOCK)).float()
@@ -221,22 +221,22 @@ def packed_nibbles(weight: Tensor, *, group_size: int) -> tuple[Tensor, Tensor]:
     codes = grid.quantize(groups).to(torch.int32).reshape(padded.shape)
     packed = _aten._convert_weight_to_int4pack_for_cpu(codes, 1)
     middle = grid.scale * (8 - grid.zero_point)
-    steps = torch.stack([grid.scale, middle], -1).reshape(padded.shape[0], -1, 2).transpose(0, 1)
-    return packed, steps.contiguous().to(_ARITHMETIC)
+    scales = torch.stack([grid.scale, middle], -1).reshape(padded.shape[0], -1, 2).transpose(0, 1)
+    return packed, scales.contiguous().to(_ARITHMETIC)
 
 
 def _pack_table(graph_module: fx.GraphModule, node: fx.Node) -> None:
-    """Store the rows of an embedding in 8 bits, each with its step; a row is widened when it is picked."""
+    """Store the rows of an embedding in 8 bits, each with its scale; a row is widened when it is picked."""
     source = node.args[0]
     weight = constant_of(graph_module, source)
     assert weight is not None  # it was asked before
     grid = weight_grid(weight)
     name = str(source.target)  # type: ignore[union-attr]
     table = add_constant(graph_module, f"{name}_int8", grid.quantize(weight.float()), before=node)
-    steps = add_constant(graph_module, f"{name}_steps", grid.scale.unsqueeze(1), before=node)
+    scales = add_constant(graph_module, f"{name}_scales", grid.scale.unsqueeze(1), before=node)
     rows = call_before(node, _aten.embedding.default, table, node.args[1])
     rows.meta[OP_ID] = node.meta[OP_ID]
     wide = call_before(node, _aten.to.dtype, rows, torch.float32)
-    result = call_before(node, _aten.mul.Tensor, wide, call_before(node, _aten.embedding.default, steps, node.args[1]))
+    result = call_before(node, _aten.mul.Tensor, wide, call_before(node, _aten.embedding.default, scales, node.args[1]))
     node.replace_all_uses_with(result)
     graph_module.graph.erase_node(node)

@@ -33,7 +33,7 @@ from ace_studio.records.tensors import DimChoice
 _LARGEST_INTEGER = 2**53
 _ENUM_NOUNS: dict[type, str] = {
     Precision: "a precision",
-    WeightGranularity: "a way to share the steps of a weight",
+    WeightGranularity: "a granularity of weights",
     ActivationGrid: "a kind of grid",
     DimChoice: "a choice for a dimension",
     ControlKind: "a way to treat a function",

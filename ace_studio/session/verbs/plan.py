@@ -57,7 +57,7 @@ class PlanVerbs:
         self._plan(f"{rule.precision} for {rule.match}", plan_rules.with_changed_rule(plan, index, rule))
 
     def set_rule_grid(self, index: int, **grid: WeightGranularity | ActivationGrid | int | None) -> None:
-        """How the steps of integers lie for the ops of one rule: ``weights``, ``activations`` or ``group_size``.
+        """The quantization grids for the ops of one rule: ``weights``, ``activations`` or ``group_size``.
 
         None lets the plan decide.
         """

@@ -110,9 +110,9 @@ def test_equalisation_finds_pairs_through_norms_and_depthwise_layers(convs):
     ]
 
 
-@pytest.mark.parametrize("steps", list(WeightGranularity))
-def test_equalisation_helps_uneven_channels_and_leaves_the_float_model_alone(convs, steps):
-    plan = Plan(default=Precision.INT8_STATIC, weights=steps)
+@pytest.mark.parametrize("granularity", list(WeightGranularity))
+def test_equalisation_helps_uneven_channels_and_leaves_the_float_model_alone(convs, granularity):
+    plan = Plan(default=Precision.INT8_STATIC, weights=granularity)
     examples = _examples(6, 3, 12, 12)
     found = _improved(convs, plan, [ImproveMethod.EQUALIZE], examples)
     (report,) = found.reports

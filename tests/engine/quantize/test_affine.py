@@ -31,7 +31,7 @@ def test_a_value_inside_the_range_is_off_by_at_most_one_step(one, other):
     low, high = torch.tensor(min(one, other, 0.0)), torch.tensor(max(one, other, 0.0))
     grid = affine_grid(low, high)
     values = torch.linspace(float(low), float(high), 101)
-    tolerance = grid.scale * 1.01  # half a step of rounding, half of the zero point's shift at the ends
+    tolerance = grid.scale * 1.01  # half a scale of rounding, half of the zero point's shift at the ends
     assert bool(((grid.round_trip(values) - values).abs() <= tolerance).all())
 
 

@@ -170,14 +170,14 @@ def test_the_model_and_the_inputs_are_left_as_they_are(program):
 
 @pytest.mark.skipif(not is_torchao_installed(), reason="needs torchao")
 @pytest.mark.parametrize("observer", list(Observer))
-@pytest.mark.parametrize("steps", list(WeightGranularity))
+@pytest.mark.parametrize("granularity", list(WeightGranularity))
 @pytest.mark.parametrize("grid", list(ActivationGrid))
-def test_torch_computes_what_is_simulated(mlp, steps, grid, observer):
+def test_torch_computes_what_is_simulated(mlp, granularity, grid, observer):
     graph = float_graph(SimpleNamespace(program=mlp.exported))
     examples, choice = [[mlp.example]], RangeChoice(observer)
     ranges = observe_ranges(graph.graph_module, examples, choice=choice, grid_of=lambda _: grid)
     simulator = Simulator(graph, ranges=ranges)
-    plan = _plan(simulator, INT8, weights=steps, activations=grid)
+    plan = _plan(simulator, INT8, weights=granularity, activations=grid)
     linear = {op_id for op_id, node in ops_of(graph.graph_module) if "linear" in str(node.target)}
     converted, _ = quantize_int8(
         flat_graph(mlp.exported),

@@ -87,10 +87,10 @@ def test_the_program_shrinks_and_stays_close_at_every_size(captured, precision, 
 def test_four_bit_weights_are_those_of_the_simulated_grid() -> None:
     torch.manual_seed(0)
     weight, x = torch.randn(24, 80), torch.randn(5, 80)
-    packed, steps = packed_nibbles(weight, group_size=32)
+    packed, scales = packed_nibbles(weight, group_size=32)
     assert packed.shape == (32, 48)
     padded = torch.nn.functional.pad(x, (0, 16)).bfloat16()
-    got = torch.ops.aten._weight_int4pack_mm_for_cpu(padded, packed, 32, steps)[:, :24].float()
+    got = torch.ops.aten._weight_int4pack_mm_for_cpu(padded, packed, 32, scales)[:, :24].float()
     axes = WeightAxes(output=0, is_blocked=True)
     grid = round_weight(weight, axes, precision=Precision.INT4_WEIGHT, scheme=Scheme(group_size=32))
     assert sqnr_db([x @ grid.T], [got]) > BF16_DB
@@ -103,7 +103,7 @@ def test_a_larger_group_takes_less_room_and_keeps_less(captured) -> None:
         found = rewritten(captured, Plan(default=Precision.INT4_WEIGHT, group_size=group))
         operands = [node.args[2] for node in found.graph_module.graph.nodes if "int4pack" in str(node.target)]
         assert operands == [group, group]
-        sizes.append(sum(one.numel() for name, one in found.graph_module.state_dict().items() if "steps" in name))
+        sizes.append(sum(one.numel() for name, one in found.graph_module.state_dict().items() if "scales" in name))
         example = captured.example
         with torch.no_grad():
             reference, result = example.call(captured.module), found.graph_module(*example.tensors())

@@ -70,7 +70,7 @@ class Chain(nn.Module):
 
 
 class Pyramid(nn.Module):
-    """Convolutions, each followed by an addition, with steps of very different size in their weights."""
+    """Convolutions, each followed by an addition, with scales of very different size in their weights."""
 
     def __init__(self):
         super().__init__()
@@ -134,10 +134,10 @@ def readers(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["chain", "pyramid", "readers"])
-@pytest.mark.parametrize("steps", list(WeightGranularity))
-def test_the_order_is_that_of_running_each_op_low_by_itself_at_a_bounded_cost(name, steps, request):
+@pytest.mark.parametrize("granularity", list(WeightGranularity))
+def test_the_order_is_that_of_running_each_op_low_by_itself_at_a_bounded_cost(name, granularity, request):
     captured, samples = request.getfixturevalue(name)
-    scan = _scan(captured, samples, scheme=Scheme(weights=steps))
+    scan = _scan(captured, samples, scheme=Scheme(weights=granularity))
     noise = scan.run()
     assert scan.saved.forwards <= BUDGET
     assert len(scan.watched) >= 9

@@ -15,7 +15,7 @@ from ace_studio.records.recipes.recipe import Observer
 from tests.engine.targets.conftest import captured_model, make_job
 
 HERE = [name for name in ("onnxruntime", "openvino") if TARGETS[name].available().ok]
-GRIDS = [(steps, grid) for steps in WeightGranularity for grid in ActivationGrid]
+GRIDS = [(granularity, grid) for granularity in WeightGranularity for grid in ActivationGrid]
 
 
 def _lower(target, model, plan, folder, *, observer=Observer.MIN_MAX):
@@ -34,9 +34,9 @@ def _fidelity(lowered, model):
 
 
 @pytest.mark.parametrize("target", HERE)
-@pytest.mark.parametrize(("steps", "grid"), GRIDS)
-def test_static_int8_works_on_every_grid(target, steps, grid, tmp_path):
-    plan = Plan(default=Precision.INT8_STATIC, weights=steps, activations=grid)
+@pytest.mark.parametrize(("granularity", "grid"), GRIDS)
+def test_static_int8_works_on_every_grid(target, granularity, grid, tmp_path):
+    plan = Plan(default=Precision.INT8_STATIC, weights=granularity, activations=grid)
     lowered = _lower(target, "conv_net", plan, tmp_path)
     assert _fidelity(lowered, "conv_net") > 15.0
     assert "int8-static" in {one.actual for one in lowered.read_back()}

@@ -81,16 +81,16 @@ def apply_plan(
             notes |= {op: reason for op in ops if op not in notes} if reason else {}
             if nodes := [name for name in program.nodes_of(ops) if name not in tables]:
                 model = _pack_weights(model, nodes, bits=bits, block=block)
-    for steps, ops in _by_scheme(job, Precision.INT8_DYNAMIC, lambda scheme: scheme.weights).items():
+    for granularity, ops in _by_scheme(job, Precision.INT8_DYNAMIC, lambda scheme: scheme.weights).items():
         if nodes := [name for name in program.nodes_of(ops) if name not in tables]:
-            model = _quantize_dynamic(model, nodes, is_per_channel=steps is WeightGranularity.PER_CHANNEL)
+            model = _quantize_dynamic(model, nodes, is_per_channel=granularity is WeightGranularity.PER_CHANNEL)
         asked = {op for op in ops if job.plan.scheme_of(op).activations is ActivationGrid.SYMMETRIC}
         notes |= dict.fromkeys(asked, "ONNX Runtime finds dynamic grids with a zero point, so this one is affine")
     if job.plan.ops_at(Precision.INT8_STATIC):
         chosen = choose_static(program, job, job.calibration(), make_session=make_session)
         notes = {**chosen.notes, **notes}
         if chosen.nodes:
-            model = quantize_static(model, chosen, shared_step=weights_of_one_step(program, job, chosen))
+            model = quantize_static(model, chosen, shared_scale=weights_of_one_scale(program, job, chosen))
     if job.plan.precisions - {Precision.FP32} and _node_types(model) == _node_types(program.model):
         raise AceError.of(
             ErrorCode.UNSUPPORTED,
@@ -117,8 +117,8 @@ def weight_block(group_size: int) -> tuple[int, str]:
     return LARGEST_BLOCK, f"its weights are in groups of {LARGEST_BLOCK}, not {asked}: no packed kernel is wider"
 
 
-def weights_of_one_step(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> frozenset[str]:
-    """Names of the constants of chosen nodes whose ops are planned with one step for the whole weight."""
+def weights_of_one_scale(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> frozenset[str]:
+    """Names of the constants of chosen nodes whose ops are planned with one scale for the whole weight."""
     constants = {tensor.name for tensor in program.model.graph.initializer}
     return frozenset(
         name
@@ -139,8 +139,8 @@ def _node_types(model: Any) -> list[str]:
 # --- static ---
 
 
-def quantize_static(model: Any, chosen: StaticChoice, *, shared_step: Collection[str]) -> Any:
-    """The model with pairs around the chosen nodes; the constants in ``shared_step`` get one step for all channels.
+def quantize_static(model: Any, chosen: StaticChoice, *, shared_scale: Collection[str]) -> Any:
+    """The model with pairs around the chosen nodes; the constants in ``shared_scale`` get one scale for all channels.
 
     The bias of a ``MatMul`` is added in float, and so is what goes on behind it.
     """
@@ -169,7 +169,7 @@ def quantize_static(model: Any, chosen: StaticChoice, *, shared_step: Collection
                 "ActivationSymmetric": False,  # ranges around 0 were made so before
                 # A grid around 0 does not end at 0, so the ReLU in front of it must stay.
                 "QDQKeepRemovableActivations": bool(chosen.symmetric),
-                "TensorQuantOverrides": {name: [{}] for name in sorted(shared_step)},
+                "TensorQuantOverrides": {name: [{}] for name in sorted(shared_scale)},
             },
         )
         quantizer.quantize_model()

@@ -1,4 +1,4 @@
-"""Lookups in the exported ONNX model: their tables in 8 bits, one step per row, where an integer precision is planned.
+"""Lookups in the exported ONNX model: their tables in 8 bits, one scale per row, where an integer precision is planned.
 
 ONNX Runtime has a kernel that widens only the rows that are picked; a ``DequantizeLinear`` in front of a ``Gather``
 would widen the whole table at every call.
@@ -59,18 +59,18 @@ def pack_tables(model: Any, names: Collection[str]) -> None:
 
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in [node for node in lookups(model) if node.name in names]:
-        packed, steps = f"{node.input[0]}_rows", f"{node.input[0]}_steps"
+        packed, scales = f"{node.input[0]}_rows", f"{node.input[0]}_scales"
         weight = numpy_helper.to_array(stored[node.input[0]])
         if packed not in stored:
             grid = weight_grid(torch.from_numpy(weight.copy()))
             codes = grid.quantize(torch.from_numpy(weight.copy())).to(torch.int16) + _MIDDLE
-            made = {packed: codes.to(torch.uint8).numpy(), steps: grid.scale.reshape(-1, 1).float().numpy()}
+            made = {packed: codes.to(torch.uint8).numpy(), scales: grid.scale.reshape(-1, 1).float().numpy()}
             stored |= {name: numpy_helper.from_array(value, name) for name, value in made.items()}
             model.graph.initializer.extend(stored[name] for name in made)
         block = max(_SMALLEST_BLOCK, 1 << int(np.ceil(np.log2(weight.shape[1]))))
         rebuilt = helper.make_node(
             KERNEL,
-            [packed, node.input[1], steps],
+            [packed, node.input[1], scales],
             list(node.output),
             name=node.name,
             domain=DOMAIN,

@@ -11,7 +11,7 @@ from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.program import OnnxProgram
-from ace_studio.engine.targets.onnx.quantize import quantize_static, weights_of_one_step
+from ace_studio.engine.targets.onnx.quantize import quantize_static, weights_of_one_scale
 from ace_studio.engine.targets.onnx.static import MOVING_TYPES, StaticChoice, choose_static
 from ace_studio.engine.targets.onnx.tables import lookups, planned_lookups
 from ace_studio.engine.targets.openvino.attention import read_onnx
@@ -84,8 +84,8 @@ def compress(
 def keep_picked_dims(model: Any) -> None:
     """Let every pick of one position leave its dimension at 1, in place, and take that away behind it.
 
-    Where a value is picked that an 8-bit product made, OpenVINO (2026.4) moves the product's steps behind the pick with
-    all of their dimensions, and the result has one too many. It moves them through these two as it should.
+    Where a value is picked that an 8-bit product made, OpenVINO (2026.4) moves the product's scales behind the pick
+    with all of their dimensions, and the result has one too many. It moves them through these two as it should.
     """
     from openvino import opset13  # noqa: PLC0415 - optional package
 
@@ -106,9 +106,9 @@ def keep_picked_dims(model: Any) -> None:
 
 
 def _needs_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> bool:
-    """Whether the plan asks for what NNCF cannot give op by op: other ranges, one step per weight, grids around 0."""
+    """Whether the plan asks for what NNCF cannot give op by op: other ranges, one scale per weight, grids around 0."""
     is_plain = job.ranges.observer is Observer.MIN_MAX
-    return not is_plain or bool(chosen.symmetric) or bool(weights_of_one_step(program, job, chosen))
+    return not is_plain or bool(chosen.symmetric) or bool(weights_of_one_scale(program, job, chosen))
 
 
 def _grids_problem() -> str:
@@ -119,7 +119,7 @@ def _grids_problem() -> str:
 def _with_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> Any:
     """The model with the pairs that ONNX Runtime would get, which OpenVINO runs as fast as NNCF's."""
     quantized = quantize_static(
-        copy.deepcopy(program.model), chosen, shared_step=weights_of_one_step(program, job, chosen)
+        copy.deepcopy(program.model), chosen, shared_scale=weights_of_one_scale(program, job, chosen)
     )
     return read_onnx(quantized)
 
@@ -147,9 +147,9 @@ def _unheeded_weights(job: LoweringJob, precision: Precision) -> dict[str, str]:
     for op_id in job.plan.ops_at(precision):
         scheme = job.plan.scheme_of(op_id)
         if precision is Precision.INT8_WEIGHT and scheme.group_size:
-            notes[op_id] = "8-bit weights have one step per channel in OpenVINO, not groups"
+            notes[op_id] = "8-bit weights have one scale per channel in OpenVINO, not groups"
         elif precision is Precision.INT8_DYNAMIC and scheme.weights is WeightGranularity.PER_TENSOR:
-            notes[op_id] = "weights of products on the fly have one step per channel in OpenVINO"
+            notes[op_id] = "weights of products on the fly have one scale per channel in OpenVINO"
     return notes
 
 

@@ -19,9 +19,9 @@ _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 def signed_model(model: Any) -> Any:
     """A copy of a model with pairs (``QuantizeLinear`` / ``DequantizeLinear``) that TensorRT takes.
 
-    A grid of step s and zero point z over 0..255 covers [-z s, (255 - z) s]; the signed one that covers it has the step
+    A grid of scale s and zero point z over 0..255 covers [-z s, (255 - z) s]; the signed one that covers it has scale
     ``max(z, 255 - z) s / 127``. The quantizer must have been asked for grids around 0: with others it leaves out ReLUs
-    whose work the lower end of the grid does. A value behind a ReLU then has 127 steps, not 255; TensorRT has no more.
+    whose work the lower end of the grid does. A value behind a ReLU then has 127 levels, not 255; TensorRT has no more.
 
     Raises: ValueError if the scale or the zero point of a pair is computed, not stored.
     """

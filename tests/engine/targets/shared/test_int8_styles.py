@@ -55,11 +55,13 @@ def test_what_is_built_is_as_good_as_foretold(target, model, lower):
 
 
 @pytest.mark.skipif(not is_torchao_installed(), reason="needs torchao")
-@pytest.mark.parametrize("steps", list(WeightGranularity))
-def test_the_graph_that_xnnpack_gets_is_as_good_as_foretold(steps, tmp_path):
+@pytest.mark.parametrize("granularity", list(WeightGranularity))
+def test_the_graph_that_xnnpack_gets_is_as_good_as_foretold(granularity, tmp_path):
     captured = captured_model("conv_net")
     plan = bind_plan(
-        Plan(default=Precision.INT8_STATIC, weights=steps), captured.table, op_problem=TARGETS["executorch"].op_problem
+        Plan(default=Precision.INT8_STATIC, weights=granularity),
+        captured.table,
+        op_problem=TARGETS["executorch"].op_problem,
     )
     rewritten = quantize_for_xnnpack(flat_graph(captured.program), make_job(captured, plan, tmp_path))
     with torch.no_grad():
