@@ -14,7 +14,7 @@ from ace_studio.engine import export
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.pipeline.compress import saving
-from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.job import CompressionJob, JobState
 from ace_studio.engine.pipeline.compress.saving import export_all
 from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.progress import Cancelled, Reporter
@@ -22,7 +22,7 @@ from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import RunStatus
+from ace_studio.records.results import Baseline, RunStatus
 
 PLANS = (Plan(default=Precision.FP32), Plan(default=Precision.BF16))
 
@@ -89,5 +89,6 @@ def test_a_stop_ends_the_wait_for_proofs(job, monkeypatch):
 def test_as_many_at_once_as_there_are_cores_and_memory(monkeypatch, cores, threads, free_gb, weights_gb, expected):
     monkeypatch.setattr(saving.os, "cpu_count", lambda: cores)
     monkeypatch.setattr(saving.psutil, "virtual_memory", lambda: SimpleNamespace(available=int(free_gb * 1e9)))
-    job = SimpleNamespace(threads=threads, baseline=SimpleNamespace(size_bytes=int(weights_gb * 1e9)))
+    state = JobState(baseline=Baseline(size_bytes=int(weights_gb * 1e9)))
+    job = SimpleNamespace(threads=threads, state=state)
     assert saving._verifiers_at_once(job) == expected
