@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ace_studio.engine import pipeline
-from ace_studio.engine.flow import Example, LoadedModel, put_in_eval_mode
+from ace_studio.engine.flow import DataSources, Example, LoadedModel, put_in_eval_mode
 from ace_studio.engine.load import without_script
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
@@ -253,20 +253,23 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         module=module,
         source=Path(),
         sha256="",
+        data=DataSources(
+            calibration=calibration,
+            tracing=_as_function(tracing_inputs) or calibration,
+            finetune=_as_function(finetune_data),
+            finetune_loss=finetune_loss,
+            evaluate=evaluate,
+            labelled=None if isinstance(evaluation_data, str | Path) else _as_function(evaluation_data),
+        ),
         reference=reference,
-        calibration=calibration,
-        tracing=_as_function(tracing_inputs) or calibration,
-        finetune_data=_as_function(finetune_data),
-        finetune_loss=finetune_loss,
-        evaluate=evaluate,
-        labelled=None if isinstance(evaluation_data, str | Path) else _as_function(evaluation_data),
     )
     folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ace-studio-"))
     make_output_folder(folder)
     reporter = Reporter(on_event, job="compile")
-    prepared = pipeline.prepare(loaded, recipe, Path.cwd(), reporter=reporter)
-    captured, report = pipeline.capture(prepared.loaded, recipe, Path.cwd(), reporter=reporter)
-    outcome = pipeline.compress(prepared.loaded, captured, report, recipe=recipe, output=folder, reporter=reporter)
+    prepared = pipeline.prepare_model(pipeline.make_ready(loaded, recipe, Path.cwd()), recipe, reporter=reporter)
+    captured, report = pipeline.capture(prepared.ready, recipe, reporter=reporter)
+    loaded = prepared.ready.loaded
+    outcome = pipeline.compress(loaded, captured, report, recipe=recipe, output=folder, reporter=reporter)
     result = pipeline.with_advice(pipeline.with_changes_told(outcome.result, prepared), recipe, captured.table)
     write_report(result, captured.table, folder)
     return CompileResult(result, folder, outcome.chosen)
@@ -305,7 +308,7 @@ def try_fixes(
         "measure": {"device": device},
     }
     recipe = _recipe_of(tables, default=None, rules=())
-    loaded = LoadedModel(module=model, source=Path(), sha256="", tracing=_as_function(tracing_inputs))
+    loaded = LoadedModel(module=model, source=Path(), sha256="", data=DataSources(tracing=_as_function(tracing_inputs)))
     reporter = Reporter(on_event, job="fix")
     return ranked_fixes(pipeline.fixes(loaded, recipe, Path.cwd(), reporter=reporter))
 

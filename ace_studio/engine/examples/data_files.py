@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import Subset
 
+ReadContent = Callable[[Path], Mapping[str, Any]]
+"""Reads a file of arrays: name -> tensor, or list of tensors; what has no name stands under an empty one."""
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff"})
 LABEL_NAMES = ("labels", "label", "targets", "target", "y")
 """What the array of a file is called that is no input, but what the outputs should be; the first there is counts."""

@@ -1,13 +1,17 @@
-"""Where examples come from: rows of the recipe, a tracing callable, the entry itself, or the calibration data."""
+"""Where examples come from: rows of the recipe, a tracing function or file, the entry itself, or calibration data."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from ace_studio.engine.examples.data_files import ReadContent
 from ace_studio.engine.examples.forms import in_one_form
 from ace_studio.engine.examples.reader import prepared, read_examples
 from ace_studio.engine.examples.rows import ReadTensor, examples_from_rows
-from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.examples.tracing_data import tracing_examples
+from ace_studio.engine.flow import DataSources, Example, LoadedModel
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Recipe
 
@@ -17,7 +21,7 @@ CALIBRATION_EXAMPLES = 2
 
 
 def gather_examples(
-    loaded: LoadedModel, recipe: Recipe, folder: Path, *, read_tensor: ReadTensor
+    loaded: LoadedModel, recipe: Recipe, folder: Path, *, read_tensor: ReadTensor, read_content: ReadContent
 ) -> tuple[Example, ...]:
     """The user's examples, from the first source that there is: rows, tracing callable, entry, calibration callable.
 
@@ -26,29 +30,33 @@ def gather_examples(
         recipe: What the user asked for.
         folder: Folder that file names in rows are relative to.
         read_tensor: Reads the tensor of a file that a row names.
+        read_content: Reads the file of arrays that the recipe names.
 
     Raises: AceError(BAD_INPUT, USER_CODE or NO_DATA); each says what to do.
     """
     if recipe.inputs.rows:
         return examples_from_rows(loaded, recipe, folder, read_tensor)
-    return in_one_form(_given_examples(loaded), loaded.module)
+    data = loaded.data
+    if data.tracing is None and data.tracing_path is not None:
+        data = replace(data, tracing=partial(tracing_examples, data.tracing_path, loaded, recipe, read_content))
+    return in_one_form(_given_examples(data), loaded.module)
 
 
-def _given_examples(loaded: LoadedModel) -> tuple[Example, ...]:
-    """The examples that the user's code gives."""
-    if loaded.tracing is not None:
+def _given_examples(data: DataSources) -> tuple[Example, ...]:
+    """The examples that the user's code or file gives."""
+    if data.tracing is not None:
         return read_examples(
-            loaded.tracing,
+            data.tracing,
             role="tracing",
             where="[inputs] tracing",
             limit=MAX_EXAMPLES,
             remedy="Return at least one example; two that differ in a size show which sizes may change.",
         )
-    if loaded.examples:
-        return prepared(loaded.examples)
-    if loaded.calibration is not None:
+    if data.examples:
+        return prepared(data.examples)
+    if data.calibration is not None:
         return read_examples(
-            loaded.calibration,
+            data.calibration,
             role="calibration",
             where="[calibration] inputs",
             limit=CALIBRATION_EXAMPLES,

@@ -6,7 +6,7 @@ from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.model import files_sha256, load_model
 from ace_studio.engine.load.onnx.graph import node_ids, table_of
 from ace_studio.engine.load.onnx.model import OnnxModule, dims_of_inputs, example_at
-from ace_studio.engine.load.tensors import read_arrays, read_state_dict, read_tensor
+from ace_studio.engine.load.tensors import read_arrays, read_named_content, read_state_dict, read_tensor
 from ace_studio.engine.load.torchscript.program import check_translation, without_script
 from ace_studio.engine.load.torchvision.ops import make_importable
 
@@ -23,6 +23,7 @@ __all__ = [
     "make_importable",
     "node_ids",
     "read_arrays",
+    "read_named_content",
     "read_state_dict",
     "read_tensor",
     "table_of",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ace_studio.engine.examples.caught import read_caught, read_structure
-from ace_studio.engine.flow import LoadedModel
+from ace_studio.engine.flow import DataSources, LoadedModel
 from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.callables import CodeFile, CodeLibrary, Reference, choose_entry, parse_reference
 from ace_studio.engine.load.identify import identify, model_path
@@ -90,18 +90,20 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         module=built.module,
         source=sources.source,
         sha256=files_sha256(files),
-        examples=built.examples,
+        data=DataSources(
+            examples=built.examples,
+            calibration=functions.get("calibration"),
+            calibration_path=data_path(recipe.calibration.inputs, folder),
+            tracing=functions.get("tracing"),
+            tracing_path=data_path(recipe.inputs.tracing, folder, where="[inputs] tracing"),
+            evaluate=functions.get("evaluate"),
+            labelled=functions.get("labelled"),
+            finetune=functions.get("finetune_data"),
+            finetune_loss=functions.get("finetune_loss"),
+        ),
         files=files,
         frontend=sources.loader.frontend,
         reference=built.reference,
-        calibration=functions.get("calibration"),
-        calibration_data=data_path(recipe.calibration.inputs, folder),
-        tracing_data=data_path(recipe.inputs.tracing, folder, where="[inputs] tracing"),
-        tracing=functions.get("tracing"),
-        evaluate=functions.get("evaluate"),
-        labelled=functions.get("labelled"),
-        finetune_data=functions.get("finetune_data"),
-        finetune_loss=functions.get("finetune_loss"),
     )
 
 

@@ -188,6 +188,19 @@ def read_tensor(path: Path, *, name: str = "") -> Tensor:
     return tensors[_pick(path, tensors, name)]
 
 
+def read_named_content(path: Path) -> Mapping[str, Any]:
+    """What a file of arrays holds, by name; a list or a lone tensor of a ``.pt`` file under an empty name.
+
+    Raises: AceError(NOT_FOUND or BAD_FILE), as `read_arrays` and `read_checkpoint` do.
+    """
+    if path.suffix != ".pt":
+        return read_arrays(path)
+    content = read_checkpoint(path)
+    if not isinstance(content, Mapping):
+        return {"": content}
+    return {str(key): value for key, value in content.items() if isinstance(value, Tensor | list | tuple)}
+
+
 def read_arrays(path: Path) -> dict[str, Tensor]:
     """Every named tensor of a ``.npz``, ``.safetensors`` or ``.pt`` file.
 

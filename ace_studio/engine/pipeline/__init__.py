@@ -14,27 +14,24 @@ from pathlib import Path
 import msgspec
 import torch
 
-from ace_studio.engine.environment import choose_device, environment_report
-from ace_studio.engine.examples.gather import gather_examples
+from ace_studio.engine.environment import environment_report
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
-from ace_studio.engine.load import check_translation, files_sha256, inspect_file, load_model, read_tensor
+from ace_studio.engine.load import files_sha256, inspect_file, load_model
 from ace_studio.engine.pipeline.advising import with_advice
-from ace_studio.engine.pipeline.calibration_data import read_calibration_data
 from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compress import CompressionJob, Outcome, run_job
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
-from ace_studio.engine.pipeline.compress.metric import find_metric
+from ace_studio.engine.pipeline.compress.metric import with_metric
 from ace_studio.engine.pipeline.fixes.run import FixJob
 from ace_studio.engine.pipeline.frontends import FRONTENDS
 from ace_studio.engine.pipeline.preparing import (
     Prepared,
     check_subgraphs,
-    is_needed,
     prepare_model,
     preview_pruning,
 )
+from ace_studio.engine.pipeline.ready import ReadyModel, make_ready
 from ace_studio.engine.pipeline.sensitivity import scan_folder, scanned_precisions, sense
-from ace_studio.engine.pipeline.tracing_data import read_tracing_data
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.targets import report_refusals, report_targets
@@ -82,23 +79,24 @@ def doctor(request: DoctorRequest, reporter: Reporter) -> None:
 def trace(request: TraceRequest, reporter: Reporter) -> None:
     """Load and capture, in the recipe's folder: user code may name files relative to it."""
     with contextlib.chdir(request.folder):
-        loaded = load(request, reporter)
-        capture(loaded, request.recipe, Path(request.folder), reporter=reporter, rungs_done=request.rungs_done)
+        ready = make_ready(load(request, reporter), request.recipe, Path(request.folder))
+        capture(ready, request.recipe, reporter=reporter, rungs_done=request.rungs_done)
     reporter.emit(JobFinished(job=request.job))
 
 
 def sensitivity(request: SensitivityRequest, reporter: Reporter) -> None:
     """Load, capture, and scan; what is found is told as it goes and kept, so that a later job need not scan again."""
     with contextlib.chdir(request.folder):
-        recipe, folder = request.recipe, Path(request.folder)
-        loaded = load(request, reporter)
-        captured, _ = capture(loaded, recipe, folder, reporter=reporter, rungs_done=request.rungs_done)
+        recipe = request.recipe
+        ready = make_ready(load(request, reporter), recipe, Path(request.folder))
+        captured, _ = capture(ready, recipe, reporter=reporter, rungs_done=request.rungs_done)
+        data, samples = ready.loaded.data, recipe.sensitivity.samples
         asked = tuple(Precision(word) for word in request.precisions) or scanned_precisions(recipe)
         with torch.no_grad():
             sense(
                 captured,
                 recipe,
-                lambda: read_calibration(loaded, captured, samples=recipe.sensitivity.samples, reporter=reporter),
+                lambda: read_calibration(data, captured, samples=samples, reporter=reporter),
                 precisions=asked,
                 reporter=reporter,
                 folder=scan_folder(None),
@@ -119,9 +117,10 @@ def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Res
     started, recipe = time.monotonic(), request.recipe
     loaded = load(request, reporter)
     folder = Path(request.folder)
-    prepared = prepare(loaded, recipe, folder, reporter=reporter)
-    captured, report = capture(prepared.loaded, recipe, folder, reporter=reporter, rungs_done=request.rungs_done)
-    outcome = compress(prepared.loaded, captured, report, recipe=recipe, output=output, reporter=reporter)
+    prepared = prepare_model(make_ready(loaded, recipe, folder), recipe, reporter=reporter)
+    ready = prepared.ready
+    captured, report = capture(ready, recipe, reporter=reporter, rungs_done=request.rungs_done)
+    outcome = compress(ready.loaded, captured, report, recipe=recipe, output=output, reporter=reporter)
     if _files_changed(loaded):
         reporter.warn("files-changed", "A file of the model changed while the job ran; the result may mix two versions")
     result = msgspec.structs.replace(
@@ -138,15 +137,6 @@ def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Res
     return result
 
 
-def prepare(loaded: LoadedModel, recipe: Recipe, folder: Path, *, reporter: Reporter) -> Prepared:
-    """Prune and fine-tune a copy, if the recipe asks for it."""
-    if not is_needed(recipe):
-        return Prepared(loaded)
-    device = choose_device(recipe.measure.device)
-    examples = examples_on(device, loaded, recipe, folder)
-    return prepare_model(loaded, examples, recipe, device=device, reporter=reporter)
-
-
 def with_changes_told(result: Result, prepared: Prepared) -> Result:
     """The result with what was pruned and trained before the capture."""
     pruning = prepared.pruning
@@ -158,10 +148,8 @@ def with_changes_told(result: Result, prepared: Prepared) -> Result:
 def preview_prune(request: PrunePreviewRequest, reporter: Reporter) -> None:
     """Prune a copy and say what goes; nothing is captured or built."""
     with contextlib.chdir(request.folder):
-        loaded, recipe = load(request, reporter), request.recipe
-        device = choose_device(recipe.measure.device)
-        examples = examples_on(device, loaded, recipe, Path(request.folder))
-        report = preview_pruning(loaded, examples, recipe, device=device, reporter=reporter)
+        ready = make_ready(load(request, reporter), request.recipe, Path(request.folder))
+        report = preview_pruning(ready, request.recipe, reporter=reporter)
     reporter.emit(PruningPreviewed(job=request.job, report=report))
 
 
@@ -208,13 +196,10 @@ def fixes(
 
     Without ``reload``, which loads the model anew, only controls are tried: the source of a live module stays as it is.
     """
-    device = choose_device(recipe.measure.device)
     job = FixJob(
-        loaded=loaded,
-        examples=examples_on(device, loaded, recipe, folder),
+        ready=make_ready(loaded, recipe, folder),
         recipe=recipe,
         folder=folder.absolute(),
-        device=device,
         reporter=reporter,
         reload=reload,
     )
@@ -222,37 +207,18 @@ def fixes(
     yield from job.run(*place)
 
 
-def examples_on(device: torch.device, loaded: LoadedModel, recipe: Recipe, folder: Path) -> tuple[Example, ...]:
-    """The examples that the recipe asks for, and the model, on a device."""
-    loaded.module.to(device)
-    read_tracing_data(loaded, recipe)
-    with torch.no_grad():
-        examples = tuple(
-            example.map_tensors(lambda leaf: leaf.to(device))
-            for example in gather_examples(loaded, recipe, folder, read_tensor=read_tensor)
-        )
-        check_translation(loaded, examples)
-    read_calibration_data(loaded, examples, recipe)
-    return examples
-
-
 def capture(
-    loaded: LoadedModel,
-    recipe: Recipe,
-    folder: Path,
-    *,
-    reporter: Reporter,
-    rungs_done: tuple[CaptureAttempt, ...] = (),
+    ready: ReadyModel, recipe: Recipe, *, reporter: Reporter, rungs_done: tuple[CaptureAttempt, ...] = ()
 ) -> tuple[CapturedModel | PartialModel, CaptureReport]:
-    """Gather the examples, capture the graph on the chosen device, and tell about it.
+    """Capture the graph, and send it.
 
     ``rungs_done`` are outcomes of an engine process that ended under the last of them.
     """
-    way = FRONTENDS[loaded.frontend]
-    device = choose_device(recipe.measure.device if way.can_leave_the_cpu else "cpu")
-    examples = examples_on(device, loaded, recipe, folder)
+    loaded = ready.loaded
     with torch.no_grad():
-        captured, report = way.capture(loaded, examples, recipe, device, reporter, rungs_done)
+        captured, report = FRONTENDS[loaded.frontend].capture(
+            loaded, ready.examples, recipe, ready.device, reporter, rungs_done
+        )
     reporter.emit(
         ModelCaptured(
             job=reporter.job,
@@ -276,9 +242,9 @@ def compress(
     reporter: Reporter,
 ) -> Outcome:
     """Plan, compress, lower, check, evaluate, measure, export and choose."""
-    way = FRONTENDS[loaded.frontend]
-    recipe = way.fit_recipe(recipe)
-    find_metric(loaded, captured, recipe, Path.cwd())
+    frontend = FRONTENDS[loaded.frontend]
+    recipe = frontend.fit_recipe(recipe)
+    loaded = with_metric(loaded, captured, recipe, Path.cwd())
     _warn_about_made_up_data(loaded, recipe, reporter)
     check_subgraphs(loaded, captured)
     for match in idle_rules(recipe.plan, captured.table):
@@ -291,8 +257,8 @@ def compress(
             recipe=recipe,
             output=output,
             reporter=reporter,
-            baseline=way.baseline,
-            shared=way.shared(captured),
+            baseline=frontend.baseline,
+            shared=frontend.shared(captured),
         )
         return run_job(job)
 
@@ -302,7 +268,7 @@ def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Repo
     rows_are_made_up = any(spec.values in made_up for row in recipe.inputs.rows for spec in row.values())
     needs_ranges = recipe.plan.needs_calibration or (recipe.plan.from_goal and recipe.goal.has_bound)
     needs_ranges = needs_ranges or bool(recipe.improve.methods)
-    if not needs_ranges or loaded.calibration is not None:
+    if not needs_ranges or loaded.data.calibration is not None:
         return
     if rows_are_made_up:
         reporter.warn(
@@ -341,7 +307,8 @@ __all__ = [
     "fixes",
     "inspect",
     "load",
-    "prepare",
+    "make_ready",
+    "prepare_model",
     "preview_prune",
     "run",
     "sensitivity",

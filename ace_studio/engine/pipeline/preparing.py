@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,8 @@ from ace_studio.engine.examples.forms import in_form_of
 from ace_studio.engine.examples.reader import PAIR_FORMS, prepared, read_examples, read_values, split_pair
 from ace_studio.engine.finetune import FinetuneJob, finetune_module
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
-from ace_studio.engine.load import read_arrays
-from ace_studio.engine.metrics import labelled_metric
-from ace_studio.engine.metrics.labelled import metric_of_arrays
-from ace_studio.engine.pipeline.calibration_data import read_calibration_data
+from ace_studio.engine.pipeline.compress.metric import metric_of, samples_of
+from ace_studio.engine.pipeline.ready import ReadyModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.prune import Pruned, PruneJob, prune_module
 from ace_studio.engine.prune.importance import TaylorData
@@ -29,7 +27,6 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Plan, Precision, WeightGranularity, rule_matches
 from ace_studio.records.recipes.recipe import FinetuneMethod, PruneMethod, Recipe
-from ace_studio.records.recipes.rules import DATA_SUFFIXES
 from ace_studio.records.results.finetuning import FinetuneReport
 from ace_studio.records.results.pruning import PruningReport
 
@@ -43,26 +40,25 @@ Batch = tuple[Example, Any]
 class Prepared:
     """What is captured, and what was done to it before."""
 
-    loaded: LoadedModel
-    """``original`` is the user's own module if this one was changed."""
+    ready: ReadyModel
+    """``loaded.original`` is the user's own module if this one was changed."""
     pruning: PruningReport | None = None
     finetune: FinetuneReport | None = None
 
 
-def is_needed(recipe: Recipe) -> bool:
+def _is_needed(recipe: Recipe) -> bool:
     """Whether the recipe asks for anything before the capture."""
     return recipe.prune.method is not PruneMethod.NONE or recipe.finetune.method is not FinetuneMethod.NONE
 
 
-def prepare_model(
-    loaded: LoadedModel, examples: Sequence[Example], recipe: Recipe, *, device: torch.device, reporter: Reporter
-) -> Prepared:
+def prepare_model(ready: ReadyModel, recipe: Recipe, *, reporter: Reporter) -> Prepared:
     """Prune and fine-tune a copy; the user's module stays as it is and goes along as the one to compare with.
 
     Raises: AceError, as `prune_module` and `finetune_module` say; AceError(UNSUPPORTED) for an ONNX file.
     """
-    read_calibration_data(loaded, examples, recipe)
-    workshop = _Workshop(loaded, tuple(examples), recipe, device, reporter)
+    if not _is_needed(recipe):
+        return Prepared(ready)
+    loaded, workshop = ready.loaded, _Workshop(ready, recipe, reporter)
     module, pruning, masks = loaded.module, None, {}
     if recipe.prune.method is not PruneMethod.NONE:
         pruned = workshop.prune()
@@ -74,15 +70,13 @@ def prepare_model(
         tuned = finetune_module(workshop.finetune_job(module, masks))
         module, finetune = tuned.module, tuned.report
         if pruning is None and not finetune.kept:
-            return Prepared(loaded, finetune=finetune)
+            return Prepared(ready, finetune=finetune)
     sha256 = loaded.sha256 and _other_hash(loaded.sha256, recipe)
     changed = replace(loaded, module=module, original=loaded.module, reference=None, sha256=sha256)
-    return Prepared(changed, pruning, finetune)
+    return Prepared(replace(ready, loaded=changed), pruning, finetune)
 
 
-def preview_pruning(
-    loaded: LoadedModel, examples: Sequence[Example], recipe: Recipe, *, device: torch.device, reporter: Reporter
-) -> PruningReport:
+def preview_pruning(ready: ReadyModel, recipe: Recipe, *, reporter: Reporter) -> PruningReport:
     """What pruning would take away and do to outputs and metric; nothing is captured or built.
 
     Raises: AceError(RECIPE) if the recipe does not say how to prune; others as `prune_module` says.
@@ -95,12 +89,11 @@ def preview_pruning(
             remedy='Write [prune] and below it method = "structured", "n:m" or "unstructured".',
             where="[prune] method",
         )
-    read_calibration_data(loaded, examples, recipe)
-    workshop = _Workshop(loaded, tuple(examples), recipe, device, reporter)
+    workshop = _Workshop(ready, recipe, reporter)
     pruned = workshop.prune()
     return msgspec.structs.replace(
         pruned.report,
-        metric_before=workshop.metric_of(loaded.module, what="the original"),
+        metric_before=workshop.metric_of(ready.loaded.module, what="the original"),
         metric_after=workshop.metric_of(pruned.module, what="the pruned model"),
     )
 
@@ -127,14 +120,12 @@ def check_subgraphs(loaded: LoadedModel, captured: object) -> None:
 class _Workshop:
     """What pruning, training and judging share."""
 
-    loaded: LoadedModel
-    examples: tuple[Example, ...]
+    ready: ReadyModel
     recipe: Recipe
-    device: torch.device
     reporter: Reporter
 
     def __post_init__(self) -> None:
-        if self.loaded.frontend != "torch":
+        if self.ready.loaded.frontend != "torch":
             raise AceError.of(
                 ErrorCode.UNSUPPORTED,
                 "An ONNX file cannot be pruned or trained",
@@ -144,12 +135,12 @@ class _Workshop:
             )
 
     def prune(self) -> Pruned:
-        taylor = TaylorData(batches=self.batches, loss=self.loaded.finetune_loss)
+        taylor = TaylorData(batches=self.batches, loss=self.ready.loaded.data.finetune_loss)
         return prune_module(
             PruneJob(
-                module=self.loaded.module,
+                module=self.ready.loaded.module,
                 choice=self.recipe.prune,
-                examples=self.examples,
+                examples=self.ready.examples,
                 reporter=self.reporter,
                 taylor=taylor,
             )
@@ -160,11 +151,11 @@ class _Workshop:
         metric = self._metric()
         return FinetuneJob(
             module=module,
-            teacher=self.loaded.module,
+            teacher=self.ready.loaded.module,
             choice=self.recipe.finetune,
             batches=self.batches(),
             reporter=self.reporter,
-            loss=self.loaded.finetune_loss,
+            loss=self.ready.loaded.data.finetune_loss,
             masks=masks,
             metric=None if metric is None else lambda call: self._measured(metric, call, what="the trained model"),
             higher_is_better=self.recipe.evaluate.is_higher_better,
@@ -180,22 +171,11 @@ class _Workshop:
         return self._measured(metric, module, what=what)
 
     def _metric(self) -> Callable[..., Any] | None:
-        chosen = self.recipe.evaluate
-        if self.loaded.evaluate is not None or not chosen.metric:
-            return self.loaded.evaluate
-        if chosen.data.endswith(DATA_SUFFIXES):
-            first = self.examples[0].tensors()[0]
-            batch = len(first) if first.ndim else 1
-            path = Path(chosen.data)  # a job runs in the recipe's folder
-            return metric_of_arrays(
-                chosen.metric, read_arrays(path), batch=batch, output=chosen.output, where=str(path)
-            )
-        if self.loaded.labelled is None:
-            return None
-        return labelled_metric(chosen.metric, self.loaded.labelled, output=chosen.output)
+        here = Path()  # a job runs in the recipe's folder
+        return metric_of(self.ready.loaded.data, self.recipe, here, batch=samples_of(self.ready.examples[0]))
 
     def _measured(self, metric: Callable[..., Any], call: Callable[..., Any], *, what: str) -> float:
-        predict = evaluate.on_device(call, self.device)
+        predict = evaluate.on_device(call, self.ready.device)
 
         def cancellable(*args: Any, **kwargs: Any) -> Any:
             self.reporter.check()
@@ -209,13 +189,13 @@ class _Workshop:
         Raises: AceError(BAD_INPUT) if a loss is given and a batch is no pair of input and label; AceError(NO_DATA) if
             there is none.
         """
-        function, role, where, limit = self.loaded.finetune_data, "fine-tuning", WHERE_DATA, MOST_BATCHES
-        if function is None and self.loaded.calibration is not None:
-            function, role, where = self.loaded.calibration, "calibration", "[calibration] inputs"
+        function, role, where, limit = self.ready.loaded.data.finetune, "fine-tuning", WHERE_DATA, MOST_BATCHES
+        if function is None and self.ready.loaded.data.calibration is not None:
+            function, role, where = self.ready.loaded.data.calibration, "calibration", "[calibration] inputs"
             limit = self.recipe.calibration.samples
         if function is None:
-            return [(example, None) for example in self.examples]
-        if self.loaded.finetune_loss is None:
+            return [(example, None) for example in self.ready.examples]
+        if self.ready.loaded.data.finetune_loss is None:
             examples = read_examples(function, role=role, where=where, limit=limit, remedy="Return batches of inputs.")
             return [(self._placed(example), None) for example in examples]
         values = itertools.islice(read_values(function, role=role, where=where, forms=PAIR_FORMS), limit)
@@ -225,12 +205,13 @@ class _Workshop:
             raise AceError.of(ErrorCode.NO_DATA, what, remedy=f"Give pairs; {PAIR_FORMS}.", where=where)
         placed = prepared(example for example, _ in pairs)
         return [
-            (self._placed(example), _to(label, self.device)) for example, (_, label) in zip(placed, pairs, strict=True)
+            (self._placed(example), _to(label, self.ready.device))
+            for example, (_, label) in zip(placed, pairs, strict=True)
         ]
 
     def _placed(self, example: Example) -> Example:
-        shaped = in_form_of(example, self.examples[0], self.loaded.module)
-        return shaped.map_tensors(lambda leaf: leaf.to(self.device))
+        shaped = in_form_of(example, self.ready.examples[0], self.ready.loaded.module)
+        return shaped.map_tensors(lambda leaf: leaf.to(self.ready.device))
 
 
 def _pair(index: int, value: object) -> Batch:

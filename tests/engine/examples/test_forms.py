@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.examples.forms import in_form_of, in_one_form
 from ace_studio.engine.examples.gather import gather_examples
-from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.flow import DataSources, Example, LoadedModel
 from ace_studio.engine.shapes import compare_examples
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Recipe
@@ -31,8 +31,8 @@ def ones(*shape: int) -> Tensor:
 
 
 def gathered(*values: object) -> tuple[Example, ...]:
-    loaded = LoadedModel(module=Masked(), source=Path(), sha256="", tracing=lambda: list(values))
-    return gather_examples(loaded, Recipe(), Path(), read_tensor=lambda path: ones(1))
+    loaded = LoadedModel(module=Masked(), source=Path(), sha256="", data=DataSources(tracing=lambda: list(values)))
+    return gather_examples(loaded, Recipe(), Path(), read_tensor=lambda path: ones(1), read_content=lambda path: {})
 
 
 def compared(*values: object):

@@ -63,12 +63,12 @@ def test_the_class_is_that_of_the_configuration_and_the_examples_run(bert, trans
     kept = transformers.BertForSequenceClassification.from_pretrained(bert).state_dict()
     assert all(torch.equal(tensor, kept[name]) for name, tensor in loaded.module.state_dict().items())
     with torch.no_grad():
-        shapes = [tuple(example.call(loaded.module).logits.shape) for example in loaded.examples]
+        shapes = [tuple(example.call(loaded.module).logits.shape) for example in loaded.data.examples]
     assert shapes == [(1, 3), (2, 3)]
 
 
 def test_the_numbers_of_the_examples_stay_inside_the_vocabulary_and_the_lengths_inside_the_places(bert):
-    change = load(bert.parent, "bert").examples
+    change = load(bert.parent, "bert").data.examples
     ids = [example.args[0] for example in change]
     assert all(tensor.max() < 60 for tensor in ids)
     assert [tensor.shape[1] for tensor in ids] == [16, 24]
@@ -174,7 +174,7 @@ def test_a_language_model_gives_tensors_alone(transformers, tmp_path):
     transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "gpt2")
     loaded = load(tmp_path, "gpt2")
     with torch.no_grad():
-        result = loaded.examples[1].call(loaded.module)
+        result = loaded.data.examples[1].call(loaded.module)
     assert set(result) == {"logits"}  # no cache of keys and values
     assert [leaf.shape for leaf in tensor_leaves(result.logits)] == [(2, 24, 120)]
 

@@ -39,7 +39,7 @@ def test_a_function_that_returns_module_and_examples(tmp_path):
     loaded = load(tmp_path, "net.py", entry="make_model")
     assert type(loaded.module).__name__ == "Net"
     assert not loaded.module.training
-    assert [tuple(example.tensors()[0].shape) for example in loaded.examples] == [(1, 2), (4, 2)]
+    assert [tuple(example.tensors()[0].shape) for example in loaded.data.examples] == [(1, 2), (4, 2)]
     assert loaded.source == tmp_path / "net.py"
     assert loaded.files == (tmp_path / "net.py",)
     assert all(parameter.requires_grad for parameter in loaded.module.parameters())
@@ -60,8 +60,8 @@ def test_a_function_that_returns_module_and_examples(tmp_path):
 def test_examples_are_one_or_a_list_of_them(tmp_path, body, count):
     write_net(tmp_path, source=NET_SOURCE + f"\ndef entry():\n    {body}\n")
     loaded = load(tmp_path, "net.py", entry="entry")
-    assert len(loaded.examples) == count
-    for example in loaded.examples:
+    assert len(loaded.data.examples) == count
+    for example in loaded.data.examples:
         assert example.call(loaded.module).shape[1] == 3
 
 
@@ -74,7 +74,7 @@ def test_a_class_an_instance_and_a_dotted_name_serve_as_entry(tmp_path):
 
 def test_without_an_entry_the_one_that_plainly_makes_the_model_is_taken(tmp_path):
     write_net(tmp_path)
-    assert load(tmp_path, "net.py").examples  # make_model, not the class beside it
+    assert load(tmp_path, "net.py").data.examples  # make_model, not the class beside it
     only_class = NET_SOURCE.replace("def make_model", "def _hidden")
     write_net(tmp_path, "only.py", only_class)
     assert type(load(tmp_path, "only.py").module).__name__ == "Net"
@@ -123,16 +123,18 @@ def test_an_entry_that_needs_arguments_is_told_before_it_is_called(tmp_path):
 def test_the_other_callables_are_found_and_run_lazily(tmp_path):
     write_net(tmp_path)
     loaded = load(tmp_path, "net.py", tracing="tracing_inputs", calibration="calibration", evaluate="evaluate")
-    assert len(list(loaded.tracing())) == 1
-    assert len(list(loaded.calibration())) == 3
-    assert len(list(loaded.calibration())) == 3
-    assert loaded.evaluate(loaded.module) == 3.0
+    assert len(list(loaded.data.tracing())) == 1
+    assert len(list(loaded.data.calibration())) == 3
+    assert len(list(loaded.data.calibration())) == 3
+    assert loaded.data.evaluate(loaded.module) == 3.0
 
 
 def test_the_labelled_data_of_a_metric_are_a_callable_too(tmp_path):
     write_net(tmp_path, source=NET_SOURCE + "\ndef held_out():\n    return [(1, 2)]\n")
-    assert load(tmp_path, "net.py", entry="Net", labelled="held_out").labelled() == [(1, 2)]
-    assert load(tmp_path, "net.py", entry="Net", labelled="held_out.npz").labelled is None  # read where it is needed
+    assert load(tmp_path, "net.py", entry="Net", labelled="held_out").data.labelled() == [(1, 2)]
+    assert (
+        load(tmp_path, "net.py", entry="Net", labelled="held_out.npz").data.labelled is None
+    )  # read where it is needed
 
 
 def test_all_missing_callables_are_told_at_once(tmp_path):
@@ -158,7 +160,7 @@ def test_callables_may_live_in_other_files(tmp_path):
     write_net(tmp_path)
     (tmp_path / "eval.py").write_text("import net\ndef score(predict):\n    return float(net.Net is type(predict))\n")
     loaded = load(tmp_path, "net.py", evaluate="eval.py:score")
-    assert loaded.evaluate(loaded.module) == 1.0
+    assert loaded.data.evaluate(loaded.module) == 1.0
     assert loaded.files == (tmp_path / "net.py", tmp_path / "eval.py")
 
 
@@ -185,7 +187,7 @@ def test_weights_of_every_kind_go_into_what_the_factory_made(tmp_path, kind, is_
 def test_plain_names_beside_weights_are_looked_up_in_the_factory_s_file(tmp_path):
     write_net(tmp_path)
     save_file(Plain().state_dict(), tmp_path / "w.safetensors")
-    assert load(tmp_path, "w.safetensors", entry="net.py:Net", evaluate="evaluate").evaluate is not None
+    assert load(tmp_path, "w.safetensors", entry="net.py:Net", evaluate="evaluate").data.evaluate is not None
 
 
 def test_weights_without_a_factory_say_what_to_name(tmp_path):
@@ -253,18 +255,18 @@ def test_a_checkpoint_with_other_objects_gives_its_weights_to_the_factory(tmp_pa
 def test_an_exported_program_brings_its_example(tmp_path):
     write_pt2(tmp_path / "m.pt2")
     loaded = load(tmp_path, "m.pt2")
-    assert tuple(loaded.examples[0].args[0].shape) == (1, 2)
-    assert loaded.examples[0].call(loaded.module).shape == (1, 3)
+    assert tuple(loaded.data.examples[0].args[0].shape) == (1, 2)
+    assert loaded.data.examples[0].call(loaded.module).shape == (1, 3)
 
 
 def test_a_program_is_captured_again_and_says_which_size_it_was_exported_for(tmp_path):
     write_pt2(tmp_path / "m.pt2")
     loaded = load(tmp_path, "m.pt2")
     cpu, recipe = torch.device("cpu"), Recipe(capture=CaptureChoice(rungs=("export",)))
-    captured, report = capture_model(loaded, loaded.examples, recipe, device=cpu, reporter=Reporter())
+    captured, report = capture_model(loaded, loaded.data.examples, recipe, device=cpu, reporter=Reporter())
     assert captured.table.op_count == 1
     assert not report.warnings
-    other = [*loaded.examples, Example.of(torch.zeros(3, 2))]
+    other = [*loaded.data.examples, Example.of(torch.zeros(3, 2))]
     with pytest.raises(AceError, match="cannot take example 2") as caught:
         capture_model(loaded, other, recipe, device=cpu, reporter=Reporter())
     assert caught.value.problem.code is ErrorCode.BAD_INPUT

@@ -82,12 +82,12 @@ def test_errors_while_iterating_or_evaluating_are_the_user_s_too(tmp_path):
     )
     write_net(tmp_path, source=source)
     loaded = load(tmp_path, "net.py", calibration="bad", evaluate="score")
-    items = iter(loaded.calibration())
+    items = iter(loaded.data.calibration())
     assert next(items) == 1
     with pytest.raises(AceError, match="later"):
         next(items)
     with pytest.raises(AceError, match="nope") as caught:
-        loaded.evaluate(loaded.module)
+        loaded.data.evaluate(loaded.module)
     assert caught.value.problem.code is ErrorCode.USER_CODE
 
 
@@ -99,14 +99,14 @@ def test_a_cancelled_job_stays_cancelled_inside_evaluate(tmp_path):
         raise Cancelled.of(ErrorCode.CANCELLED, "stop")
 
     with pytest.raises(Cancelled):
-        loaded.evaluate(predict)
+        loaded.data.evaluate(predict)
 
 
 def test_neighbours_import_at_the_top_and_inside_calls(tmp_path):
     source = NET_SOURCE + "\ndef score(predict):\n    import near\n    return near.value\n"
     write_net(tmp_path, source=source)
     write_net(tmp_path, "near.py", "value = 7.0\n")
-    assert load(tmp_path, "net.py", evaluate="score").evaluate(None) == 7.0
+    assert load(tmp_path, "net.py", evaluate="score").data.evaluate(None) == 7.0
 
 
 def test_a_neighbour_is_found_late_in_forward(tmp_path):
@@ -225,13 +225,13 @@ def test_a_dataset_without_an_iterator_ends_at_its_length(tmp_path):
         "    def __getitem__(self, index):\n        return index\ndef data():\n    return Data()\n"
     )
     write_net(tmp_path, source=NET_SOURCE + dataset)
-    assert list(load(tmp_path, "net.py", calibration="data").calibration()) == [0, 1, 2]
+    assert list(load(tmp_path, "net.py", calibration="data").data.calibration()) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("value", ["numpy.array(0.5)", "numpy.float32(0.5)", "torch.tensor(0.5)", "0.5"])
 def test_a_metric_comes_back_as_it_is(tmp_path, value):
     write_net(tmp_path, source=NET_SOURCE + f"\nimport numpy\ndef score(predict):\n    return {value}\n")
-    assert float(load(tmp_path, "net.py", evaluate="score").evaluate(None)) == 0.5
+    assert float(load(tmp_path, "net.py", evaluate="score").data.evaluate(None)) == 0.5
 
 
 def test_what_knows_its_length_still_does(tmp_path):
@@ -239,4 +239,4 @@ def test_what_knows_its_length_still_does(tmp_path):
         NET_SOURCE + "\ndef loader():\n    from torch.utils.data import DataLoader\n    return DataLoader([1, 2, 3])\n"
     )
     write_net(tmp_path, source=source)
-    assert len(load(tmp_path, "net.py", calibration="loader").calibration()) == 3
+    assert len(load(tmp_path, "net.py", calibration="loader").data.calibration()) == 3

@@ -11,6 +11,7 @@ import torch
 from ace_studio.engine import pipeline
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
 from ace_studio.engine.pipeline.preparing import check_subgraphs, prepare_model
+from ace_studio.engine.pipeline.ready import ReadyModel, make_ready
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import (
@@ -121,8 +122,9 @@ def test_channels_that_are_gone_are_gone_from_the_graph_and_the_artifact(folder)
 
 def test_a_recipe_without_pruning_and_training_leaves_the_model_alone(folder):
     loaded = LoadedModel(module=tiny_models.mlp().module, source=folder, sha256="abc")
-    found = pipeline.prepare(loaded, write(folder, ""), folder, reporter=Reporter())
-    assert found.loaded is loaded and found.pruning is None and found.finetune is None
+    ready = ReadyModel(loaded, (), torch.device("cpu"))
+    found = prepare_model(ready, write(folder, ""), reporter=Reporter())
+    assert found.ready is ready and found.pruning is None and found.finetune is None
 
 
 def preview(folder, extra):
@@ -162,15 +164,15 @@ def prepared(extra, *, frontend="torch"):
     examples = tuple(Example.of(one) for one in tiny.examples)
     loaded = LoadedModel(module=tiny.module, source=tiny_models.__file__, sha256="abc", frontend=frontend)
     recipe = parse_recipe('format = 1\n[model]\nsource = "m.py"\n' + extra, name="r")
-    return tiny, prepare_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
+    return tiny, prepare_model(ReadyModel(loaded, examples, torch.device("cpu")), recipe, reporter=Reporter())
 
 
 def test_the_users_module_goes_along_and_the_hash_tells_the_two_apart():
     tiny, found = prepared(PRUNE)
-    assert found.loaded.original is tiny.module and found.loaded.module is not tiny.module
-    assert found.loaded.sha256 not in ("", "abc")
-    assert found.loaded.sha256 == prepared(PRUNE)[1].loaded.sha256
-    assert found.loaded.sha256 != prepared(PRUNE.replace("0.6", "0.5"))[1].loaded.sha256
+    assert found.ready.loaded.original is tiny.module and found.ready.loaded.module is not tiny.module
+    assert found.ready.loaded.sha256 not in ("", "abc")
+    assert found.ready.loaded.sha256 == prepared(PRUNE)[1].ready.loaded.sha256
+    assert found.ready.loaded.sha256 != prepared(PRUNE.replace("0.6", "0.5"))[1].ready.loaded.sha256
 
 
 def test_rounding_in_training_follows_the_rules_of_the_plan():
@@ -184,7 +186,11 @@ def test_rounding_in_training_follows_the_rules_of_the_plan():
 def test_a_model_that_training_did_not_help_is_the_users_own():
     tiny, found = prepared('[finetune]\nmethod = "distill"\nepochs = 1\n')  # its own teacher: nothing to learn
     assert not found.finetune.kept
-    assert found.loaded.module is tiny.module and found.loaded.original is None and found.loaded.sha256 == "abc"
+    assert (
+        found.ready.loaded.module is tiny.module
+        and found.ready.loaded.original is None
+        and found.ready.loaded.sha256 == "abc"
+    )
 
 
 def test_data_out_of_a_file_is_what_is_trained_on(folder):
@@ -195,7 +201,8 @@ def test_data_out_of_a_file_is_what_is_trained_on(folder):
     text = (folder / "recipe.toml").read_text().replace('inputs = "calibration_inputs"', 'inputs = "data.npz"')
     recipe = parse_recipe(text, name="r")
     request = RunRequest(job="r", recipe=recipe, folder=str(folder), trust_all=True, output=str(folder / "out"))
-    found = pipeline.prepare(pipeline.load(request, Reporter()), recipe, folder, reporter=Reporter())
+    ready = make_ready(pipeline.load(request, Reporter()), recipe, folder)
+    found = prepare_model(ready, recipe, reporter=Reporter())
     assert found.finetune.examples + found.finetune.held_out > 2
 
 
@@ -204,9 +211,9 @@ def test_a_model_in_subgraphs_keeps_its_channels():
     captured = object.__new__(PartialModel)  # only what it is counts
     _, changed = prepared('[prune]\nmethod = "structured"\n')
     with pytest.raises(AceError) as caught:
-        check_subgraphs(changed.loaded, captured)
+        check_subgraphs(changed.ready.loaded, captured)
     assert caught.value.problem.code is ErrorCode.UNSUPPORTED and "subgraphs" in caught.value.problem.what
-    check_subgraphs(prepared(PRUNE)[1].loaded, captured)  # weights go into the artifact, zeros as well
+    check_subgraphs(prepared(PRUNE)[1].ready.loaded, captured)  # weights go into the artifact, zeros as well
 
 
 @pytest.mark.parametrize("data", ["labelled.npz", "pairs"])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.examples.gather import gather_examples
 from ace_studio.engine.examples.leaves import forward_parameters, named_leaves
-from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.flow import DataSources, Example, LoadedModel
 from ace_studio.engine.shapes import compare_examples, example_at, tracing_example, unseen_sizes
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
@@ -35,7 +35,7 @@ class Variadic(nn.Module):
 
 
 def loaded(module: nn.Module, **fields: object) -> LoadedModel:
-    return LoadedModel(module=module, source=Path(), sha256="", **fields)
+    return LoadedModel(module=module, source=Path(), sha256="", data=DataSources(**fields))
 
 
 def never_read(path: Path) -> Tensor:
@@ -44,7 +44,9 @@ def never_read(path: Path) -> Tensor:
 
 def gather(module: nn.Module, *rows: dict[str, TensorSpec], read_tensor=never_read, **fields: object):
     recipe = Recipe(inputs=InputsChoice(rows=rows))
-    return gather_examples(loaded(module, **fields), recipe, Path("/recipes"), read_tensor=read_tensor)
+    return gather_examples(
+        loaded(module, **fields), recipe, Path("/recipes"), read_tensor=read_tensor, read_content=never_read
+    )
 
 
 def row(*shape: int, **fields: str) -> TensorSpec:

@@ -102,7 +102,7 @@ class CompressionJob:
             baseline: Name of what everything is compared with.
             shared: What the targets find ready.
         """
-        calibration = CalibrationExamples(loaded, captured, recipe.calibration, reporter)
+        calibration = CalibrationExamples(loaded.data, captured, recipe.calibration, reporter)
         return cls(
             loaded=loaded,
             captured=captured,
@@ -130,12 +130,13 @@ class CompressionJob:
 
     def score_of(self, call: Callable[..., Any], *, what: str) -> Score | None:
         """The metric of a model with what is known of single samples; None if there is no metric."""
-        if self.loaded.evaluate is None:
+        metric = self.loaded.data.evaluate
+        if metric is None:
             return None
         self.reporter.phase(Phase.EVALUATE, what)
         predict = self._cancellable(evaluate.on_device(call, self.captured.device))
         better = self.recipe.evaluate.is_higher_better
-        return evaluate.measure_score(self.loaded.evaluate, predict, what=what, higher_is_better=better)
+        return evaluate.measure_score(metric, predict, what=what, higher_is_better=better)
 
     def _cancellable(self, predict: Callable[..., Any]) -> Callable[..., Any]:
         def checked(*args: Any, **kwargs: Any) -> Any:

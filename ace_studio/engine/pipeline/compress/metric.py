@@ -1,17 +1,15 @@
-"""The metric of a job: where it comes from, and what is said of it: the value, its interval, the drop and its own."""
+"""The metric of a job: where it comes from, its value and drop, and the intervals of both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from ace_studio.engine import evaluate
-from ace_studio.engine.flow import Captured, LoadedModel
+from ace_studio.engine.flow import Captured, DataSources, Example, LoadedModel
 from ace_studio.engine.load import read_arrays
-from ace_studio.engine.metrics import LabelledMetric, Score, drop_interval, interval, labelled_metric
+from ace_studio.engine.metrics import Score, drop_interval, interval, labelled_metric
 from ace_studio.engine.metrics.labelled import metric_of_arrays
 from ace_studio.engine.pipeline.compress.decoding import reads_texts, step_model
 from ace_studio.engine.pipeline.compress.job import CompressionJob
@@ -23,35 +21,47 @@ DYNAMIC_BATCH = 32
 """Samples of a file that are run at a time where the batch is free."""
 
 
-def find_metric(loaded: LoadedModel, captured: Captured, recipe: Recipe, folder: Path) -> None:
-    """Give the loaded model the built-in metric that the recipe names, as its ``evaluate``.
+def with_metric(loaded: LoadedModel, captured: Captured, recipe: Recipe, folder: Path) -> LoadedModel:
+    """The model with the built-in metric that the recipe names; as it is if the recipe names none.
 
     Args:
-        loaded: What the recipe's data were found beside; changed here.
+        loaded: The model and its data sources.
         captured: Its inputs say how many samples a call may have.
         recipe: ``[evaluate]`` counts.
         folder: Folder that the recipe's paths are relative to.
 
     Raises: AceError(NOT_FOUND, BAD_FILE or BAD_INPUT) if a file of data cannot be read or does not fit.
     """
+    if loaded.data.evaluate is not None or not recipe.evaluate.metric:
+        return loaded
+    batch = DYNAMIC_BATCH if 0 in captured.dynamic_dims()[0] else samples_of(captured.example)
+    metric = metric_of(loaded.data, recipe, folder, batch=batch)
+    step = step_model(captured, recipe.measure.decode) if recipe.evaluate.metric == "perplexity" else None
+    if step is not None and metric is not None:
+        metric = reads_texts(step, metric)
+    return loaded.with_data(evaluate=metric)
+
+
+def metric_of(data: DataSources, recipe: Recipe, folder: Path, *, batch: int) -> Callable[..., Any] | None:
+    """The user's metric, or the built-in one that the recipe names; None if there is neither.
+
+    ``batch`` is the number of samples of a file that are run at a time. Raises: AceError, as `with_metric` does.
+    """
     chosen = recipe.evaluate
-    if not chosen.metric or loaded.evaluate is not None:
-        return
+    if data.evaluate is not None or not chosen.metric:
+        return data.evaluate
     if chosen.data.endswith(DATA_SUFFIXES):
-        loaded.evaluate = _of_file(folder / chosen.data, captured, recipe)
-    elif loaded.labelled is not None:
-        loaded.evaluate = labelled_metric(chosen.metric, loaded.labelled, output=chosen.output)
-    step = step_model(captured, recipe.measure.decode) if chosen.metric == "perplexity" else None
-    if step is not None and loaded.evaluate is not None:
-        loaded.evaluate = reads_texts(step, loaded.evaluate)
+        path = folder / chosen.data
+        return metric_of_arrays(chosen.metric, read_arrays(path), batch=batch, output=chosen.output, where=str(path))
+    if data.labelled is None:
+        return None
+    return labelled_metric(chosen.metric, data.labelled, output=chosen.output)
 
 
-def _of_file(path: Path, captured: Captured, recipe: Recipe) -> LabelledMetric:
-    arrays: Mapping[str, Tensor] = read_arrays(path)
-    first, dims = captured.example.tensors()[0], captured.dynamic_dims()[0]
-    batch = DYNAMIC_BATCH if 0 in dims else (len(first) if first.ndim else 1)
-    chosen = recipe.evaluate
-    return metric_of_arrays(chosen.metric, arrays, batch=batch, output=chosen.output, where=str(path))
+def samples_of(example: Example) -> int:
+    """Samples in one call: the length of the first tensor."""
+    first = example.tensors()[0]
+    return len(first) if first.ndim else 1
 
 
 def baseline_facts(score: Score | None) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def _builders_for(job: CompressionJob) -> Builders | None:
 
 
 def _check_goal(job: CompressionJob) -> None:
-    if job.recipe.goal.max_drop is not None and job.loaded.evaluate is None:
+    if job.recipe.goal.max_drop is not None and job.loaded.data.evaluate is None:
         raise AceError.of(
             ErrorCode.NO_DATA,
             "The goal limits the drop of the metric, but there is no metric",
@@ -95,5 +95,5 @@ def _measure_baseline(job: CompressionJob) -> None:
 
 def _check_calibration(job: CompressionJob) -> None:
     """Read the calibration data before anything is built: if it is no good, no target can do without it."""
-    if job.loaded.calibration is not None and any(plan.needs_calibration for plan in first_plans(job.recipe)):
+    if job.loaded.data.calibration is not None and any(plan.needs_calibration for plan in first_plans(job.recipe)):
         job.calibration()

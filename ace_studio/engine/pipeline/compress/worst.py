@@ -49,7 +49,6 @@ def _outputs(job: CompressionJob, candidate: Candidate, example: Example) -> lis
 
 
 def _examples(job: CompressionJob) -> tuple[str, Sequence[Example]]:
-    if job.loaded.calibration is not None:
+    if job.loaded.data.calibration is not None:
         return "calibration", job.calibration()[:MAX_EXAMPLES]
-    own = len(job.captured.examples) - len(job.captured.unseen)
-    return "tracing", job.captured.examples[:own][:MAX_EXAMPLES]
+    return "tracing", job.captured.given_examples[:MAX_EXAMPLES]

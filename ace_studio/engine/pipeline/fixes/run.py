@@ -45,6 +45,7 @@ from ace_studio.engine.pipeline.fixes.outcomes import (
     with_values,
     wrong_report,
 )
+from ace_studio.engine.pipeline.ready import ReadyModel
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, SubgraphRunner
 from ace_studio.records.errors import AceError, ErrorCode
@@ -61,11 +62,9 @@ LEAST_LIMIT_S = 60.0
 class FixJob:
     """Everything that tries need: the model as it was, how it was captured, and how to load it again."""
 
-    loaded: LoadedModel
-    examples: tuple[Example, ...]
+    ready: ReadyModel
     recipe: Recipe
     folder: Path
-    device: torch.device
     reporter: Reporter
     reload: Callable[[Reporter], LoadedModel] | None
     """Loads the model anew, from whatever its files are at that moment; None if it came from no file."""
@@ -73,11 +72,11 @@ class FixJob:
     def prepare(self) -> None:
         """Capture the model as it is. Raises: AceError if it does not even run; Cancelled."""
         self.reporter.phase(Phase.FIX, "capturing the model as it is")
-        self.before = self._attempt(self.loaded, self.recipe, "as it is")
+        self.before = self._attempt(self.ready.loaded, self.recipe, "as it is")
         if self.before.problem is not None and self.before.problem.code is not ErrorCode.NOT_CAPTURED:
             raise AceError(self.before.problem)
         with torch.no_grad():
-            self.check = FixCheck.of(self.loaded.module, self.examples, self.reporter)
+            self.check = FixCheck.of(self.ready.loaded.module, self.ready.examples, self.reporter)
 
     def run(self, file: str, line: int) -> Iterator[FixReport]:
         """Try what fits one place; without a file, what fits any place where capture stops.
@@ -86,7 +85,9 @@ class FixJob:
         """
         stops = () if is_whole(self.before.outcome) else self.before.places
         wanted = [(file, line)] if file else list(stops)
-        spots = [Spot.of(str((self.folder / name).absolute()), number, self.loaded.module) for name, number in wanted]
+        spots = [
+            Spot.of(str((self.folder / name).absolute()), number, self.ready.loaded.module) for name, number in wanted
+        ]
         worth = [candidate for spot in spots for candidate in candidates(spot) if self._is_worth_a_try(candidate)]
         found = list({candidate.change: candidate for candidate in reversed(worth)}.values())[::-1]  # the first of each
         if not found and self.before.problem is not None:
@@ -151,7 +152,9 @@ class FixJob:
             controls=(*self.recipe.capture.controls, control),
             rungs=tuple(name for name in self.recipe.capture.rungs if name in concerned),
         )
-        return self._captured(candidate, self.loaded, msgspec.structs.replace(self.recipe, capture=capture), report)
+        return self._captured(
+            candidate, self.ready.loaded, msgspec.structs.replace(self.recipe, capture=capture), report
+        )
 
     def _with_change(self, candidate: Candidate, loaded: LoadedModel, report: FixReport) -> FixReport:
         """First the changed code itself, which is quick, then its graph."""
@@ -211,7 +214,7 @@ class FixJob:
         seen: list[list[Any]] = [[] for _ in calls.calls]
         with self._copy(candidate, calls.instrumented(), noting(seen)) as (_, loaded):
             eager = EagerRun.of(loaded.module)
-            for example in self.examples:
+            for example in self.ready.examples:
                 eager.output(example)
         return calls.with_constants(seen)
 
@@ -229,8 +232,8 @@ class FixJob:
             if hook is not None:
                 stack.enter_context(replaced_attribute(builtins, HOOK, hook))
             loaded = self.reload(self._quiet(_short_title(candidate), []))
-            loaded.module.to(self.device)
-            why = copy_state(self.loaded.module, loaded.module)
+            loaded.module.to(self.ready.device)
+            why = copy_state(self.ready.loaded.module, loaded.module)
             if why:
                 raise CannotRewriteError(why)
             yield copy, loaded
@@ -248,7 +251,7 @@ class FixJob:
             recipe = msgspec.structs.replace(recipe, capture=limited)
         try:
             captured, report = capture_model(
-                loaded, self.examples, recipe, device=self.device, reporter=self._quiet(title, rungs)
+                loaded, self.ready.examples, recipe, device=self.ready.device, reporter=self._quiet(title, rungs)
             )
         except Cancelled:
             raise

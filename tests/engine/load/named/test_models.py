@@ -32,9 +32,9 @@ def test_a_model_is_built_from_its_name_with_examples_and_the_same_weights_every
     loaded, again = load(tmp_path, SMALL, reporter=reporter), load(tmp_path, SMALL)
 
     assert not loaded.module.training
-    assert [example.tensors()[0].shape[0] for example in loaded.examples] == [1, 2]
+    assert [example.tensors()[0].shape[0] for example in loaded.data.examples] == [1, 2]
     with torch.no_grad():
-        for example in loaded.examples:
+        for example in loaded.data.examples:
             assert torch.equal(example.call(loaded.module), example.call(again.module))
     assert [warning.code for warning in reporter.warnings] == ["random-weights"]
     assert loaded.sha256 == again.sha256
@@ -60,7 +60,7 @@ def test_what_a_name_is_can_be_seen_without_building_it(tmp_path):
     assert {one.name: one.shape for one in report.tensors} == {
         name: tuple(tensor.shape) for name, tensor in loaded.module.state_dict().items()
     }
-    assert [row["x"].shape for row in report.inputs] == [tuple(e.tensors()[0].shape) for e in loaded.examples]
+    assert [row["x"].shape for row in report.inputs] == [tuple(e.tensors()[0].shape) for e in loaded.data.examples]
     assert any("random weights" in note for note in report.notes)
 
 
@@ -104,7 +104,7 @@ def test_torchvision_examples_have_the_form_that_the_task_takes(name, inputs):
 
 def test_a_detection_model_runs_on_the_pictures_that_are_proposed(tmp_path):
     loaded = load(tmp_path, "torchvision:ssdlite320_mobilenet_v3_large")
-    example = loaded.examples[0]
+    example = loaded.data.examples[0]
     assert isinstance(example, Example)
     with torch.no_grad():
         (found,) = example.call(loaded.module)

@@ -39,13 +39,16 @@ def test_the_module_computes_what_the_file_says(tmp_path):
 def test_examples_follow_from_the_sizes_that_the_file_leaves_open(tmp_path):
     write_embedding(tmp_path / "m.onnx")
     loaded = load(tmp_path, "m.onnx")
-    ids, masks = zip(*(example.tensors() for example in loaded.examples), strict=True)
+    ids, masks = zip(*(example.tensors() for example in loaded.data.examples), strict=True)
     assert [tuple(tensor.shape) for tensor in ids] == [(1, 16), (2, 24)]
     assert all(bool((mask == 1).all()) for mask in masks)
-    for example in loaded.examples:
+    for example in loaded.data.examples:
         example.call(loaded.module)
     write_classifier(tmp_path / "c.onnx")
-    assert [tuple(one.tensors()[0].shape) for one in load(tmp_path, "c.onnx").examples] == [(1, 3, 8, 8), (2, 3, 8, 8)]
+    assert [tuple(one.tensors()[0].shape) for one in load(tmp_path, "c.onnx").data.examples] == [
+        (1, 3, 8, 8),
+        (2, 3, 8, 8),
+    ]
 
 
 def test_what_a_file_takes_and_holds_can_be_seen_without_running_it(tmp_path):
@@ -119,7 +122,7 @@ def test_nodes_without_a_name_and_constants_are_no_trouble(tmp_path):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "m.onnx")
     loaded = load(tmp_path, "m.onnx")
     table = table_of(loaded.module, [torch.zeros(3)])
-    assert len(loaded.examples) == 1  # nothing is open
+    assert len(loaded.data.examples) == 1  # nothing is open
     assert list(table.op) == ["input", "onnx.Mul", "onnx.Mul", "output"]
     assert table.weight_bytes[1] == 4
     assert len(set(node_ids(loaded.module.model))) == 3

@@ -132,7 +132,7 @@ def test_a_program_from_python_is_opened_too(tmp_path):
     loaded = load(tmp_path, "m.py")
     assert isinstance(loaded.reference, torch.jit.ScriptModule)
     assert not isinstance(loaded.module, torch.jit.ScriptModule)
-    assert len(loaded.examples) == 1
+    assert len(loaded.data.examples) == 1
 
 
 def test_a_compiled_part_of_a_python_module_is_written_too(tmp_path):

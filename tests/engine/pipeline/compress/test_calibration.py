@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.flow import DataSources, Example, LoadedModel
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
@@ -23,8 +23,7 @@ def captured():
 
 
 def read(captured, calibration, samples=3):
-    loaded = LoadedModel(module=captured.module, source=Path(), sha256="", calibration=calibration)
-    return read_calibration(loaded, captured, samples=samples)
+    return read_calibration(DataSources(calibration=calibration), captured, samples=samples)
 
 
 def endless():
@@ -80,9 +79,8 @@ def test_calibration_by_name_in_another_order_feeds_each_input_its_own_tensor():
 
 
 def warnings_of(captured, calibration):
-    loaded = LoadedModel(module=captured.module, source=Path(), sha256="", calibration=calibration)
-    reporter = Reporter()
-    return read_calibration(loaded, captured, samples=9, reporter=reporter), [one.code for one in reporter.warnings]
+    reporter, data = Reporter(), DataSources(calibration=calibration)
+    return read_calibration(data, captured, samples=9, reporter=reporter), [one.code for one in reporter.warnings]
 
 
 def test_the_labels_of_a_loader_are_left_out(captured):
@@ -115,10 +113,8 @@ def test_examples_of_sizes_that_the_graph_does_not_take_are_left_out(narrow):
 
 def test_if_the_graph_takes_no_example_the_dimension_is_named_and_they_are_left_to_the_targets(narrow):
     reporter = Reporter()
-    loaded = LoadedModel(
-        module=narrow.module, source=Path(), sha256="", calibration=lambda: [torch.ones(5, 6), torch.ones(2, 6)]
-    )
-    found = read_calibration(loaded, narrow, samples=3, reporter=reporter)
+    data = DataSources(calibration=lambda: [torch.ones(5, 6), torch.ones(2, 6)])
+    found = read_calibration(data, narrow, samples=3, reporter=reporter)
     assert [tuple(example.args[0].shape) for example in found] == [(5, 6), (2, 6)]
     (warning,) = reporter.warnings
     assert warning.code == "calibration-sizes"

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.flow import DataSources, Example, LoadedModel
 from ace_studio.engine.pipeline.compress.choosing import conclude, grouped_notes
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search import run as searching
@@ -59,7 +59,7 @@ def model(tmp_path_factory):
         module=module,
         source=folder,
         sha256="",
-        calibration=lambda: [(_random(16, 64, seed=seed),) for seed in range(4)],
+        data=DataSources(calibration=lambda: [(_random(16, 64, seed=seed),) for seed in range(4)]),
     )
     with torch.no_grad():
         captured, report = capture_model(
@@ -254,7 +254,7 @@ def unequal(tmp_path_factory):
         module=module,
         source=tmp_path_factory.mktemp("unequal"),
         sha256="",
-        calibration=lambda: [(_random(8, 32, seed=seed),) for seed in range(4)],
+        data=DataSources(calibration=lambda: [(_random(8, 32, seed=seed),) for seed in range(4)]),
     )
     with torch.no_grad():
         captured, report = capture_model(

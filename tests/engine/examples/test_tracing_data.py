@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from ace_studio.engine.load import load_model
-from ace_studio.engine.pipeline import examples_on
+from ace_studio.engine.pipeline.ready import make_ready
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.recipe import CalibrationChoice, InputsChoice, ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import CalibrationChoice, InputsChoice, MeasureChoice, ModelChoice, Recipe
 
 MODEL = """
 import torch
@@ -31,9 +31,10 @@ def _examples(folder, given, entry="linear", **calibration):
         model=ModelChoice(source="model.py", entry=entry),
         inputs=InputsChoice(tracing=given),
         calibration=CalibrationChoice(**calibration),
+        measure=MeasureChoice(device="cpu"),
     )
     loaded = load_model(recipe, folder, is_trusted=lambda sha256: True, reporter=Reporter())
-    return [tuple(one.tensors()[0].shape) for one in examples_on(torch.device("cpu"), loaded, recipe, folder)]
+    return [tuple(one.tensors()[0].shape) for one in make_ready(loaded, recipe, folder).examples]
 
 
 def _picture(path, size):

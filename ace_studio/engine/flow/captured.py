@@ -1,0 +1,78 @@
+"""A captured model: whole, or in subgraphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from ace_studio.engine.flow.example import Example
+from ace_studio.engine.subgraphs.run_pieces import Place
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.tensors import InputFinding
+
+
+@dataclass(kw_only=True)
+class Captured:
+    """What every capture has, whole or in subgraphs; it matches eager."""
+
+    table: GraphTable
+    inputs: tuple[InputFinding, ...]
+    """One per tensor leaf of `example`, in the order of `Example.tensors`."""
+    example: Example
+    """What was traced: every dynamic dimension is >= 2."""
+    examples: tuple[Example, ...]
+    """All that were verified, the user's own first, unseen sizes after them."""
+    unseen: tuple[Example, ...]
+    """Examples at sizes that nobody gave; they are run after every lowering and every reload."""
+    module: nn.Module
+    """The eager module the graph came from, in eval mode, on `device`."""
+    device: torch.device
+    fingerprint: str
+
+    @property
+    def given_examples(self) -> tuple[Example, ...]:
+        """The user's own examples."""
+        return self.examples[: len(self.examples) - len(self.unseen)]
+
+    def dynamic_dims(self) -> list[dict[int, str]]:
+        """Per tensor leaf of the example: index of each dynamic dimension -> its symbol (``s0``, or ``name_index``)."""
+        return [
+            {dim.index: dim.symbol or f"{found.name}_{dim.index}" for dim in found.dims if dim.verdict == "dynamic"}
+            for found in self.inputs
+        ]
+
+
+@dataclass(kw_only=True)
+class CapturedModel(Captured):
+    """A capture of the whole graph: ``table.op_id[row]`` is the name of the node in ``program.graph``, in order."""
+
+    program: torch.export.ExportedProgram
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """A part of a model that was captured by itself: flat tensors in, flat tensors out."""
+
+    place: Place
+    """Where it belongs in the model; ``place.name`` begins the ids of its ops in the model's table."""
+    captured: CapturedModel
+
+    @property
+    def name(self) -> str:
+        """``p0``."""
+        return self.place.name
+
+    def id_in_model(self, op_id: str) -> str:
+        """Id in the model's table of an op of this subgraph."""
+        return f"{self.name}.{op_id}"
+
+
+@dataclass(kw_only=True)
+class PartialModel(Captured):
+    """A capture in subgraphs, with the model's own Python between them."""
+
+    subgraphs: tuple[Subgraph, ...]
+    controls: tuple[tuple[str, str], ...] = ()
+    """Function (``module:name``) and mark of the controls that the subgraphs were found with."""

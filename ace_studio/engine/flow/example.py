@@ -1,0 +1,61 @@
+"""One call of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+
+@dataclass(frozen=True)
+class Example:
+    """One call of the model: ``module(*args, **kwargs)``. Leaves may be tensors or plain values, nested freely."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, value: object) -> Example:
+        """Read what users write: a tuple or list is args, a dict with text keys is kwargs, the rest is one argument."""
+        if isinstance(value, Example):
+            return value
+        if isinstance(value, tuple | list):
+            return cls(args=tuple(value))
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            return cls(kwargs=dict(value))
+        return cls(args=(value,))
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        """``function(*args, **kwargs)``."""
+        return function(*self.args, **self.kwargs)
+
+    def tensors(self) -> list[Tensor]:
+        """The tensor leaves in pytree order: args first, then kwargs in their order."""
+        return tensor_leaves((self.args, dict(self.kwargs)))
+
+    def map_tensors(self, change: Callable[[Tensor], Tensor]) -> Example:
+        """The same call with every tensor leaf replaced by ``change(leaf)``."""
+        args, kwargs = pytree.tree_map_only(Tensor, change, (self.args, dict(self.kwargs)))
+        return Example(args=args, kwargs=kwargs)
+
+    def copied(self) -> Example:
+        """The same call with tensors of its own, so that a forward which writes into its inputs does no harm."""
+        return self.map_tensors(lambda tensor: tensor.detach().clone())
+
+
+def tensor_leaves(value: object) -> list[Tensor]:
+    """The tensors inside any nesting of containers, in pytree order."""
+    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def measured_places(outputs: Sequence[Tensor]) -> list[int]:
+    """Places of the outputs that a fidelity is measured on: real or complex numbers; if there are none, all.
+
+    The distance between two indices, labels or truth values means nothing: of two scores that nearly tie, rounding
+    puts either first.
+    """
+    numeric = [place for place, leaf in enumerate(outputs) if leaf.is_floating_point() or leaf.is_complex()]
+    return numeric or list(range(len(outputs)))

@@ -1,0 +1,70 @@
+"""A loaded model, and where its inputs, labels and metric come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ace_studio.engine.flow.example import Example
+
+
+@dataclass(frozen=True)
+class DataSources:
+    """Functions and files that give a model its inputs, labels and metric."""
+
+    examples: tuple[Example, ...] = ()
+    """Examples that the entry returned beside the module."""
+    tracing: Callable[[], Iterable[object]] | None = None
+    tracing_path: Path | None = None
+    """File of arrays or folder of images with examples to trace."""
+    calibration: Callable[[], Iterable[object]] | None = None
+    calibration_path: Path | None = None
+    """File of arrays or folder of images; it becomes ``calibration`` once an example says what fits."""
+    evaluate: Callable[[Callable[..., Any]], Any] | None = None
+    """The metric: takes a ``predict``, gives a number, or the scores of all samples."""
+    labelled: Callable[[], Iterable[object]] | None = None
+    """Gives the pairs of inputs and labels that a built-in metric is measured on."""
+    finetune: Callable[[], Iterable[object]] | None = None
+    """Gives batches to train on: inputs, or pairs of input and label if there is a loss."""
+    finetune_loss: Callable[[Any, Any], Any] | None = None
+    """``loss(output, label)``."""
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A live module in eval mode, and its data sources."""
+
+    module: nn.Module
+    source: Path
+    """File (or folder) it came from; an empty path for a module given from Python."""
+    sha256: str
+    """Hash over the source and the weights; empty for a module given from Python."""
+    data: DataSources = field(default_factory=DataSources)
+    files: tuple[Path, ...] = ()
+    """Every file that was read, for the hash check at the end."""
+    frontend: str = "torch"
+    """How its graph is obtained: a row of the pipeline's registry of frontends."""
+    reference: nn.Module | None = None
+    """What the module was written from (a TorchScript program); both must give equal outputs. None for an original."""
+    original: nn.Module | None = None
+    """The user's own module, if ``module`` is a pruned or fine-tuned copy of it: the baseline of everything."""
+
+    def with_data(self, **changes: Any) -> LoadedModel:
+        """The same model with other data sources."""
+        return replace(self, data=replace(self.data, **changes))
+
+
+def put_in_eval_mode(module: nn.Module) -> None:
+    """``module.eval()``, except for the module of an exported program: that refuses, and keeps the mode it was in."""
+    try:
+        module.eval()
+    except NotImplementedError:
+        if not isinstance(module, torch.fx.GraphModule):
+            raise
+        for child in module.modules():  # nothing in it reads the flag; it only must not say the contrary
+            child.training = False
