@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORDING = Path(__file__).with_name("digits_events.jsonl")
 
 
-def recorded_events(output: str = "/tmp/output") -> dict[str, list[AnyEvent]]:
+def recorded_events(output: str = "/tmp/output", root: str = ROOT.as_posix()) -> dict[str, list[AnyEvent]]:
     """The events of each verb (``trace``, ``run``, ...), in order."""
-    text = RECORDING.read_text(encoding="utf-8").replace("{root}", ROOT.as_posix()).replace("{output}", output)
+    text = RECORDING.read_text(encoding="utf-8").replace("{root}", root).replace("{output}", output)
     events = [msgspec.json.decode(line, type=AnyEvent) for line in text.splitlines()]
     by_verb: dict[str, list[AnyEvent]] = {}
     for event in events:

@@ -101,6 +101,18 @@ class FrontierCard(QFrame):
         self._restyle()
         self.show()
 
+    def adjustSize(self) -> None:  # noqa: N802 - Qt's name
+        """Take the size of the content. Where it is higher than the maximum, code, reason and place are left out."""
+        parts = (self._code, self._why, self._where)
+        for part in parts:
+            part.setVisible(bool(part.text()))
+        layout = self.layout()
+        for part in parts:
+            if layout is None or layout.totalHeightForWidth(WIDTH) <= self.maximumHeight():
+                break
+            part.hide()
+        super().adjustSize()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
         """Esc puts the card away."""
         if event.key() == Qt.Key.Key_Escape:
