@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import stat
 import tempfile
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex. Raises: OSError."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def write_atomically(path: Path, content: bytes, *, keep_backup: bool = False) -> None:

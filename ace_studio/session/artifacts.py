@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.safe_file import file_sha256
 from ace_studio.session.document import Document
-from ace_studio.session.kept.trust import file_sha256
 
 COMPANIONS = {".xml": (".bin",), ".onnx": (".onnx.data", ".onnx_data", ".data")}
 """Suffix of an artifact -> suffixes of the files beside it (same stem) that hold its weights."""

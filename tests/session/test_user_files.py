@@ -12,11 +12,12 @@ import pytest
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from ace_studio.records.safe_file import file_sha256
 from ace_studio.session.artifacts import copy_artifact
 from ace_studio.session.kept.autosave import Autosave, SavedChoices
 from ace_studio.session.kept.history import History
 from ace_studio.session.kept.settings import SETTINGS, Settings
-from ace_studio.session.kept.trust import TrustStore, file_sha256
+from ace_studio.session.kept.trust import TrustStore
 from tests.session.fake_engine_link import result, target_run
 
 # --- settings ---

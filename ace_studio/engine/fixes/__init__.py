@@ -6,21 +6,21 @@ from ace_studio.engine.fixes.branches import CannotRewriteError
 from ace_studio.engine.fixes.constants import HOOK, ValueCalls, noting
 from ace_studio.engine.fixes.source_text import SourceText, unified_diff
 from ace_studio.engine.fixes.spots import Spot
-from ace_studio.engine.fixes.table import FIX_ROWS, Candidate, FixRow, candidates
+from ace_studio.engine.fixes.table import FIX_ROWS, FixRow, ProposedFix, proposed_fixes
 from ace_studio.engine.fixes.varied import Variation, varied
 
 __all__ = [
     "FIX_ROWS",
     "HOOK",
-    "Candidate",
     "CannotRewriteError",
     "FixRow",
+    "ProposedFix",
     "SourceText",
     "Spot",
     "ValueCalls",
     "Variation",
-    "candidates",
     "noting",
+    "proposed_fixes",
     "unified_diff",
     "varied",
 ]

@@ -16,7 +16,7 @@ from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ProposedFix:
     """A fix that may be tried."""
 
     kind: FixKind
@@ -45,11 +45,11 @@ class FixRow:
     """One kind of fix."""
 
     kind: FixKind
-    find: Callable[[Spot], Iterator[Candidate]]
+    find: Callable[[Spot], Iterator[ProposedFix]]
     """What fits a place; nothing if the kind does not apply there."""
 
 
-def candidates(spot: Spot) -> Iterator[Candidate]:
+def proposed_fixes(spot: Spot) -> Iterator[ProposedFix]:
     """Everything that fits a place, the most likely to help first."""
     for row in FIX_ROWS:
         yield from row.find(spot)
@@ -64,7 +64,7 @@ def is_changeable(spot: Spot) -> bool:
 
 
 def _branch_row(kind: FixKind, rewrite: Callable[[Branch], str], title: str, note: Callable[[Branch], str]) -> FixRow:
-    def find(spot: Spot) -> Iterator[Candidate]:
+    def find(spot: Spot) -> Iterator[ProposedFix]:
         branch = branch_at(spot) if is_changeable(spot) else None
         if branch is None:
             return
@@ -72,7 +72,7 @@ def _branch_row(kind: FixKind, rewrite: Callable[[Branch], str], title: str, not
             text, refusal = rewrite(branch), ""
         except CannotRewriteError as error:
             text, refusal = "", str(error)
-        yield Candidate(kind, title, spot.file, spot.line, note=note(branch), text=text, refusal=refusal)
+        yield ProposedFix(kind, title, spot.file, spot.line, note=note(branch), text=text, refusal=refusal)
 
     return FixRow(kind, find)
 
@@ -96,11 +96,11 @@ def _cond_note(branch: Branch) -> str:
     )
 
 
-def _constants(spot: Spot) -> Iterator[Candidate]:
+def _constants(spot: Spot) -> Iterator[ProposedFix]:
     calls = value_calls(spot) if is_changeable(spot) else None
     if calls is not None:
         title = f"write {calls.words} as the constant that it is on all examples"
-        yield Candidate(FixKind.CONSTANT, title, spot.file, spot.line, values=calls)
+        yield ProposedFix(FixKind.CONSTANT, title, spot.file, spot.line, values=calls)
 
 
 # --- controls ---
@@ -134,12 +134,12 @@ def _wrappable(spot: Spot) -> Iterator[FoundFunction]:
 def _control_row(
     kind: ControlKind, title: str, note: str, find_functions: Callable[[Spot], Iterator[FoundFunction]]
 ) -> FixRow:
-    def find(spot: Spot) -> Iterator[Candidate]:
+    def find(spot: Spot) -> Iterator[ProposedFix]:
         for found in find_functions(spot):
             if found.reference:
                 control = CaptureControl(function=found.reference, treat_as=kind)
                 words = title.format(name=found.name)
-                yield Candidate(FixKind(kind.value), words, spot.file, spot.line, note=note, control=control)
+                yield ProposedFix(FixKind(kind.value), words, spot.file, spot.line, note=note, control=control)
 
     return FixRow(FixKind(kind.value), find)
 

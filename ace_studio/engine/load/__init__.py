@@ -4,8 +4,8 @@ from ace_studio.engine.load.changed_source import changed_source
 from ace_studio.engine.load.inspect_file import inspect_file
 from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.model import files_sha256, load_model
-from ace_studio.engine.load.onnx.graph import node_ids, table_of
-from ace_studio.engine.load.onnx.model import OnnxModule, dims_of_inputs, example_at
+from ace_studio.engine.load.onnx.graph import node_ids, onnx_table
+from ace_studio.engine.load.onnx.model import OnnxModule, dims_of_inputs, onnx_example
 from ace_studio.engine.load.tensors import read_arrays, read_named_content, read_state_dict, read_tensor
 from ace_studio.engine.load.torchscript.program import check_translation, without_script
 from ace_studio.engine.load.torchvision.ops import make_importable
@@ -16,16 +16,16 @@ __all__ = [
     "changed_source",
     "check_translation",
     "dims_of_inputs",
-    "example_at",
     "files_sha256",
     "inspect_file",
     "load_model",
     "make_importable",
     "node_ids",
+    "onnx_example",
+    "onnx_table",
     "read_arrays",
     "read_named_content",
     "read_state_dict",
     "read_tensor",
-    "table_of",
     "without_script",
 ]

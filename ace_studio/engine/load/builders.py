@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example, put_in_eval_mode
 from ace_studio.engine.load.archive import open_archive
-from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.callables import Reference, describe_value
 from ace_studio.engine.load.huggingface import looks_like_huggingface
+from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
 from ace_studio.engine.load.tensors import WRAPPINGS, find_state_dicts, read_state_dicts
 from ace_studio.engine.load.torchscript.program import with_parts_written
@@ -23,7 +23,7 @@ from ace_studio.engine.load.weights import load_weights
 from ace_studio.records.errors import AceError, ErrorCode
 
 
-def build_from_entry(job: BuildJob) -> Built:
+def build_from_entry(job: LoadJob) -> OpenedModel:
     """Call the entry of a ``.py`` file.
 
     Raises: AceError(NOT_FOUND, RECIPE or USER_CODE) if it is not there, needs arguments, raises, or makes no module.
@@ -38,7 +38,7 @@ def build_from_entry(job: BuildJob) -> Built:
     return _interpret(target, job, doing)
 
 
-def build_from_weights(job: BuildJob) -> Built:
+def build_from_weights(job: LoadJob) -> OpenedModel:
     """Call the factory and put the source's weights into what it made."""
     if job.entry is None:
         remedy = "name the function that makes the module: entry = 'model.py:make_model'"
@@ -57,7 +57,7 @@ def build_from_weights(job: BuildJob) -> Built:
     return built
 
 
-def build_from_pickle(job: BuildJob) -> Built:
+def build_from_pickle(job: LoadJob) -> OpenedModel:
     """Unpickle a whole module; a training checkpoint gives its weights to the factory instead."""
     if read_head(job.path).startswith(ZIP_MAGIC):
         open_archive(job.path).check_content()
@@ -79,7 +79,7 @@ def build_from_pickle(job: BuildJob) -> Built:
     )
 
 
-def build_from_exported_program(job: BuildJob) -> Built:
+def build_from_exported_program(job: LoadJob) -> OpenedModel:
     """Open an exported program; the inputs it was exported with serve as an example."""
     open_archive(job.path).check_content()
     with job.library.user.guard(f"Opening {job.path.name}"):
@@ -87,7 +87,7 @@ def build_from_exported_program(job: BuildJob) -> Built:
         return _from_program(program)
 
 
-def refuse_folder(job: BuildJob) -> Built:
+def refuse_folder(job: LoadJob) -> OpenedModel:
     """Folders are looked at only."""
     raise AceError.of(
         ErrorCode.UNSUPPORTED,
@@ -118,7 +118,7 @@ def _check_needs_nothing(target: Any, entry: Reference) -> None:
         ) from error
 
 
-def _interpret(value: Any, job: BuildJob, doing: str) -> Built:
+def _interpret(value: Any, job: LoadJob, doing: str) -> OpenedModel:
     """Read ``module`` or ``(module, examples)``, where examples is one example or a list (or generator) of them."""
     examples: Any = ()
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], nn.Module):
@@ -134,14 +134,14 @@ def _interpret(value: Any, job: BuildJob, doing: str) -> Built:
         put_in_eval_mode(value)
         module, reference = with_parts_written(value, job.path)
         put_in_eval_mode(module)
-    return Built(module, tuple(Example.of(item) for item in listed), reference=reference)
+    return OpenedModel(module, tuple(Example.of(item) for item in listed), reference=reference)
 
 
-def _from_program(program: torch.export.ExportedProgram) -> Built:
+def _from_program(program: torch.export.ExportedProgram) -> OpenedModel:
     """The module of an exported program. It knows no eval mode: it was exported in one."""
     inputs = program.example_inputs
     examples = (Example(args=tuple(inputs[0]), kwargs=dict(inputs[1])),) if inputs else ()
-    return Built(program.module(), examples)
+    return OpenedModel(program.module(), examples)
 
 
 def _not_a_module(value: Any, doing: str) -> AceError:
@@ -175,7 +175,7 @@ def _unpickle_header(file: Any, **options: Any) -> Any:
     return pickle.Unpickler(file, **options).load()  # noqa: S301 - behind the trust gate
 
 
-def _unpickle(job: BuildJob) -> Any:
+def _unpickle(job: LoadJob) -> Any:
     """``torch.load`` with code allowed; behind the trust gate, which the caller has passed.
 
     Classes that the pickle looks for in ``__main__`` are taken from the entry's file if there is one.

@@ -17,7 +17,7 @@ from ace_studio.records.messages import EntryPoint
 _LARGEST_SOURCE_BYTES = 10_000_000
 _MODULE_BASES = frozenset({"nn.Module", "torch.nn.Module", "Module", "LightningModule", "PreTrainedModel"})
 _LONGEST_SIGNATURE = 200
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def list_entries(source: PythonSource) -> tuple[EntryPoint, ...]:
     return tuple(found.values())
 
 
-def _definitions(body: Iterable[ast.stmt]) -> Iterator[ast.ClassDef | Function | ast.Assign]:
+def _definitions(body: Iterable[ast.stmt]) -> Iterator[ast.ClassDef | _Function | ast.Assign]:
     """Definitions at the top level, also inside ``if``, ``try`` and ``with`` there."""
     for node in body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -122,7 +122,7 @@ def _is_main_guard(test: ast.expr) -> bool:
     return "__name__" in ast.unparse(test)
 
 
-def _function_entry(node: Function | ast.Assign) -> EntryPoint:
+def _function_entry(node: _Function | ast.Assign) -> EntryPoint:
     if isinstance(node, ast.Assign):
         function = node.value
         assert isinstance(function, ast.Lambda) and isinstance(node.targets[0], ast.Name)
@@ -153,7 +153,7 @@ def _class_entry(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> EntryP
     )
 
 
-def _find_init(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> Function | None:
+def _find_init(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> _Function | None:
     """The ``__init__`` of the class, or of the first base in this file that has one."""
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and item.name == "__init__":
@@ -207,6 +207,6 @@ def _signature(arguments: ast.arguments, returns: ast.expr | None) -> str:
     return text if len(text) <= _LONGEST_SIGNATURE else text[: _LONGEST_SIGNATURE - 3] + "..."
 
 
-def _summary(node: ast.ClassDef | Function) -> str:
+def _summary(node: ast.ClassDef | _Function) -> str:
     text = (ast.get_docstring(node) or "").strip()
     return text.split("\n", 1)[0].strip()

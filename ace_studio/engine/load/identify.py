@@ -7,7 +7,7 @@ from pathlib import Path
 from ace_studio.engine.load.archive import Archive, open_archive
 from ace_studio.engine.load.huggingface import FOLDER_DOORS, looks_like_huggingface, read_folder
 from ace_studio.engine.load.onnx.header import looks_like_onnx
-from ace_studio.engine.load.pickles import scan_archive, scan_legacy
+from ace_studio.engine.load.pickles import unsafe_globals_of_archive, unsafe_globals_of_file
 from ace_studio.engine.load.safetensors_header import looks_like_safetensors
 from ace_studio.engine.load.sniff import (
     PICKLE_MAGIC,
@@ -39,7 +39,7 @@ def identify(path: Path) -> str:
     if looks_like_safetensors(head):  # before pickles: a header of 640 bytes begins as a pickle does
         return "safetensors"
     if head.startswith(PICKLE_MAGIC):
-        return "pickle-module" if scan_legacy(path).beyond_tensors else "state-dict"
+        return "pickle-module" if unsafe_globals_of_file(path) else "state-dict"
     if path.suffix == ".safetensors":
         return "safetensors"
     if path.suffix in (".py", ".pyw") and is_text(head):
@@ -81,7 +81,7 @@ def _identify_archive(archive: Archive) -> str:
         raise bad_file(archive.path, what, why=f"it holds {shown or 'nothing'}", remedy="give the model file itself")
     if "constants.pkl" in names or any(name.startswith("code/") for name in names):
         return "torchscript"
-    return "pickle-module" if scan_archive(archive).beyond_tensors else "state-dict"
+    return "pickle-module" if unsafe_globals_of_archive(archive) else "state-dict"
 
 
 def _holds_arrays(names: frozenset[str]) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS
-from ace_studio.engine.load.sniff import file_sha256
+from ace_studio.engine.load.sniff import checked_sha256
 from ace_studio.records.messages import FileReport
 from ace_studio.records.recipes.named_source import named_source
 
@@ -29,7 +29,7 @@ def inspect_file(path: Path) -> FileReport:
         path=str(path),
         kind=row.name,
         label=row.label,
-        sha256=file_sha256(path) if is_file else _listing_sha256(path),
+        sha256=checked_sha256(path) if is_file else _listing_sha256(path),
         size_bytes=path.stat().st_size if is_file else 0,
         trust=row.trust.value,
         would_run=facts.would_run,

@@ -9,19 +9,19 @@ from pathlib import Path
 
 from ace_studio.engine.load import builders
 from ace_studio.engine.load.archive import open_archive
-from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.entries import list_entries, parse_source
 from ace_studio.engine.load.huggingface import build_huggingface, describe_huggingface, read_folder
+from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.named.loader import build_named, describe_named
 from ace_studio.engine.load.onnx.model import build_from_onnx, describe_onnx
 from ace_studio.engine.load.pickles import (
     LARGEST_PICKLE_BYTES,
     is_legacy_torch,
-    scan_archive,
-    scan_legacy,
-    scan_nested,
-    scan_pickles,
+    unsafe_globals,
+    unsafe_globals_of_archive,
+    unsafe_globals_of_file,
+    unsafe_globals_of_nested,
 )
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
@@ -51,7 +51,7 @@ class Loader:
     trust: TrustLevel
     suffixes: tuple[str, ...]
     describe: Callable[[Path], Description]
-    build: Callable[[BuildJob], Built]
+    build: Callable[[LoadJob], OpenedModel]
     code_files: Callable[[Path], tuple[Path, ...]] = lambda path: (path,)
     """The files that a word of trust is about, where it needs one."""
     frontend: str = "torch"
@@ -86,9 +86,9 @@ def _describe_state_dict(path: Path) -> Description:
 
 def _describe_pickle(path: Path) -> Description:
     is_archive = read_head(path).startswith(ZIP_MAGIC)
-    scan = scan_archive(open_archive(path)) if is_archive else scan_legacy(path)
+    names = unsafe_globals_of_archive(open_archive(path)) if is_archive else unsafe_globals_of_file(path)
     return Description(
-        would_run=tuple(f"imports and may call {name}" for name in scan.beyond_tensors[:_MOST_NAMES]),
+        would_run=tuple(f"imports and may call {name}" for name in names[:_MOST_NAMES]),
         notes=_storage_notes(path),
     )
 
@@ -104,9 +104,9 @@ def _describe_pt2(path: Path) -> Description:
     calls: list[str] = []
     for name, info in archive.members.items():
         if name.endswith((".pkl", ".pickle")):
-            calls += scan_pickles(archive.read(info, limit=LARGEST_PICKLE_BYTES), path, most=1).beyond_tensors
+            calls += unsafe_globals(archive.read(info, limit=LARGEST_PICKLE_BYTES), path)
         elif name.endswith(".pt") and info.file_size <= LARGEST_PICKLE_BYTES:
-            calls += scan_nested(archive.read(info, limit=LARGEST_PICKLE_BYTES), path).beyond_tensors
+            calls += unsafe_globals_of_nested(archive.read(info, limit=LARGEST_PICKLE_BYTES), path)
     general = "the exported program: its size expressions are evaluated and its stored inputs may be unpickled"
     return Description(
         would_run=(general, *(f"imports and may call {name}" for name in dict.fromkeys(calls))),

@@ -11,11 +11,11 @@ from typing import Any
 
 from ace_studio.engine.examples.caught import read_caught, read_structure
 from ace_studio.engine.flow import DataSources, LoadedModel
-from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.callables import CodeFile, CodeLibrary, Reference, choose_entry, parse_reference
 from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
-from ace_studio.engine.load.sniff import bad_file, file_sha256
+from ace_studio.engine.load.load_job import LoadJob, OpenedModel
+from ace_studio.engine.load.sniff import bad_file, checked_sha256
 from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_checkpoint, read_state_dict, read_state_dicts
 from ace_studio.engine.load.torchvision.ops import make_importable, warn_if_standing_in
 from ace_studio.engine.load.trust import CodeToRun, require_trust
@@ -63,7 +63,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
     reporter.phase(Phase.LOAD, recipe.model.source)
     sources = _find_sources(recipe, folder)
     library = CodeLibrary(sources.code, UserModules())
-    job = BuildJob(
+    job = LoadJob(
         path=sources.source,
         entry=sources.entry,
         library=library,
@@ -114,7 +114,7 @@ def files_sha256(files: Sequence[Path]) -> str:
     """
     total = hashlib.sha256()
     for path in files:
-        total.update(f"{path.name}\0{file_sha256(path)}\n".encode("utf-8", "surrogateescape"))
+        total.update(f"{path.name}\0{checked_sha256(path)}\n".encode("utf-8", "surrogateescape"))
     return total.hexdigest()
 
 
@@ -233,7 +233,7 @@ def _code_to_run(sources: _Sources) -> list[CodeToRun]:
     if sources.loader.trust is TrustLevel.CODE and sources.source not in sources.code:
         would_run = sources.loader.describe(sources.source).would_run
         named = sources.loader.code_files(sources.source)
-        files[:0] = [CodeToRun(path, file_sha256(path), would_run) for path in named]
+        files[:0] = [CodeToRun(path, checked_sha256(path), would_run) for path in named]
     return files
 
 
@@ -264,7 +264,7 @@ def _caught_functions(recipe: Recipe, folder: Path) -> dict[str, Callable[..., A
     return found
 
 
-def _all_files(sources: _Sources, built: Built, library: CodeLibrary) -> tuple[Path, ...]:
+def _all_files(sources: _Sources, built: OpenedModel, library: CodeLibrary) -> tuple[Path, ...]:
     """Source first, then weights, then what the loader read, then every file of the user's that was imported."""
     weights = [sources.weights] if sources.weights else []
     named = [sources.source, *weights, *built.files, *sources.code, *library.user.files()]

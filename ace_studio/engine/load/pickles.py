@@ -1,7 +1,7 @@
-"""Reading what a pickle would import and call, from its opcodes, without running one of them.
+"""Lists what a pickle would import and call, from its opcodes, without running one of them.
 
-This serves the message and the choice of the loader; it is not the boundary. The boundary is that tensors are only
-ever read with ``weights_only=True`` and that everything else needs trust, whatever this scan says.
+The list serves the message and the choice of the loader; it is not what keeps the user safe. Tensors are only ever read
+with ``weights_only=True``, and everything else needs trust, whatever is found here.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import io
 import pickletools
 import re
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from ace_studio.engine.load.archive import DAMAGE, Archive
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file
 
 LARGEST_PICKLE_BYTES = 64_000_000
-LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+_LEGACY_MAGIC = b"\x8a\x0a" + 0x1950A86A20F9469CFC6C.to_bytes(10, "little")
 _MOST_OPCODES = 3_000_000
 _LEGACY_PICKLES = 4
-"""A legacy torch file is a magic number, a version, facts of the machine and then the object."""
+"""A file of torch before 1.6 is a magic number, a version, facts about the machine and then the object."""
 
-_UNKNOWN_NAME = "a name that only shows when it runs"
+_UNKNOWN_NAME = "a name that is only known at run time"
 
 _TENSOR_GLOBALS = re.compile(
     r"collections\.(OrderedDict|Counter)"
@@ -38,63 +38,57 @@ _TENSOR_GLOBALS = re.compile(
     r"|_codecs\.encode"
     r"|(builtins|__builtin__)\.(set|bytearray|complex)"
 )
-"""What the pickle of a state dict needs; `torch.load(weights_only=True)` allows all of these."""
+"""Globals in the pickle of a state dict; `torch.load(weights_only=True)` allows all of these."""
 
 
-@dataclass(frozen=True)
-class PickleScan:
-    """The names that unpickling would import, ``module.name``, in order of first use."""
+def unsafe_globals_of_archive(archive: Archive) -> tuple[str, ...]:
+    """List the unsafe globals of the object in a torch zip.
 
-    globals: tuple[str, ...]
-
-    @property
-    def beyond_tensors(self) -> tuple[str, ...]:
-        """Those that plain tensors do not need: unpickling would call them."""
-        return tuple(name for name in self.globals if not _TENSOR_GLOBALS.fullmatch(name))
-
-
-def scan_archive(archive: Archive) -> PickleScan:
-    """Scan the object of a torch zip. Raises: AceError(BAD_FILE) if it has none or it is damaged."""
+    Raises: AceError(BAD_FILE) if there is no object in it, or the pickle is damaged.
+    """
     info = archive.find("data.pkl")
     if info is None:
         raise bad_file(archive.path, "is a zip archive without a PyTorch object in it")
-    return scan_pickles(archive.read(info, limit=LARGEST_PICKLE_BYTES), archive.path, most=1)
+    return unsafe_globals(archive.read(info, limit=LARGEST_PICKLE_BYTES), archive.path)
 
 
-def scan_legacy(path: Path) -> PickleScan:
-    """Scan a file that is a bare pickle, or several as old versions of torch wrote them."""
+def unsafe_globals_of_file(path: Path) -> tuple[str, ...]:
+    """List the unsafe globals of a file that is a bare pickle, or several as torch before 1.6 wrote them.
+
+    Raises: AceError(BAD_FILE) if the pickle is damaged.
+    """
     with path.open("rb") as file:
         content = file.read(LARGEST_PICKLE_BYTES)
-    is_torch = content[2:14] == b"\x8a\x0a" + LEGACY_MAGIC.to_bytes(10, "little")
-    return scan_pickles(content, path, most=_LEGACY_PICKLES if is_torch else 1)
+    return unsafe_globals(content, path, most=_LEGACY_PICKLES if is_legacy_torch(content) else 1)
 
 
-def scan_nested(content: bytes, path: Path) -> PickleScan:
-    """Scan a torch file that lies inside another one. What cannot be read has nothing to report."""
+def unsafe_globals_of_nested(content: bytes, path: Path) -> tuple[str, ...]:
+    """List the unsafe globals of a torch file inside another one; empty if it cannot be read."""
     if not content.startswith(ZIP_MAGIC):
-        return scan_pickles(content, path, most=1)
+        return unsafe_globals(content, path)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for info in archive.infolist():
                 if info.filename.endswith("data.pkl") and info.file_size <= LARGEST_PICKLE_BYTES:
-                    return scan_pickles(archive.read(info), path, most=1)
+                    return unsafe_globals(archive.read(info), path)
     except DAMAGE:
-        return PickleScan(())
-    return PickleScan(())
+        return ()
+    return ()
 
 
 def is_legacy_torch(head: bytes) -> bool:
-    """Whether the file begins with the magic number of torch before version 1.6."""
-    return head[2:14] == b"\x8a\x0a" + LEGACY_MAGIC.to_bytes(10, "little")
+    """Whether the file begins with the magic number of torch before 1.6."""
+    return head[2:14] == _LEGACY_MAGIC
 
 
-def scan_pickles(content: bytes, path: Path, *, most: int) -> PickleScan:
-    """Scan up to ``most`` pickles that follow each other. Raises: AceError(BAD_FILE) if one is damaged."""
+def unsafe_globals(content: bytes, path: Path, *, most: int = 1) -> tuple[str, ...]:
+    """List names (``module.name``) that up to ``most`` pickles in a row import and plain tensors do not need.
+
+    Raises: AceError(BAD_FILE) if one of them is damaged.
+    """
     stream = io.BytesIO(content)
-    found: dict[str, None] = {}
     try:
-        for _ in range(most):
-            found.update(dict.fromkeys(_globals_of_one(stream)))
+        names = dict.fromkeys(name for _ in range(most) for name in _globals_of_next(stream))
     except (ValueError, IndexError, KeyError, EOFError, OverflowError, AssertionError) as error:
         raise bad_file(
             path,
@@ -102,25 +96,22 @@ def scan_pickles(content: bytes, path: Path, *, most: int) -> PickleScan:
             why="its instructions break off or make no sense",
             details=str(error),
         ) from error
-    return PickleScan(tuple(found))
+    return tuple(name for name in names if not _TENSOR_GLOBALS.fullmatch(name))
 
 
-def _globals_of_one(stream: io.BytesIO) -> list[str]:
-    """The globals of the next pickle, in order."""
-    found: list[str] = []
+def _globals_of_next(stream: io.BytesIO) -> Iterator[str]:
     texts = _Texts()
     for count, (opcode, argument, _) in enumerate(pickletools.genops(stream)):
         if count > _MOST_OPCODES:
             raise ValueError("too many instructions")
         if opcode.name in ("GLOBAL", "INST"):
-            found.append(str(argument).replace(" ", ".", 1))
+            yield str(argument).replace(" ", ".", 1)
         elif opcode.name == "STACK_GLOBAL":
-            found.append(".".join(texts.recent[-2:]) if len(texts.recent) > 1 else _UNKNOWN_NAME)
+            yield ".".join(texts.recent[-2:]) if len(texts.recent) > 1 else _UNKNOWN_NAME
         elif opcode.name in ("EXT1", "EXT2", "EXT4"):
-            found.append(f"extension {argument}")
+            yield f"extension {argument}"
         else:
             texts.follow(opcode.name, argument, count=count)
-    return found
 
 
 class _Texts:
@@ -131,7 +122,7 @@ class _Texts:
         self._memo: dict[int, str] = {}
 
     def follow(self, name: str, argument: object, *, count: int) -> None:
-        """Take note of one instruction. Raises: ValueError if it numbers a memo entry that cannot exist yet."""
+        """Apply one instruction. Raises: ValueError if it numbers a memo entry that cannot exist yet."""
         last = self.recent[-1] if self.recent else ""
         if isinstance(argument, str) and "UNICODE" in name:
             self.recent.append(argument)
@@ -139,7 +130,7 @@ class _Texts:
             self._memo[len(self._memo)] = last
         elif name in ("BINPUT", "LONG_BINPUT", "PUT"):
             number = int(str(argument))
-            if number > count:  # readers make room up to the number: 64 GB for a bad one
+            if number > count:  # unpicklers allocate room up to the number: 64 GB for a bad one
                 raise ValueError(f"memo entry {number} after {count} instructions")
             self._memo[number] = last
         elif name in ("BINGET", "LONG_BINGET", "GET"):

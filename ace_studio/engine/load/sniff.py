@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import stat
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.safe_file import file_sha256
 
 HEAD_BYTES = 4096
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -139,10 +139,9 @@ def is_text(head: bytes) -> bool:
     return not any(ord(character) < 32 and character not in "\t\n\r\f\x1b" for character in text)
 
 
-def file_sha256(path: Path) -> str:
+def checked_sha256(path: Path) -> str:
     """Hex SHA-256 of the file's bytes. Raises: AceError(BAD_FILE) if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(path)
     except OSError as error:
         raise bad_file(path, "could not be read", why=error.strerror or str(error)) from error

@@ -74,7 +74,7 @@ def list_tensors_of_file(path: Path) -> tuple[StoredTensor, ...]:
 def list_tensors(content: bytes) -> tuple[StoredTensor, ...]:
     """The tensors in the object of a torch zip, with dotted names; empty if it has none or cannot be followed.
 
-    The content must have passed `pickles.scan_pickles`, which refuses lengths and numbers that no honest pickle has.
+    The content must have passed `pickles.unsafe_globals`, which refuses lengths and numbers that no honest pickle has.
 
     Raises: nothing for damaged pickles; those give an empty list, because this serves only to show.
     """

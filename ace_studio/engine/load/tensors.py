@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.load.archive import Archive, open_archive
-from ace_studio.engine.load.pickles import PickleScan, scan_archive, scan_legacy
+from ace_studio.engine.load.pickles import unsafe_globals_of_archive, unsafe_globals_of_file
 from ace_studio.engine.load.safetensors_header import damaged_safetensors, looks_like_safetensors, read_header
 from ace_studio.engine.load.sniff import (
     PICKLE_MAGIC,
@@ -61,13 +61,13 @@ def read_checkpoint(path: Path) -> Any:
     reject_stand_ins(path, head)
     if head.startswith(ZIP_MAGIC):
         archive = open_archive(path)
-        scan = scan_archive(archive)
+        names = unsafe_globals_of_archive(archive)
         archive.check_content()
-        return _load_weights_only(path, scan)
+        return _load_weights_only(path, names)
     if looks_like_safetensors(head):
         return _read_safetensors(path)
     if head.startswith(PICKLE_MAGIC):
-        return _load_weights_only(path, scan_legacy(path))
+        return _load_weights_only(path, unsafe_globals_of_file(path))
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
     raise unknown_file(path, head)
@@ -83,9 +83,10 @@ def check_holds_tensors_only(path: Path) -> None:
     if path.suffix == ".safetensors":
         read_header(path)
         return
-    scan = scan_archive(open_archive(path)) if head.startswith(ZIP_MAGIC) else scan_legacy(path)
-    if scan.beyond_tensors:
-        raise _more_than_tensors(path, scan.beyond_tensors)
+    is_archive = head.startswith(ZIP_MAGIC)
+    names = unsafe_globals_of_archive(open_archive(path)) if is_archive else unsafe_globals_of_file(path)
+    if names:
+        raise _more_than_tensors(path, names)
 
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
@@ -287,10 +288,10 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def _load_weights_only(path: Path, scan: PickleScan) -> Any:
-    """``torch.load`` with its text replaced: it would advise to run the file."""
-    if scan.beyond_tensors:
-        raise _more_than_tensors(path, scan.beyond_tensors)
+def _load_weights_only(path: Path, names: tuple[str, ...]) -> Any:
+    """``torch.load`` with its own error text replaced, which would advise to run the file's code."""
+    if names:
+        raise _more_than_tensors(path, names)
     _check_memory(path, path.stat().st_size)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)  # noqa: TID251 - the one place that may

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.flow import Captured, CapturedModel, Example, LoadedModel, tensor_leaves
-from ace_studio.engine.load import OnnxModule, dims_of_inputs, example_at, node_ids, table_of
+from ace_studio.engine.load import OnnxModule, dims_of_inputs, node_ids, onnx_example, onnx_table
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.onnx.file_program import TARGETS_OF_A_FILE, shared_program
 from ace_studio.records.errors import AceError, ErrorCode
@@ -60,7 +60,7 @@ def read_onnx(
         result = example.call(module)
     unseen = _unseen_examples(module, flat, reporter)
     reporter.phase(Phase.CAPTURE, "reading the graph of the file")
-    table = table_of(module, flat[0].tensors())
+    table = onnx_table(module, flat[0].tensors())
     names = list(result) if isinstance(result, dict) else ["output"]
     findings = _findings(module, (*flat, *unseen))
     captured = CapturedModel(
@@ -142,7 +142,7 @@ def _unseen_examples(module: OnnxModule, examples: Sequence[Example], reporter: 
     found: list[Example] = []
     for turn in range(1, _UNSEEN + 1 if seen else 1):
         sizes = {dim: max(given) + turn * _step(given) for dim, given in seen.items()}
-        candidate = example_at(module, sizes, seed=turn)
+        candidate = onnx_example(module, sizes, seed=turn)
         try:
             candidate.call(module)
         except AceError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,12 +80,6 @@ def _read(path: Path) -> list[TrustedFile]:
         return msgspec.json.decode(path.read_bytes(), type=list[TrustedFile])
     except (OSError, msgspec.DecodeError):
         return []
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex. Raises: OSError."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def files_to_trust(document: Document) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.fixes import Candidate, CannotRewriteError, Spot, candidates, noting, unified_diff
+from ace_studio.engine.fixes import CannotRewriteError, ProposedFix, Spot, noting, proposed_fixes, unified_diff
 from ace_studio.records.fixes import FixKind
 from ace_studio.records.patches import apply_patch
 
@@ -23,13 +23,13 @@ def source_of(body: str, head: str = HEAD) -> str:
     return head + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ") + "\n"
 
 
-def found(tmp_path: Path, body: str, kind: FixKind, *, head: str = HEAD) -> Candidate:
+def found(tmp_path: Path, body: str, kind: FixKind, *, head: str = HEAD) -> ProposedFix:
     """The one candidate of a kind for the line that is marked with ``# here``."""
     text = source_of(body, head)
     path = tmp_path / "net.py"
     path.write_text(text)
     line = next(number for number, one in enumerate(text.splitlines(), start=1) if "# here" in one)
-    (one,) = [one for one in candidates(Spot.of(str(path), line, nn.Identity())) if one.kind is kind]
+    (one,) = [one for one in proposed_fixes(Spot.of(str(path), line, nn.Identity())) if one.kind is kind]
     return one
 
 
@@ -180,7 +180,7 @@ def test_line_ends_and_a_missing_last_one_survive(tmp_path, ending):
     path.write_bytes(text.encode())
     line = next(number for number, one in enumerate(text.split(ending), start=1) if "# here" in one)
     spot = Spot.of(str(path), line, nn.Identity())
-    one = next(one for one in candidates(spot) if one.kind is FixKind.WHERE)
+    one = next(one for one in proposed_fixes(spot) if one.kind is FixKind.WHERE)
     assert one.text.count(ending) == text.count(ending) and not one.text.endswith("\n")
     assert apply_patch(text, unified_diff(spot.source, one.text, folder=tmp_path)) == one.text
 
@@ -278,11 +278,11 @@ def test_a_file_of_an_installed_package_is_not_patched(tmp_path):
     folder.mkdir()
     path = folder / "net.py"
     path.write_text(source_of(EARLY))
-    assert list(candidates(Spot.of(str(path), 8, nn.Identity()))) == []
+    assert list(proposed_fixes(Spot.of(str(path), 8, nn.Identity()))) == []
 
 
 def test_a_place_that_does_not_exist_has_no_fixes(tmp_path):
     path = tmp_path / "net.py"
     path.write_text(source_of(EARLY))
     for file, line in ((path, 99), (path, 0), (tmp_path / "no.py", 1)):
-        assert list(candidates(Spot.of(str(file), line, nn.Identity()))) == []
+        assert list(proposed_fixes(Spot.of(str(file), line, nn.Identity()))) == []

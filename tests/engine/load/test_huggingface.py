@@ -8,7 +8,7 @@ import torch
 
 from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.load import inspect_file, make_importable
-from ace_studio.engine.load.huggingface.inputs import rows_for
+from ace_studio.engine.load.huggingface.inputs import config_rows
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from tests.engine.load.samples import load, problem_of
@@ -270,7 +270,7 @@ def test_without_transformers_the_line_that_installs_it_is_said(bert, monkeypatc
     ],
 )
 def test_examples_follow_from_the_configuration(config, shapes):
-    rows = rows_for(config)
+    rows = config_rows(config)
     assert ({one.name: one.shape for one in rows[1]} if rows else None) == shapes
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.huggingface.classes import find_class
 from ace_studio.engine.load.huggingface.folder import CONFIG, INDEXES, SINGLE_FILES, ModelFolder, read_folder
-from ace_studio.engine.load.huggingface.inputs import parameters_of, rows_for
+from ace_studio.engine.load.huggingface.inputs import config_rows, parameters_of
 from ace_studio.engine.load.huggingface.library import import_transformers, offline_and_quiet
 from ace_studio.engine.load.huggingface.step import STEP_ENTRY, as_step, can_step
+from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.proposals import examples_of
 from ace_studio.engine.load.sniff import bad_file
 from ace_studio.engine.load.state_match import shown
@@ -23,7 +23,7 @@ _LOAD_ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, Runtim
 """What transformers raises for folders that do not fit together."""
 
 
-def build_huggingface(job: BuildJob) -> Built:
+def build_huggingface(job: LoadJob) -> OpenedModel:
     """The class that the configuration names (or the entry), with the folder's weights in float32, and examples.
 
     Raises: AceError(NOT_INSTALLED) without transformers; AceError(NOT_FOUND) for a class that it does not have;
@@ -54,11 +54,11 @@ def build_huggingface(job: BuildJob) -> Built:
             config.use_cache = False  # a cache is no tensor, and one call of the model needs none
     if is_step:
         return _step(module, folder)
-    rows = rows_for(folder.config, parameters_of(module))
-    return Built(module.eval(), examples_of(rows, module), files=folder.files())
+    rows = config_rows(folder.config, parameters_of(module))
+    return OpenedModel(module.eval(), examples_of(rows, module), files=folder.files())
 
 
-def _step(module: nn.Module, folder: ModelFolder) -> Built:
+def _step(module: nn.Module, folder: ModelFolder) -> OpenedModel:
     """The model as one step of decoding. Raises: AceError(UNSUPPORTED) if it has no cache of keys and values."""
     try:
         if not can_step(type(module)):
@@ -72,10 +72,10 @@ def _step(module: nn.Module, folder: ModelFolder) -> Built:
             remedy="leave [model] entry out, or write a module of your own around it that takes and gives the cache",
             where=str(folder.path),
         ) from error
-    return Built(step, examples, files=folder.files())
+    return OpenedModel(step, examples, files=folder.files())
 
 
-def _load(chosen: Any, folder: ModelFolder, job: BuildJob) -> nn.Module:
+def _load(chosen: Any, folder: ModelFolder, job: LoadJob) -> nn.Module:
     module, account = chosen.from_pretrained(
         str(folder.path),
         local_files_only=True,

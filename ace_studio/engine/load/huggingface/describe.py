@@ -9,7 +9,7 @@ from pathlib import Path
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.huggingface.classes import entry_of, known_classes, step_entries
 from ace_studio.engine.load.huggingface.folder import read_folder
-from ace_studio.engine.load.huggingface.inputs import parameters_of, rows_for
+from ace_studio.engine.load.huggingface.inputs import config_rows, parameters_of
 from ace_studio.engine.load.huggingface.library import install_line
 from ace_studio.engine.load.proposals import specs_of
 from ace_studio.engine.load.safetensors_header import read_header
@@ -42,7 +42,7 @@ def describe_huggingface(path: Path) -> Description:
         entries=(*(entry_of(name, made) for name, made in known.items()), *step_entries(known)),
         tensors=tuple(tensor for file in files for tensor in _stored(file)),
         notes=tuple(notes),
-        inputs=specs_of(rows_for(folder.config, accepts)),
+        inputs=specs_of(config_rows(folder.config, accepts)),
     )
 
 

@@ -24,7 +24,7 @@ _SPECIAL_POSITIONS = 2
 Config = Mapping[str, Any]
 
 
-def rows_for(config: Config, accepted: Collection[str] | None = None) -> tuple[ProposedRow, ...]:
+def config_rows(config: Config, accepted: Collection[str] | None = None) -> tuple[ProposedRow, ...]:
     """Two examples, or none if the configuration does not tell what goes in.
 
     Args:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.description import Description
+from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.named.models import NamedModel, find_model
 from ace_studio.engine.load.proposals import examples_of, specs_of
 from ace_studio.records.errors import AceError, ErrorCode
@@ -16,7 +16,7 @@ from ace_studio.records.recipes.named_source import named_source
 
 
 def describe_named(path: Path) -> Description:
-    """What the package says of the model, its tensors and example inputs. Built with shapes alone, where that works.
+    """What the package says of the model, its tensors and example inputs. Shapes alone are built where that works.
 
     Raises: AceError(NOT_INSTALLED or NOT_FOUND) as `find_model`.
     """
@@ -33,7 +33,7 @@ def describe_named(path: Path) -> Description:
     )
 
 
-def build_named(job: BuildJob) -> Built:
+def build_named(job: LoadJob) -> OpenedModel:
     """Build the model with random weights, and propose examples.
 
     Raises: AceError(NOT_INSTALLED, NOT_FOUND) as `find_model`; AceError(RECIPE) if there is an entry as well;
@@ -55,7 +55,7 @@ def build_named(job: BuildJob) -> Built:
             f"{model.source.text} has random weights: shapes, speed and size are those of the real model, its answers "
             "are not. Name a file as [model] weights to change that",
         )
-    return Built(module, examples_of(model.rows(module), module), files=model.files())
+    return OpenedModel(module, examples_of(model.rows(module), module), files=model.files())
 
 
 def tensors_of(module: nn.Module) -> tuple[StoredTensor, ...]:

@@ -55,7 +55,7 @@ class _Columns:
         return tuple(self.rows.get(name, ()))
 
 
-def table_of(module: OnnxModule, tensors: Sequence[Tensor]) -> GraphTable:
+def onnx_table(module: OnnxModule, tensors: Sequence[Tensor]) -> GraphTable:
     """The table of the main graph; sizes with the file's names, costs at the sizes of these inputs.
 
     Constants and weights are no rows; their bytes count at the nodes that read them.

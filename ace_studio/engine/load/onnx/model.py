@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example
-from ace_studio.engine.load.build_job import BuildJob, Built
 from ace_studio.engine.load.description import Description
+from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.onnx.header import read_facts
 from ace_studio.engine.load.proposals import ProposedInput, ProposedRow, examples_of, specs_of
 from ace_studio.engine.load.sniff import bad_file
@@ -116,7 +116,7 @@ class OnnxModule(nn.Module):
         return self._sessions[threads]
 
 
-def build_from_onnx(job: BuildJob) -> Built:
+def build_from_onnx(job: LoadJob) -> OpenedModel:
     """The file as a module, with examples of the sizes that it names.
 
     Raises: AceError(NOT_INSTALLED) without onnx and onnxruntime; AceError(BAD_FILE) if it is damaged, refused by the
@@ -127,7 +127,7 @@ def build_from_onnx(job: BuildJob) -> Built:
     module = _with_signature(OnnxModule(model, job.path))
     module._session()
     files = tuple(job.path.parent / name for name in _external_files(_parse(job.path, with_weights=False)))
-    return Built(module.eval(), examples_of(rows_for(module), module), files=files)
+    return OpenedModel(module.eval(), examples_of(example_rows(module), module), files=files)
 
 
 def describe_onnx(path: Path) -> Description:
@@ -218,7 +218,7 @@ def dims_of_inputs(module: OnnxModule) -> list[tuple[Dim, ...]]:
     return [dims_of(value) for value in module.inputs]
 
 
-def rows_for(module: OnnxModule) -> tuple[ProposedRow, ...]:
+def example_rows(module: OnnxModule) -> tuple[ProposedRow, ...]:
     """Two examples at different sizes of what is open; one if nothing is."""
     return proposed_rows(module.names, module.inputs)[:2]
 
@@ -254,7 +254,7 @@ def _proposed(name: str, value: Any, sizes: Mapping[str, Sequence[int]], turn: i
     )
 
 
-def example_at(module: OnnxModule, sizes: Mapping[str, int], *, seed: int) -> Example:
+def onnx_example(module: OnnxModule, sizes: Mapping[str, int], *, seed: int) -> Example:
     """A call with made-up numbers at these sizes of what the file leaves open."""
     table = {name: (size,) * 3 for name, size in sizes.items()}
     tensors = [

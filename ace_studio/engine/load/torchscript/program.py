@@ -16,13 +16,14 @@ from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example, LoadedModel, put_in_eval_mode, tensor_leaves
 from ace_studio.engine.load.archive import open_archive
-from ace_studio.engine.load.build_job import BuildJob, Built
+from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.torchscript import runtime
-from ace_studio.engine.load.torchscript.source import MethodSource, UntranslatableError, attribute_of, write_method
+from ace_studio.engine.load.torchscript.operators import UntranslatableError
+from ace_studio.engine.load.torchscript.source import MethodSource, attribute_of, write_method
 from ace_studio.records.errors import AceError, ErrorCode
 
 
-def build_from_torchscript(job: BuildJob) -> Built:
+def build_from_torchscript(job: LoadJob) -> OpenedModel:
     """Load the script, and write every method that forward reaches as Python.
 
     Raises: AceError(BAD_FILE) if the file is damaged; AceError(UNSUPPORTED) naming the statement that has no Python.
@@ -32,7 +33,7 @@ def build_from_torchscript(job: BuildJob) -> Built:
         warnings.simplefilter("ignore", DeprecationWarning)  # torch advises to make no new ones
         script = torch.jit.load(job.path, map_location="cpu")  # type: ignore[no-untyped-call]
     put_in_eval_mode(script)
-    return Built(written_as_python(script, job.path).eval(), reference=script)
+    return OpenedModel(written_as_python(script, job.path).eval(), reference=script)
 
 
 def with_parts_written(module: nn.Module, path: Path) -> tuple[nn.Module, nn.Module | None]:

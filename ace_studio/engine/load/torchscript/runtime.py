@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-DTYPES = {
+_DTYPES = {
     0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16, 6: torch.float32,
     7: torch.float64, 9: torch.complex64, 10: torch.complex128, 11: torch.bool, 15: torch.bfloat16,
 }  # fmt: skip
@@ -43,7 +43,7 @@ def as_bool(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else bool(value)
 
 
-def as_tensor(value: Any) -> Tensor:
+def number_as_tensor(value: Any) -> Tensor:
     """A number where an operator wants a tensor."""
     return value if isinstance(value, Tensor) else torch.scalar_tensor(value, dtype=_dtype_of(value))
 
@@ -57,9 +57,9 @@ def _dtype_of(value: Any) -> torch.dtype:
 def same(one: Any, other: Any) -> Any:
     """``==``, also between an element type and TorchScript's number for it."""
     if isinstance(one, torch.dtype) and isinstance(other, int):
-        return one == DTYPES.get(other)
+        return one == _DTYPES.get(other)
     if isinstance(other, torch.dtype) and isinstance(one, int):
-        return other == DTYPES.get(one)
+        return other == _DTYPES.get(one)
     return one == other
 
 
@@ -90,14 +90,14 @@ _TRANSPOSED: dict[int, Callable[..., Tensor]] = {
 }
 
 
-def fail(message: Any, *_: Any) -> None:
+def raise_error(message: Any, *_: Any) -> None:
     """The program's own ``raise``. Raises: RuntimeError."""
     raise RuntimeError(f"the TorchScript program raised: {message}")
 
 
 def make_tensor(value: Any, dtype: Any = None, device: Any = None, *_: Any) -> Tensor:
     """``torch.tensor``, with TorchScript's number for the type."""
-    return torch.tensor(value, dtype=DTYPES[dtype] if isinstance(dtype, int) else dtype, device=device)
+    return torch.tensor(value, dtype=_DTYPES[dtype] if isinstance(dtype, int) else dtype, device=device)
 
 
 def ignore(*_: Any) -> None:

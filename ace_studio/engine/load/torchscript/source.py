@@ -17,14 +17,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from ace_studio.engine.load.torchscript import runtime
+from ace_studio.engine.load.torchscript.operators import operator_text, untranslatable
 
 _INDENT = "    "
 _PLAIN_CONSTANTS = (bool, int, float, str, type(None))
-
-
-class UntranslatableError(Exception):
-    """A statement of the graph for which there is no Python here; the text names it and its line."""
 
 
 @dataclass(frozen=True)
@@ -132,115 +128,11 @@ class _Writer:
             if handler is not None:
                 handler(self, node, depth)
             elif node.kind().startswith("aten::") and not list(node.blocks()):
-                self.assign(depth, node, _operator_text(self, node))
+                self.assign(depth, node, operator_text(node, self.args(node)))
             elif node.kind().partition("::")[0] not in ("prim", "aten", "onnx"):
-                self.assign(depth, node, _operator_text(self, node))  # an operator of an extension
+                self.assign(depth, node, operator_text(node, self.args(node)))  # an operator of an extension
             else:
                 raise untranslatable(node)
-
-
-def untranslatable(node: Any) -> UntranslatableError:
-    """The error for a statement, with where it came from."""
-    place = re.search(r"# (\S+:\d+)", str(node))
-    return UntranslatableError(f"{node.kind()}" + (f" ({place[1]})" if place and ":0" not in place[1] else ""))
-
-
-# --- operators ---
-
-
-def _operator_text(writer: _Writer, node: Any) -> str:
-    kind = node.kind()
-    namespace, _, name = kind.partition("::")
-    args = writer.args(node)
-    if kind == "aten::_convolution":
-        return f"runtime.convolution({', '.join(args)})"
-    if namespace == "aten" and name in runtime.ALWAYS_HERE:
-        types = [str(value.type()) for value in node.inputs()]
-        if name != "__getitem__" or types[0] != "Tensor":
-            return f"runtime.ON_NUMBERS[{name!r}]({', '.join(args)})"
-    schema = node.schema()
-    overload, parameters = _read_schema(schema)
-    if overload is None or not _has_operator(namespace, overload):
-        if namespace == "aten" and name in runtime.ON_NUMBERS:
-            return f"runtime.ON_NUMBERS[{name!r}]({', '.join(args)})"
-        raise untranslatable(node)
-    given = [
-        _argument_text(text, value, spec) for text, value, spec in zip(args, node.inputs(), parameters, strict=True)
-    ]
-    positional = [text for text, spec in zip(given, parameters, strict=True) if not spec.is_keyword]
-    keywords = {spec.name: text for text, spec in zip(given, parameters, strict=True) if spec.is_keyword}
-    target = f"torch.ops.{namespace}.{overload}"
-    if namespace == "aten" and name in runtime.ON_NUMBERS:
-        if not any("Tensor" in str(value.type()) for value in node.inputs()):
-            return f"runtime.ON_NUMBERS[{name!r}]({', '.join(args)})"
-        words = ", ".join(f"{key!r}: {text}" for key, text in keywords.items())
-        plain = [text for text, spec in zip(args, parameters, strict=True) if not spec.is_keyword]
-        return f"runtime.call({name!r}, {target}, ({''.join(f'{text}, ' for text in plain)}), {{{words}}})"
-    return f"{target}({', '.join([*positional, *(f'{key}={text}' for key, text in keywords.items())])})"
-
-
-@dataclass(frozen=True)
-class _Parameter:
-    name: str
-    type: str
-    is_keyword: bool
-
-
-def _read_schema(schema: str) -> tuple[str | None, list[_Parameter]]:
-    """``aten::add.Tensor(Tensor self, *, Scalar alpha=1) -> Tensor`` -> ``add.Tensor`` and its parameters."""
-    head = re.match(r"\w+::(\w+)(?:\.(\w+))?\(", schema)
-    if head is None:
-        return None, []
-    inside = schema[head.end() : _closing(schema, head.end())]
-    parameters, is_keyword = [], False
-    for part in _split(inside):
-        if part == "*":
-            is_keyword = True
-            continue
-        words = part.partition("=")[0].split()
-        parameters.append(_Parameter(words[-1], " ".join(words[:-1]), is_keyword))
-    return f"{head[1]}.{head[2] or 'default'}", parameters
-
-
-def _closing(text: str, start: int) -> int:
-    depth = 1
-    for index in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[index], 0)
-        if not depth:
-            return index
-    return len(text)
-
-
-def _split(text: str) -> list[str]:
-    """Split at the commas that are in no bracket."""
-    parts, depth, current = [], 0, ""
-    for character in text:
-        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(character, 0)
-        if character == "," and not depth:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += character
-    return [*parts, current.strip()] if current.strip() else parts
-
-
-def _has_operator(namespace: str, overload: str) -> bool:
-    name, _, kind = overload.partition(".")
-    packet = getattr(getattr(torch.ops, namespace), name, None)
-    return packet is not None and hasattr(packet, kind)
-
-
-def _argument_text(text: str, value: Any, spec: _Parameter) -> str:
-    """The argument, made a tensor where a traced program has a number as one."""
-    came_from_number = value.node().kind() in ("prim::NumToTensor", *_NUMBER_LIKE)
-    return f"runtime.as_tensor({text})" if spec.type == "Tensor" and came_from_number else text
-
-
-_NUMBER_LIKE = tuple(f"aten::{name}" for name in ("add", "sub", "rsub", "mul", "div", "floor_divide", "remainder"))
-"""Operators of traced programs that may give a number where their type says tensor."""
-
-
-# --- statements that are no operator ---
 
 
 def _constant(writer: _Writer, node: Any, depth: int) -> None:
@@ -441,7 +333,7 @@ _HANDLERS: dict[str, Callable[[_Writer, Any, int], None]] = {
     "prim::max": _calling("max"),
     "prim::abs": _calling("abs"),
     "prim::rangelist": _text("list(range({0}))"),
-    "prim::RaiseException": _statement("runtime.fail"),
+    "prim::RaiseException": _statement("runtime.raise_error"),
     "prim::Print": _statement("runtime.ignore"),
     "aten::warn": _statement("runtime.ignore"),
 }

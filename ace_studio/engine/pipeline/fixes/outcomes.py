@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ace_studio.engine.fixes import Candidate
+from ace_studio.engine.fixes import ProposedFix
 from ace_studio.engine.flow import CapturedModel, PartialModel
 from ace_studio.engine.pipeline.fixes.check import Verdict
 from ace_studio.engine.torch_private.dynamo import is_compiler_error
@@ -171,7 +171,7 @@ def wrong_report(report: FixReport, what: str, verdict: Verdict) -> FixReport:
     return with_values(report, status=status, problem=problem, inputs_compared=verdict.compared)
 
 
-def cannot(candidate: Candidate, why: str) -> Problem:
+def cannot(candidate: ProposedFix, why: str) -> Problem:
     """The problem that a fix cannot be written here."""
     return Problem(
         code=ErrorCode.UNSUPPORTED,
@@ -182,7 +182,7 @@ def cannot(candidate: Candidate, why: str) -> Problem:
     )
 
 
-def unexpected(error: Exception, candidate: Candidate) -> Problem:
+def unexpected(error: Exception, candidate: ProposedFix) -> Problem:
     """The problem of a try that ended with an exception: of torch's compiler, or in a way that nobody thought of."""
     if is_compiler_error(error):
         return Problem(

@@ -21,12 +21,12 @@ from ace_studio.engine.capture.namespaces import replaced_attribute
 from ace_studio.engine.capture.verify import GraphRun
 from ace_studio.engine.fixes import (
     HOOK,
-    Candidate,
     CannotRewriteError,
+    ProposedFix,
     SourceText,
     Spot,
-    candidates,
     noting,
+    proposed_fixes,
     unified_diff,
 )
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
@@ -88,7 +88,7 @@ class FixJob:
         spots = [
             Spot.of(str((self.folder / name).absolute()), number, self.ready.loaded.module) for name, number in wanted
         ]
-        worth = [candidate for spot in spots for candidate in candidates(spot) if self._is_worth_a_try(candidate)]
+        worth = [candidate for spot in spots for candidate in proposed_fixes(spot) if self._is_worth_a_try(candidate)]
         found = list({candidate.change: candidate for candidate in reversed(worth)}.values())[::-1]  # the first of each
         if not found and self.before.problem is not None:
             raise AceError(self.before.problem)
@@ -97,7 +97,7 @@ class FixJob:
             self.reporter.advance(number / len(found), _short_title(candidate))
             yield self._tried(candidate)
 
-    def _is_worth_a_try(self, candidate: Candidate) -> bool:
+    def _is_worth_a_try(self, candidate: ProposedFix) -> bool:
         """No control that the recipe has or that concerns none of its rungs; no patch of what cannot be reloaded."""
         control, capture = candidate.control, self.recipe.capture
         if control is None:
@@ -106,7 +106,7 @@ class FixJob:
 
     # --- one try ---
 
-    def _tried(self, candidate: Candidate) -> FixReport:
+    def _tried(self, candidate: ProposedFix) -> FixReport:
         started = time.monotonic()
         report = FixReport(
             kind=candidate.kind,
@@ -131,7 +131,7 @@ class FixJob:
             report = failed(report, unexpected(error, candidate))
         return msgspec.structs.replace(report, seconds=time.monotonic() - started)
 
-    def _judged(self, candidate: Candidate, report: FixReport) -> FixReport:
+    def _judged(self, candidate: ProposedFix, report: FixReport) -> FixReport:
         if candidate.refusal:
             raise CannotRewriteError(candidate.refusal)
         if is_whole(self.before.outcome):
@@ -145,7 +145,7 @@ class FixJob:
         with self._copy(candidate, text) as (copy, loaded):
             return renamed(self._with_change(candidate, loaded, report), copy, candidate.file)
 
-    def _with_control(self, candidate: Candidate, control: CaptureControl, report: FixReport) -> FixReport:
+    def _with_control(self, candidate: ProposedFix, control: CaptureControl, report: FixReport) -> FixReport:
         concerned = CONTROL_ROWS[control.treat_as].rungs
         capture = msgspec.structs.replace(
             self.recipe.capture,
@@ -156,7 +156,7 @@ class FixJob:
             candidate, self.ready.loaded, msgspec.structs.replace(self.recipe, capture=capture), report
         )
 
-    def _with_change(self, candidate: Candidate, loaded: LoadedModel, report: FixReport) -> FixReport:
+    def _with_change(self, candidate: ProposedFix, loaded: LoadedModel, report: FixReport) -> FixReport:
         """First the changed code itself, which is quick, then its graph."""
         inputs = self.check.inputs
         if candidate.kind is FixKind.CONSTANT:
@@ -171,7 +171,7 @@ class FixJob:
                 report = with_values(report, note=f"{report.note} {note}".strip())
         return self._captured(candidate, loaded, self.recipe, report)
 
-    def _captured(self, candidate: Candidate, loaded: LoadedModel, recipe: Recipe, report: FixReport) -> FixReport:
+    def _captured(self, candidate: ProposedFix, loaded: LoadedModel, recipe: Recipe, report: FixReport) -> FixReport:
         after = self._attempt(loaded, recipe, _short_title(candidate))
         report = with_values(report, after=after.outcome)
         if after.wrong - self.before.wrong and not is_whole(after.outcome) and after.problem is not None:
@@ -202,11 +202,11 @@ class FixJob:
 
     # --- the copy ---
 
-    def _patch(self, candidate: Candidate, text: str) -> str:
+    def _patch(self, candidate: ProposedFix, text: str) -> str:
         source = SourceText.read(Path(candidate.file))
         return unified_diff(source, text, folder=self.folder) if source is not None else ""
 
-    def _text(self, candidate: Candidate) -> str:
+    def _text(self, candidate: ProposedFix) -> str:
         """The changed file. Values that must be known first are noted by an instrumented copy on all examples."""
         calls = candidate.values
         if calls is None:
@@ -220,7 +220,7 @@ class FixJob:
 
     @contextlib.contextmanager
     def _copy(
-        self, candidate: Candidate, text: str, hook: Callable[[int, Any], Any] | None = None
+        self, candidate: ProposedFix, text: str, hook: Callable[[int, Any], Any] | None = None
     ) -> Iterator[tuple[Path, LoadedModel]]:
         """The model loaded from a changed copy, with the tensors of the model as it was. Raises: AceError."""
         assert self.reload is not None, "patches are tried only of what can be loaded anew"
@@ -295,5 +295,5 @@ def _runner(captured: CapturedModel | PartialModel) -> Callable[[Example], Any]:
     return run
 
 
-def _short_title(candidate: Candidate) -> str:
+def _short_title(candidate: ProposedFix) -> str:
     return candidate.title.partition(":")[0]

@@ -14,7 +14,7 @@ if importlib.util.find_spec("onnx") is None or importlib.util.find_spec("onnxrun
 import onnx
 from onnx import TensorProto, helper
 
-from ace_studio.engine.load import OnnxModule, inspect_file, node_ids, table_of
+from ace_studio.engine.load import OnnxModule, inspect_file, node_ids, onnx_table
 from ace_studio.engine.load.onnx.model import python_names
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import OpKind
@@ -75,7 +75,7 @@ def test_the_graph_becomes_a_table_with_modules_sizes_and_costs(tmp_path):
     module = load(tmp_path, "c.onnx").module
     assert isinstance(module, OnnxModule)
 
-    table = table_of(module, [torch.zeros(2, 3, 8, 8)])
+    table = onnx_table(module, [torch.zeros(2, 3, 8, 8)])
 
     rows = {table.op_id[row]: row for row in range(len(table))}
     conv, head = rows["stem_stem.0_Conv"], rows["head_Gemm"]
@@ -105,7 +105,7 @@ def test_the_modules_that_torch_s_exporter_wrote_are_taken_over(tmp_path):
     }.items():
         entry = model.graph.node[0].metadata_props.add()
         entry.key, entry.value = key, value
-    table = table_of(OnnxModule(model, tmp_path / "c.onnx"), [torch.zeros(1, 3, 8, 8)])
+    table = onnx_table(OnnxModule(model, tmp_path / "c.onnx"), [torch.zeros(1, 3, 8, 8)])
     assert table.module[1] == "body.conv"
     types = dict(zip(table.module_paths, table.module_types, strict=True))
     assert (types["body"], types["body.conv"]) == ("Body", "Conv2d")
@@ -121,7 +121,7 @@ def test_nodes_without_a_name_and_constants_are_no_trouble(tmp_path):
     graph = helper.make_graph(nodes, "g", value[:1], value[1:])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "m.onnx")
     loaded = load(tmp_path, "m.onnx")
-    table = table_of(loaded.module, [torch.zeros(3)])
+    table = onnx_table(loaded.module, [torch.zeros(3)])
     assert len(loaded.data.examples) == 1  # nothing is open
     assert list(table.op) == ["input", "onnx.Mul", "onnx.Mul", "output"]
     assert table.weight_bytes[1] == 4

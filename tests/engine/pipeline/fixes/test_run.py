@@ -11,7 +11,7 @@ import pytest
 from torch import nn
 
 from ace_studio.engine import pipeline
-from ace_studio.engine.fixes import Spot, candidates
+from ace_studio.engine.fixes import Spot, proposed_fixes
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.fixes import FixKind, FixReport, FixStatus, ranked_fixes
@@ -230,7 +230,7 @@ def test_a_control_that_was_green_captures_the_model_when_it_is_in_the_recipe(be
 def test_two_places_that_need_the_same_change_are_served_by_one_try(bench: Bench) -> None:
     path = bench.write(STEP)
     spots = [Spot.of(str(path), line_of(path, text), nn.Identity()) for text in ("int(self.step", "if steps > 1")]
-    first, second = ([one for one in candidates(spot) if one.kind is FixKind.CONSTANT] for spot in spots)
+    first, second = ([one for one in proposed_fixes(spot) if one.kind is FixKind.CONSTANT] for spot in spots)
     assert [one.change for one in first] == [one.change for one in second] and first[0].line != second[0].line
 
 

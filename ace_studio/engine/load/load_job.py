@@ -13,7 +13,7 @@ from ace_studio.engine.progress import Reporter
 
 
 @dataclass(frozen=True)
-class BuildJob:
+class LoadJob:
     """What a builder gets. Everything that will run has been trusted by now."""
 
     path: Path
@@ -28,7 +28,7 @@ class BuildJob:
 
 
 @dataclass(frozen=True)
-class Built:
+class OpenedModel:
     """A live module, and the examples that came with it."""
 
     module: nn.Module
