@@ -243,8 +243,9 @@ def show_result(result: Result, folder: Path, console: Console) -> None:
             _size(base.size_bytes),
             "",
         )
+    slower = {step.run for step in result.search if step.status is RunStatus.DROPPED}
     for index, run in enumerate(result.runs):
-        _add_run(table, run, is_chosen=index == result.chosen)
+        _add_run(table, run, is_chosen=index == result.chosen, lost_race=index in slower)
     console.print(table)
     _show_decoding(result, console)
     for run in result.runs:
@@ -347,11 +348,10 @@ def _show_decoding(result: Result, console: Console) -> None:
     console.print(table)
 
 
-def _add_run(table: rich.table.Table, run: TargetRun, *, is_chosen: bool) -> None:
+def _add_run(table: rich.table.Table, run: TargetRun, *, is_chosen: bool, lost_race: bool) -> None:
     name = f"[bold]{run.target} *[/bold]" if is_chosen else run.target
     if run.status is RunStatus.DROPPED and run.latency_ms is not None:
-        is_step = any(one.what.startswith("a step of the search") for one in run.warnings)
-        why = "a step of the search" if is_step else "dropped: clearly slower"
+        why = "dropped: clearly slower" if lost_race else "a step of the search"
         sqnr = "" if run.sqnr_db is None else f"{run.sqnr_db:.1f}"
         size = _size(run.size_bytes) if run.size_bytes else ""
         table.add_row(name, run.precision, *_latency(run.latency_ms), why, _metric(run), _drop(run), sqnr, size)

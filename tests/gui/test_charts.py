@@ -89,7 +89,7 @@ def test_the_front_holds_what_no_other_run_beats_in_both():
 def test_a_point_lies_on_the_side_of_the_goal_line_that_the_engine_judges_it_by(desk, charts):
     noisy = replace(three_runs(TABLE)[0], latency_ms=latency(7.2), speedup=1.45)
     show_result(desk, TABLE, result_of(TABLE, runs=(noisy,)))
-    desk.session.set_goal(Goal(max_latency_ratio=0.7))
+    desk.session.choices.set_goal(Goal(max_latency_ratio=0.7))
     view = open_chart(desk, charts, "trade-off")
     assert view._verdict.text() == "1 of 1 meet the goal"
     spot, _ = view._spots[1]

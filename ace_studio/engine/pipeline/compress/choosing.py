@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -78,31 +78,27 @@ def _tried_words(job: CompressionJob) -> list[str]:
     if not job.state.search:
         return []
     targets = ", ".join(dict.fromkeys(step.target for step in job.state.search))
-    return [f"{len(job.state.search)} plans were evaluated on {targets}", *grouped_notes(job.state.search_notes)]
+    return [f"{len(job.state.search)} plans were evaluated on {targets}", *_grouped(job.state.search_notes)]
 
 
-def grouped_notes(notes: Sequence[str]) -> list[str]:
-    """Notes of the form ``name: reason``; a reason that several share is said once."""
-    names: dict[str, list[str]] = {}
-    for note in notes:
-        name, _, reason = note.partition(": ")
-        names.setdefault(reason, []).append(name)
-    return [f"{', '.join(found)}: {reason}" for reason, found in names.items()]
+def _grouped(reasons: Mapping[str, Sequence[str]]) -> list[str]:
+    """One sentence per reason, with the names of all that share it."""
+    return [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
 
 
 def _nothing_worked(candidates: Sequence[Candidate]) -> Problem:
-    """One problem out of many; a reason that several runs share is said once."""
-    labels: dict[str, list[str]] = {}
+    """One problem for all failed candidates."""
+    reasons: dict[str, list[str]] = {}
+    codes: set[ErrorCode] = set()
     for one in candidates:
         if (error := one.run.error) is not None:
             is_refusal = one.run.status is RunStatus.UNAVAILABLE and error.why
-            labels.setdefault(error.why if is_refusal else error.what, []).append(one.label)
-    kinds = {one.run.error.code for one in candidates if one.run.error is not None}
+            reasons.setdefault(error.why if is_refusal else error.what, []).append(one.label)
+            codes.add(error.code)
     return Problem(
-        code=kinds.pop() if len(kinds) == 1 else ErrorCode.UNSUPPORTED,
+        code=codes.pop() if len(codes) == 1 else ErrorCode.UNSUPPORTED,
         what="No target gave a verified artifact",
-        why="; ".join(f"{', '.join(names)}: {reason}" for reason, names in labels.items())
-        or "no target is available here",
+        why="; ".join(_grouped(reasons)) or "no target is available here",
         remedy="Look at each run's reason; `ace-studio doctor` says which targets are installed.",
     )
 

@@ -44,8 +44,8 @@ class JobState:
     """The sensitivity of the ops; None until a stage asked for it."""
     search: list[SearchStep] = field(default_factory=list)
     """What the search for the goal evaluated, in order."""
-    search_notes: list[str] = field(default_factory=list)
-    """Why the search stopped where it did, in words."""
+    search_notes: dict[str, list[str]] = field(default_factory=dict)
+    """Why the search stopped where it did: reason -> the variants or targets that it holds for."""
     ceilings: Ceilings | None = None
     worst: tuple[WorstSample, ...] = ()
 

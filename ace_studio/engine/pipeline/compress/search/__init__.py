@@ -1,8 +1,9 @@
-"""The search for a goal: which ops stay at a high precision, found by building and measuring few candidates."""
+"""The search for a goal: which ops stay at a high precision, found by building and measuring few candidates.
 
-from __future__ import annotations
-
-from ace_studio.engine.pipeline.compress.search.bisection import Point, fewest_high, most_high
-from ace_studio.engine.pipeline.compress.search.ranking import RankedOp, SensitivityRanking
-
-__all__ = ["Point", "RankedOp", "SensitivityRanking", "fewest_high", "most_high"]
+run          the strategy: which variants and precisions are evaluated, in what order
+evaluation   builds, measures and keeps the candidate of one plan
+bisection    how many ops to keep high next
+ranking      ops ordered by sensitivity
+variants     low precisions on a target, each with its ranking
+steps        what was evaluated, in the result and on disk
+"""

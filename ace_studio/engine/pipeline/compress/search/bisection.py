@@ -1,4 +1,4 @@
-"""The next step of the ranking to evaluate, given what the ones before have shown."""
+"""How many of the most sensitive ops stay at a high precision, found in few evaluations."""
 
 from __future__ import annotations
 
@@ -8,128 +8,119 @@ from dataclasses import dataclass
 from ace_studio.engine.pipeline.compress.search.ranking import SensitivityRanking
 
 MOST_EVALUATIONS = 8
-"""Of one ranking; what was found until then counts."""
-SMALL_SHARE = 0.03
-"""Two steps whose ops differ by less than this share of the cost are as good as one."""
+"""Per ranking; the best result until then counts."""
+SMALL_COST_SHARE = 0.03
+"""Two counts whose ops differ by less than this share of the cost count as equal."""
+_CLEAR_DB = 1.0
+"""A count is not built if its predicted fidelity is this far below the required one."""
 _FIRST_GAIN_DB = 10.0
-"""Where nothing says which fidelity a metric needs: the first guess leaves a tenth of the noise, the next a hundredth
+"""Where the fidelity that a metric needs is unknown, the first guess leaves a tenth of the noise, the next a hundredth
 of that."""
 
 
 @dataclass(frozen=True)
-class Point:
-    """What was found at one step."""
+class Evaluation:
+    """The result of one count of high ops."""
 
-    keeps: bool
-    """Whether it is accurate enough. More high ops make that likelier."""
-    affords: bool = True
+    is_accurate: bool
+    """More high ops make that likelier."""
+    is_affordable: bool = True
     """Whether it is small and fast enough. More high ops make that less likely."""
     sqnr_db: float | None = None
     ends: bool = False
-    """Whether there is no use in going on: it could not be built, or another candidate has beaten the whole ranking."""
+    """Whether the search of this ranking stops: the build failed, or another candidate beats the whole ranking."""
 
 
-_CLEAR_DB = 1.0
-"""A step foretold to be so much below what is wanted is not built to see whether it is."""
-
-Evaluate = Callable[[int], Point]
+_Evaluate = Callable[[int], Evaluation]
 
 
 def fewest_high(
-    ranking: SensitivityRanking, evaluate: Evaluate, *, wanted_db: float | None = None, limit: int = MOST_EVALUATIONS
+    ranking: SensitivityRanking, evaluate: _Evaluate, *, min_db: float | None = None, limit: int = MOST_EVALUATIONS
 ) -> int | None:
-    """The smallest step found that is accurate enough; None if the last one is not, or the search ended before.
+    """The smallest accurate count found; None if even all ops high are not accurate, or the search ended before.
 
     Args:
         ranking: The ops, the most sensitive first.
-        evaluate: Builds a step and says what came of it; called at most ``limit`` times.
-        wanted_db: Fidelity that the goal asks for; None if it asks for a metric: who knows which fidelity that needs.
+        evaluate: Builds and judges a count.
+        min_db: Fidelity that the goal requires; None if it bounds a metric, whose relation to fidelity is unknown.
         limit: Evaluations at most.
     """
-    search = _Fewest(ranking, wanted_db)
+    search = _Fewest(ranking, min_db)
     for number in range(limit):
-        step = search.next_step(is_last_chance=number == limit - 1 and search.high is None)
-        if step is None:
+        count = search.next_count(is_last_chance=number == limit - 1 and search.high is None)
+        if count is None:
             break
-        point = evaluate(step)
-        if point.ends:
+        evaluation = evaluate(count)
+        if evaluation.ends:
             break
-        search.learn(step, point)
+        search.learn(count, evaluation)
     return search.high
 
 
 class _Fewest:
-    """Between ``low`` (not accurate enough) and ``high`` (accurate enough)."""
+    """Bisection between ``low`` (not accurate) and ``high`` (accurate)."""
 
-    def __init__(self, ranking: SensitivityRanking, wanted_db: float | None) -> None:
-        self._ladder = ranking
-        self._wanted_db = wanted_db
+    def __init__(self, ranking: SensitivityRanking, min_db: float | None) -> None:
+        self._ranking = ranking
+        self._min_db = min_db
         self._offset_db = 0.0
-        """How much better the last built step was than foretold."""
+        """Measured minus predicted fidelity of the last build."""
         self._gain_db = _FIRST_GAIN_DB
         self.low = -1
         self.high: int | None = None
 
-    def learn(self, step: int, point: Point) -> None:
-        if point.keeps:
-            self.high = step if self.high is None else min(self.high, step)
+    def learn(self, count: int, evaluation: Evaluation) -> None:
+        if evaluation.is_accurate:
+            self.high = count if self.high is None else min(self.high, count)
         else:
-            self.low = max(self.low, step)
-        if point.sqnr_db is not None and step < len(self._ladder):
-            self._offset_db = min(30.0, max(-30.0, point.sqnr_db - self._ladder.predicted_db(step)))
+            self.low = max(self.low, count)
+        if evaluation.sqnr_db is not None and count < len(self._ranking):
+            self._offset_db = min(30.0, max(-30.0, evaluation.sqnr_db - self._ranking.predicted_db(count)))
 
-    def next_step(self, *, is_last_chance: bool) -> int | None:
-        last = len(self._ladder)
+    def next_count(self, *, is_last_chance: bool) -> int | None:
+        everything = len(self._ranking)
         if self.high is None:
-            if self.low >= last:
+            if self.low >= everything:
                 return None
             if self.low < 0:
                 return 0
-            return last if is_last_chance else min(last, max(self.low + 1, self._guess()))
-        low = max(self.low, self._hopeless())
-        if self.high - low <= 1 or self._ladder.cost_share(low + 1, self.high) < SMALL_SHARE:
+            return everything if is_last_chance else min(everything, max(self.low + 1, self._guess()))
+        low = max(self.low, self._last_hopeless())
+        if self.high - low <= 1 or self._ranking.cost_share(low + 1, self.high) < SMALL_COST_SHARE:
             return None
-        if self._wanted_db is not None:
+        if self._min_db is not None:
             return min(self.high - 1, max(low + 1, self._guess()))
-        return self._ladder.between(low, self.high)
+        return self._ranking.between(low, self.high)
 
-    def _hopeless(self) -> int:
-        """The last step that is foretold to miss a fidelity clearly; nothing is known of a metric."""
-        if self._wanted_db is None:
+    def _last_hopeless(self) -> int:
+        """The largest count whose prediction clearly misses the required fidelity; -1 if none or unknown."""
+        if self._min_db is None:
             return -1
-        return self._ladder.first_above(self._wanted_db - self._offset_db - _CLEAR_DB) - 1
+        return self._ranking.first_above(self._min_db - self._offset_db - _CLEAR_DB) - 1
 
     def _guess(self) -> int:
-        if self._wanted_db is not None:
-            return self._ladder.first_above(self._wanted_db - self._offset_db)
-        wanted = self._ladder.predicted_db(self.low) + self._gain_db
+        if self._min_db is not None:
+            return self._ranking.first_above(self._min_db - self._offset_db)
+        target_db = self._ranking.predicted_db(self.low) + self._gain_db
         self._gain_db *= 2.0
-        return self._ladder.first_above(wanted)
+        return self._ranking.first_above(target_db)
 
 
-def most_high(ranking: SensitivityRanking, evaluate: Evaluate, *, limit: int = MOST_EVALUATIONS) -> int | None:
-    """The largest step found that is small and fast enough; None if not even the first is.
-
-    Args:
-        ranking: The ops, the most sensitive first.
-        evaluate: As for `fewest_high`.
-        limit: Evaluations at most.
-    """
-    low, high = -1, len(ranking) + 1  # affords; does not
-    steps = [len(ranking), 0]
+def most_high(ranking: SensitivityRanking, evaluate: _Evaluate, *, limit: int = MOST_EVALUATIONS) -> int | None:
+    """The largest affordable count found; None if not even 0 is affordable."""
+    low, high = -1, len(ranking) + 1  # affordable, not affordable
+    first = [len(ranking), 0]
     for _ in range(limit):
-        step = steps.pop(0) if steps else (low + high) // 2
-        point = evaluate(step)
-        if point.ends:
+        count = first.pop(0) if first else (low + high) // 2
+        evaluation = evaluate(count)
+        if evaluation.ends:
             break
-        if point.affords:
-            low = max(low, step)
+        if evaluation.is_affordable:
+            low = max(low, count)
         else:
-            high = min(high, step)
-        if (
-            high == 0
-            or high - low <= 1
-            or (low >= 0 and ranking.cost_share(low, min(high, len(ranking))) < SMALL_SHARE)
-        ):
+            high = min(high, count)
+        if high - low <= 1:
+            break
+        if low >= 0 and ranking.cost_share(low, min(high, len(ranking))) < SMALL_COST_SHARE:
             break
     return low if low >= 0 else None

@@ -1,20 +1,22 @@
-"""Which low precisions a goal search tries on a target, judged by the ops of the graph."""
+"""The low precisions that a goal search tries on a target, each with the ops ranked by their sensitivity to it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
+from ace_studio.engine.pipeline.compress.candidates import make_candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
-from ace_studio.engine.pipeline.compress.search import SensitivityRanking
+from ace_studio.engine.pipeline.compress.search.ranking import RankedOp, SensitivityRanking
+from ace_studio.engine.pipeline.compress.sensitivity import sense_once
+from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.ops import is_weighted
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import ImproveMethod, Objective
-from ace_studio.records.results import SearchStep
+from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective
 
 FEW_USES = 4
 """Multiplications per weight up to which reading the weights takes longer than using them."""
@@ -25,6 +27,8 @@ _FLOAT_OPS = (
 )  # fmt: skip
 _LOW = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
 _SMALL = (Precision.INT4_WEIGHT, Precision.INT8_WEIGHT)
+_UNKNOWN_NOISE = 1e-3
+"""Of every op whose sensitivity is unknown; the builds correct it."""
 
 
 METHODS_TO_TRY: Mapping[Precision, tuple[ImproveMethod, ...]] = {
@@ -43,8 +47,9 @@ class SearchVariant:
     target: Target
     plan: Plan
     high: Precision = Precision.FP32
+    """What ops that stay high run at."""
     ranking: SensitivityRanking | None = None
-    steps: list[SearchStep] = field(default_factory=list)
+    """Made by `ranking_of`."""
     methods: tuple[ImproveMethod, ...] = ()
     """What improves its weights."""
 
@@ -55,37 +60,32 @@ class SearchVariant:
 
 
 def variants_of(job: CompressionJob, target: Target) -> list[SearchVariant]:
-    """Those that the target can do and that may win; what the recipe itself plans is tried in any case."""
-    variants = [SearchVariant(target, plan, methods=job.recipe.improve.methods) for plan in _bases(job)]
-    if not job.recipe.plan.from_goal or not target.available().ok:
-        return variants
-    variants = [variant for variant in variants if not target.precision_problem(variant.plan.default)]
-    if target.precision_problem(Precision.BF16) or not has_much_besides_products(job.captured.table):
-        return variants
-    halves = [msgspec.structs.replace(variant.plan, rest=Precision.BF16) for variant in variants]
-    return [*variants, *(SearchVariant(target, plan, methods=job.recipe.improve.methods) for plan in halves)]
-
-
-def _bases(job: CompressionJob) -> list[Plan]:
+    """The recipe's own plan in any case; else the low precisions that the target supports and that may win."""
     recipe = job.recipe
-    if not recipe.plan.from_goal:
-        return [recipe.plan]
-    wants_small = (
-        recipe.goal.optimize is Objective.SIZE
-        or recipe.goal.max_size_mb is not None
-        or reads_weights_most(job.captured.table)
-    )
-    grids = msgspec.structs.replace(recipe.plan, from_goal=False, rules=())
-    return [msgspec.structs.replace(grids, default=low) for low in (*_LOW, *(_SMALL if wants_small else ()))]
+    plans = [recipe.plan]
+    if recipe.plan.from_goal:
+        plans = _low_plans(job)
+        if target.available().ok:
+            plans = [plan for plan in plans if not target.precision_problem(plan.default)]
+            if not target.precision_problem(Precision.BF16) and has_much_besides_products(job.captured.table):
+                plans += [msgspec.structs.replace(plan, rest=Precision.BF16) for plan in plans]
+    return [SearchVariant(target, plan, methods=recipe.improve.methods) for plan in plans]
+
+
+def _low_plans(job: CompressionJob) -> list[Plan]:
+    goal = job.recipe.goal
+    wants_small = goal.optimize is Objective.SIZE or goal.max_size_mb is not None
+    lows = (*_LOW, *_SMALL) if wants_small or reads_weights_most(job.captured.table) else _LOW
+    return [msgspec.structs.replace(job.recipe.plan, from_goal=False, rules=(), default=low) for low in lows]
 
 
 def has_much_besides_products(table: GraphTable) -> bool:
-    """Whether ops that no target has at 8 bits take a share of the time: norms, softmax, the curves of transformers."""
+    """Whether ops that no target has at 8 bits take much time: norms, softmax and the activations of transformers."""
     return sum(table.op[row].startswith(_FLOAT_OPS) for row in table.op_rows()) >= MANY_FLOAT_OPS
 
 
 def reads_weights_most(table: GraphTable) -> bool:
-    """Whether the time goes into reading weights, each of which is used a few times only (one token of a decoder).
+    """Whether most time goes into reading weights that are used a few times each (one token of a decoder).
 
     Then smaller weights are faster ones, and computing in float costs nothing.
     """
@@ -93,3 +93,53 @@ def reads_weights_most(table: GraphTable) -> bool:
     uses = sum(table.flops[row] for row in rows) / 2
     weights = sum(table.weight_bytes[row] for row in rows) / 4
     return 0 < uses <= FEW_USES * weights
+
+
+def ranking_of(job: CompressionJob, variant: SearchVariant) -> SensitivityRanking:
+    """The ranking of a variant, made at the first call: its products and every op with a known sensitivity."""
+    if variant.ranking is None:
+        variant.ranking = SensitivityRanking(_ranked_ops(job, variant))
+    return variant.ranking
+
+
+def _ranked_ops(job: CompressionJob, variant: SearchVariant) -> list[RankedOp]:
+    table = job.captured.table
+    planned = make_candidate(variant.target, variant.plan, table, device=job.captured.device).plan.precision
+    low = sorted({precision for precision in planned.values() if precision in SIMULATED})
+    noise = sense_once(job, low).noise
+    costs = table.weight_bytes if job.recipe.goal.optimize is Objective.SIZE else table.flops
+    ranked = []
+    for row in table.op_rows():
+        op_id = table.op_id[row]
+        precision = planned.get(op_id, Precision.FP32)
+        known = noise.get(precision, {}).get(op_id)
+        if precision in low and (is_weighted(table.op[row]) or known is not None):
+            ranked.append(RankedOp(op_id, _UNKNOWN_NOISE if known is None else known, float(max(1, costs[row]))))
+    return ranked
+
+
+def reasons_to_stay(job: CompressionJob, variant: SearchVariant, count: int) -> dict[str, str]:
+    """Op id -> why it stays high, for the ``count`` most sensitive ops."""
+    ranking = ranking_of(job, variant)
+    is_known = bool(job.state.sensing and job.state.sensing.noise)
+    requirement = _goal_words(job.recipe.goal)
+    reasons = {}
+    for place, op in enumerate(ranking.ops[:count], 1):
+        rank = f"{_ordinal(place)} most sensitive of {len(ranking)}, alone {noise_db(op.noise):.1f} dB"
+        why = rank if is_known else "its sensitivity is unknown, and it costs little"
+        reasons[op.op_id] = f"kept at {variant.high}: {why}; the goal {requirement}"
+    return reasons
+
+
+def _goal_words(goal: Goal) -> str:
+    parts = []
+    if goal.max_drop is not None:
+        parts.append(f"allows the metric to drop by {goal.max_drop:.2%}")
+    if goal.min_sqnr_db is not None:
+        parts.append(f"needs {goal.min_sqnr_db:.1f} dB")
+    return " and ".join(parts) or "has room for it"
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

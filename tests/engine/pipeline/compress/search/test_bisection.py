@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import pytest
 
-from ace_studio.engine.pipeline.compress.search import Point, RankedOp, SensitivityRanking, fewest_high, most_high
-from ace_studio.engine.pipeline.compress.search.bisection import MOST_EVALUATIONS
+from ace_studio.engine.pipeline.compress.search.bisection import MOST_EVALUATIONS, Evaluation, fewest_high, most_high
+from ace_studio.engine.pipeline.compress.search.ranking import RankedOp, SensitivityRanking
 
 
-def _ladder(count=54, seed=0):
+def _ranking(count=54, seed=0):
     draw = random.Random(seed)
     return SensitivityRanking(
         RankedOp(f"op{i}", 10 ** draw.uniform(-6, -1), draw.uniform(0.5, 2.0)) for i in range(count)
@@ -28,19 +27,11 @@ class Model:
     def __call__(self, count):
         self.asked.append(count)
         fidelity = self.ranking.predicted_db(count) + self.extra_db
-        return Point(keeps=fidelity >= self.needed_db, sqnr_db=fidelity)
-
-
-def test_the_most_sensitive_ops_come_first_and_what_is_left_adds_up():
-    ranking = SensitivityRanking([RankedOp("b", 1e-3), RankedOp("a", 1e-2), RankedOp("c", 1e-4)])
-    assert [op.op_id for op in ranking.kept(2)] == ["a", "b"]
-    assert ranking.predicted_db(1) == pytest.approx(-10 * math.log10(1.1e-3))
-    assert ranking.predicted_db(3) == 200.0
-    assert ranking.first_above(29.0) == 1
+        return Evaluation(is_accurate=fidelity >= self.needed_db, sqnr_db=fidelity)
 
 
 def test_a_model_that_is_good_all_low_takes_one_evaluation():
-    model = Model(_ladder(), needed_db=-10.0)
+    model = Model(_ranking(), needed_db=-10.0)
     assert fewest_high(model.ranking, model) == 0
     assert model.asked == [0]
 
@@ -48,8 +39,8 @@ def test_a_model_that_is_good_all_low_takes_one_evaluation():
 @pytest.mark.parametrize("extra_db", [-4.0, 0.0, 6.0])
 @pytest.mark.parametrize("needed_db", [20.0, 30.0, 45.0])
 def test_a_fidelity_is_reached_within_a_few_evaluations_at_nearly_the_lowest_cost(needed_db, extra_db):
-    model = Model(_ladder(), needed_db=needed_db, extra_db=extra_db)
-    found = fewest_high(model.ranking, model, wanted_db=needed_db)
+    model = Model(_ranking(), needed_db=needed_db, extra_db=extra_db)
+    found = fewest_high(model.ranking, model, min_db=needed_db)
     best = next(k for k in range(55) if model.ranking.predicted_db(k) + extra_db >= needed_db)
     assert found is not None
     assert found >= best
@@ -59,7 +50,7 @@ def test_a_fidelity_is_reached_within_a_few_evaluations_at_nearly_the_lowest_cos
 
 @pytest.mark.parametrize("needed_db", [15.0, 30.0, 50.0])
 def test_a_metric_whose_relation_to_fidelity_is_unknown_takes_some_more(needed_db):
-    model = Model(_ladder(), needed_db=needed_db)
+    model = Model(_ranking(), needed_db=needed_db)
     found = fewest_high(model.ranking, model)
     best = next(k for k in range(55) if model.ranking.predicted_db(k) >= needed_db)
     assert found is not None
@@ -69,8 +60,8 @@ def test_a_metric_whose_relation_to_fidelity_is_unknown_takes_some_more(needed_d
 
 
 def test_where_not_even_all_high_is_enough_that_was_tried_and_the_answer_is_none():
-    model = Model(_ladder(), needed_db=300.0)
-    assert fewest_high(model.ranking, model, wanted_db=300.0) is None
+    model = Model(_ranking(), needed_db=300.0)
+    assert fewest_high(model.ranking, model, min_db=300.0) is None
     assert model.asked[-1] == 54
     assert len(model.asked) <= 3
 
@@ -81,20 +72,20 @@ def test_the_last_evaluation_is_spent_on_all_high():
     assert fewest_high(ranking, model, limit=4) == 500
 
 
-def test_a_ladder_that_cannot_be_built_ends_at_once():
+def test_a_ranking_that_cannot_be_built_ends_at_once():
     asked = []
 
     def broken(count):
         asked.append(count)
-        return Point(keeps=False, ends=True)
+        return Evaluation(is_accurate=False, ends=True)
 
-    assert fewest_high(_ladder(), broken) is None
+    assert fewest_high(_ranking(), broken) is None
     assert asked == [0]
 
 
-def test_no_step_is_evaluated_twice():
+def test_no_count_is_evaluated_twice():
     for seed in range(20):
-        model = Model(_ladder(seed=seed), needed_db=random.Random(seed).uniform(5, 60), extra_db=seed % 7 - 3)
+        model = Model(_ranking(seed=seed), needed_db=random.Random(seed).uniform(5, 60), extra_db=seed % 7 - 3)
         fewest_high(model.ranking, model)
         assert len(set(model.asked)) == len(model.asked)
 
@@ -106,7 +97,7 @@ def test_as_many_high_as_the_budget_allows(budget):
 
     def evaluate(count):
         asked.append(count)
-        return Point(keeps=True, affords=count <= budget)
+        return Evaluation(is_accurate=True, is_affordable=count <= budget)
 
     found = most_high(ranking, evaluate)
     assert found is not None
@@ -119,13 +110,13 @@ def test_a_budget_below_everything_is_out_of_reach_after_two_evaluations():
 
     def evaluate(count):
         asked.append(count)
-        return Point(keeps=True, affords=False)
+        return Evaluation(is_accurate=True, is_affordable=False)
 
-    assert most_high(_ladder(), evaluate) is None
+    assert most_high(_ranking(), evaluate) is None
     assert asked == [54, 0]
 
 
-def test_an_empty_ladder_has_one_step():
-    assert fewest_high(SensitivityRanking([]), lambda _: Point(keeps=True)) == 0
-    assert fewest_high(SensitivityRanking([]), lambda _: Point(keeps=False)) is None
-    assert most_high(SensitivityRanking([]), lambda _: Point(keeps=True, affords=True)) == 0
+def test_an_empty_ranking_has_one_count():
+    assert fewest_high(SensitivityRanking([]), lambda _: Evaluation(is_accurate=True)) == 0
+    assert fewest_high(SensitivityRanking([]), lambda _: Evaluation(is_accurate=False)) is None
+    assert most_high(SensitivityRanking([]), lambda _: Evaluation(is_accurate=True, is_affordable=True)) == 0

@@ -9,13 +9,12 @@ from torch import nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import DataSources, Example, LoadedModel
-from ace_studio.engine.pipeline.compress.choosing import conclude, grouped_notes
+from ace_studio.engine.pipeline.compress.choosing import conclude
 from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.search import evaluation, variants
 from ace_studio.engine.pipeline.compress.search import run as searching
-from ace_studio.engine.pipeline.compress.search import steps as search_steps
-from ace_studio.engine.pipeline.compress.search import variants
+from ace_studio.engine.pipeline.compress.search.evaluation import EvaluatedPlan, PlanEvaluator
 from ace_studio.engine.pipeline.compress.search.run import GoalSearch
-from ace_studio.engine.pipeline.compress.search.steps import StepStore
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
 from ace_studio.engine.progress import Reporter
@@ -128,7 +127,7 @@ def test_a_fidelity_that_not_even_fp32_has_is_out_of_reach_and_that_is_proven(mo
     job = _searched(model, tmp_path, _recipe(min_sqnr_db=195.0))
     assert len(job.state.search) <= 4
     assert job.state.search[-1].low == "fp32"
-    assert any("even all ops at fp32 miss it: the fidelity is" in note for note in job.state.search_notes)
+    assert any("all ops at fp32 miss the goal too: the fidelity is" in note for note in job.state.search_notes)
     assert [one for one in job.state.candidates if one.lowered is not None]
 
 
@@ -139,7 +138,7 @@ def test_a_size_below_that_of_all_low_is_out_of_reach(model, tmp_path):
     assert any("the smallest of" in note for note in job.state.search_notes)
 
 
-def test_a_latency_that_nothing_has_is_out_of_reach_without_climbing_a_ladder(model, tmp_path):
+def test_a_latency_that_nothing_has_is_out_of_reach_without_keeping_ops_high(model, tmp_path):
     job = _searched(model, tmp_path, Recipe(goal=Goal(max_latency_ratio=1e-6)))
     assert not any(step.meets for step in job.state.search)
     assert not any(step.kept_high for step in job.state.search)
@@ -161,23 +160,14 @@ def test_the_most_accurate_within_a_size_has_as_many_ops_high_as_fit(model, tmp_
 def test_a_search_that_runs_again_builds_only_what_it_chose(model, searched, monkeypatch):
     first = searched
     built = []
-    real = searching.try_plan
-    monkeypatch.setattr(searching, "try_plan", lambda *given, **named: built.append(given[2]) or real(*given, **named))
+    real = evaluation.try_plan
+    monkeypatch.setattr(evaluation, "try_plan", lambda *given, **named: built.append(given[2]) or real(*given, **named))
     second = _searched(model, first.output, FOR_30_DB)
     assert all(step.reused for step in second.state.search)
     assert [step.kept_high for step in second.state.search] == [step.kept_high for step in first.state.search]
     alive = [one for one in second.state.candidates if one.lowered is not None]
     assert 1 <= len(alive) == len(built) < len(second.state.search)
     assert all(one.run.sqnr_db >= 30.0 for one in alive)
-
-
-def test_another_job_does_not_take_the_steps_of_this_one(tmp_path):
-    step = SearchStep(target="openvino", low="int8-static", meets=True, sqnr_db=30.0)
-    StepStore(tmp_path, "one job").keep("a plan", step)
-    kept = StepStore(tmp_path, "one job").find("a plan")
-    assert kept is not None
-    assert kept.reused
-    assert StepStore(tmp_path, "another job").find("a plan") is None
 
 
 def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(searched):
@@ -208,7 +198,7 @@ def test_smaller_weights_are_tried_for_speed_where_each_weight_is_used_a_few_tim
     assert variants.reads_weights_most(captured.table) is is_small_worth_it
 
 
-def test_floats_of_16_bits_beside_8_bit_products_are_an_arm_where_there_is_much_besides_products(model, tmp_path):
+def test_floats_of_16_bits_beside_8_bit_products_are_a_variant_where_there_is_much_besides_products(model, tmp_path):
     loaded, captured, report = model
     job = _job(model, tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=20.0))
     assert {variant.plan.rest for variant in variants.variants_of(job, TARGET)} == {Precision.FP32}
@@ -289,37 +279,45 @@ def test_improved_weights_are_built_again_by_the_search_that_runs_again(unequal,
     assert built.run.sqnr_db >= 30.0
 
 
-class Told(GoalSearch):
-    """A search that is told what every first step gives, and notes what it would do next."""
+class PreparedEvaluator(PlanEvaluator):
+    """Answers with prepared figures for every variant with all ops low."""
 
-    def __init__(self, job, firsts):
+    def __init__(self, job, figures):
         super().__init__(job)
-        self._firsts = firsts
-        self.climbed, self.floats = [], []
+        self._figures = figures
 
-    def _evaluate(self, variant, count):
-        ratio, fidelity = self._firsts[variant.name]
-        meets = fidelity >= self._goal.min_sqnr_db
+    def variant(self, variant, high_ops=0):
+        assert high_ops == 0
+        ratio, fidelity = self._figures[variant.name]
         step = SearchStep(
             target=variant.target.name,
             low=variant.name,
             sqnr_db=fidelity,
             latency_ratio=ratio,
             size_bytes=1,
-            meets=meets,
+            meets=fidelity >= 30.0,
         )
-        self._tried[variant.name] = searching._Tried(step, variant.plan, variant.methods, None)
+        self._plans[variant.name] = EvaluatedPlan(step, variant, variant.plan)
         return step
 
-    def _climb(self, variant):
-        self.climbed.append(variant.name)
+
+class WatchedSearch(GoalSearch):
+    """A search that notes what it would evaluate after all ops low."""
+
+    def __init__(self, job, figures):
+        super().__init__(job)
+        self._evaluator = PreparedEvaluator(job, figures)
+        self.searched, self.floats = [], []
+
+    def _find_fewest_high(self, variant):
+        self.searched.append(variant.name)
 
     def _try_floats(self, target, *, all_of_them=False):
         self.floats.append(target.name)
         return []
 
 
-def _told(model, output, monkeypatch, firsts):
+def _watched(model, output, monkeypatch, firsts):
     names = list(dict.fromkeys(name.partition(" ")[0] for name in firsts))
     targets = [TARGETS[name] for name in names]
 
@@ -329,53 +327,30 @@ def _told(model, output, monkeypatch, firsts):
 
     monkeypatch.setattr(searching, "variants_of", variants)
     recipe = Recipe(goal=Goal(min_sqnr_db=30.0), improve=ImproveChoice(by_search=False))
-    search = Told(_job(model, output, recipe), firsts)
+    search = WatchedSearch(_job(model, output, recipe), firsts)
     search._cheapest(targets)
     return search
 
 
-def test_a_ladder_that_begins_slower_than_what_meets_the_goal_elsewhere_is_not_climbed(model, tmp_path, monkeypatch):
+def test_a_variant_that_is_slower_all_low_than_what_meets_the_goal_elsewhere_is_left_out(model, tmp_path, monkeypatch):
     firsts = {
         "onnxruntime int8-static": (0.5, 20.0),
         "onnxruntime int8-dynamic": (0.6, 22.0),
         "openvino int8-static": (0.2, 35.0),
         "openvino int8-dynamic": (0.1, 25.0),
     }
-    search = _told(model, tmp_path, monkeypatch, firsts)
-    assert search.climbed == ["openvino int8-dynamic"]
+    search = _watched(model, tmp_path, monkeypatch, firsts)
+    assert search.searched == ["openvino int8-dynamic"]
     assert search.floats == []
-    assert any(
-        "onnxruntime int8-static: even all low it is no better than openvino" in n
-        for n in search._job.state.search_notes
-    )
+    ((reason, names),) = search._job.state.search_notes.items()
+    assert reason.startswith("with all ops low it is no better than openvino")
+    assert names == ["onnxruntime int8-static", "onnxruntime int8-dynamic"]
 
 
-def test_what_promises_most_is_climbed_first_and_floats_are_tried_where_nothing_meets_the_goal(
+def test_what_promises_most_is_searched_first_and_floats_are_tried_where_nothing_meets_the_goal(
     model, tmp_path, monkeypatch
 ):
     firsts = {"onnxruntime int8-static": (0.5, 20.0), "openvino int8-static": (0.2, 15.0)}
-    search = _told(model, tmp_path, monkeypatch, firsts)
-    assert search.climbed == ["openvino int8-static", "onnxruntime int8-static"]
+    search = _watched(model, tmp_path, monkeypatch, firsts)
+    assert search.searched == ["openvino int8-static", "onnxruntime int8-static"]
     assert search.floats == ["onnxruntime", "openvino"]
-
-
-def test_a_reason_that_several_plans_share_is_said_once():
-    notes = ["a int8: too large", "b: smallest has 3 MB", "c int4: too large"]
-    assert grouped_notes(notes) == ["a int8, c int4: too large", "b: smallest has 3 MB"]
-
-
-def test_a_step_that_could_not_be_built_is_tried_again(tmp_path):
-    store = StepStore(tmp_path, "job")
-    store.keep("built", SearchStep(target="openvino", low="int8-static", sqnr_db=40.0))
-    store.keep("failed", SearchStep(target="openvino", low="int8-static", misses=("could not be built: no memory",)))
-    again = StepStore(tmp_path, "job")
-    assert again.find("built").reused
-    assert again.find("failed") is None
-
-
-def test_steps_that_other_versions_found_are_not_believed(tmp_path, monkeypatch):
-    step = SearchStep(target="eager", low="bf16", sqnr_db=40.0)
-    StepStore(tmp_path, "job").keep("a plan", step)
-    assert StepStore(tmp_path, "job").find("a plan") is not None
-    monkeypatch.setattr(search_steps, "package_versions", lambda: {"ace-studio": "99.0"})
-    assert StepStore(tmp_path, "job").find("a plan") is None

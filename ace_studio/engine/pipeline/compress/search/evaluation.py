@@ -1,0 +1,194 @@
+"""The evaluation of plans in a search: each is built, compared with eager, timed and weighed once."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from ace_studio.engine import export, measure
+from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
+from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.search.steps import StepStore, step_key, with_findings
+from ace_studio.engine.pipeline.compress.search.variants import SearchVariant, ranking_of, reasons_to_stay
+from ace_studio.engine.pipeline.compress.timing import time_beside
+from ace_studio.engine.pipeline.compress.trying import try_plan
+from ace_studio.engine.targets.base import Target
+from ace_studio.records.messages import Phase
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
+from ace_studio.records.results import RunStatus, SearchStep, Warning
+
+QUICK_ROUNDS = 8
+"""An even number: every second round has the opposite order."""
+
+
+@dataclass
+class EvaluatedPlan:
+    """A plan, its step, and its candidate if this run of the job has built it."""
+
+    step: SearchStep
+    variant: SearchVariant
+    plan: Plan
+    candidate: Candidate | None = None
+
+
+class PlanEvaluator:
+    """Evaluates the plans of one search; steps of an earlier run of the same job are reused."""
+
+    def __init__(self, job: CompressionJob) -> None:
+        self._job = job
+        self._store = StepStore(job.output, job_fingerprint(job.captured.fingerprint, job.recipe))
+        self._plans: dict[str, EvaluatedPlan] = {}
+        self._from_recipe: list[Candidate] = []
+        """Candidates of the recipe's own plan: never dropped."""
+
+    @property
+    def plans(self) -> list[EvaluatedPlan]:
+        """Everything evaluated so far, in order."""
+        return list(self._plans.values())
+
+    def on_target(self, target: Target) -> list[EvaluatedPlan]:
+        """Everything evaluated so far on one target."""
+        return [one for one in self._plans.values() if one.variant.target is target]
+
+    def is_known(self, variant: SearchVariant) -> bool:
+        """Whether the variant with all ops low was evaluated, now or in an earlier run of the job."""
+        key = step_key(variant.target, variant.plan, variant.methods)
+        return key in self._plans or self._store.find(key) is not None
+
+    def known_uniform(self, target: Target, precision: Precision) -> SearchStep | None:
+        """The step of all ops at one precision; None if it was not evaluated."""
+        variant = self._uniform(target, precision)
+        evaluated = self._plans.get(step_key(target, variant.plan, variant.methods))
+        return None if evaluated is None else evaluated.step
+
+    def uniform(self, target: Target, precision: Precision) -> SearchStep | None:
+        """Evaluate all ops at one precision; None if the target cannot run it."""
+        return self.variant(self._uniform(target, precision))
+
+    def _uniform(self, target: Target, precision: Precision) -> SearchVariant:
+        plan = msgspec.structs.replace(self._job.recipe.plan, default=precision, rules=(), from_goal=False)
+        return SearchVariant(target, plan, methods=self._job.recipe.improve.methods)
+
+    def variant(self, variant: SearchVariant, high_ops: int = 0) -> SearchStep | None:
+        """Evaluate a variant with its most sensitive ops high; None if the target cannot run it."""
+        if high_ops == 0:
+            return self._evaluate(variant, ())
+        ranking = ranking_of(self._job, variant)
+        if high_ops == len(ranking):
+            return self.uniform(variant.target, variant.high)
+        return self._evaluate(
+            variant,
+            tuple(PlanRule(match=f"id:{op.op_id}", precision=variant.high) for op in ranking.ops[:high_ops]),
+        )
+
+    def _evaluate(self, variant: SearchVariant, rules: tuple[PlanRule, ...]) -> SearchStep | None:
+        plan = msgspec.structs.replace(variant.plan, rules=(*variant.plan.rules, *rules)) if rules else variant.plan
+        key = step_key(variant.target, plan, variant.methods)
+        if key in self._plans:
+            return self._plans[key].step
+        candidate = None
+        step = self._store.find(key)
+        if step is None:
+            started = time.monotonic()
+            candidate = self._build(variant, plan, len(rules))
+            if candidate.run.status is RunStatus.UNAVAILABLE:
+                return None
+            step = with_findings(
+                self._described(variant, rules), candidate, self._job.state.baseline, self._job.recipe.goal
+            )
+            run = self._job.state.candidates.index(candidate)
+            step = msgspec.structs.replace(step, seconds=round(time.monotonic() - started, 3), run=run)
+            self._store.keep(key, step)
+        self._plans[key] = EvaluatedPlan(step, replace(variant), plan, candidate)
+        self._job.state.search.append(step)
+        return step
+
+    def _described(self, variant: SearchVariant, rules: tuple[PlanRule, ...]) -> SearchStep:
+        step = SearchStep(target=variant.target.name, low=variant.plan.label, improved=self._search_methods(variant))
+        if not rules:
+            return step
+        ranking = ranking_of(self._job, variant)
+        return msgspec.structs.replace(
+            step,
+            high=str(variant.high),
+            kept_high=len(rules),
+            of=len(ranking),
+            rules=rules,
+            predicted_db=round(ranking.predicted_db(len(rules)), 2),
+        )
+
+    def _search_methods(self, variant: SearchVariant) -> tuple[str, ...]:
+        """The helpful ones among the methods that the search added to the recipe's."""
+        if not variant.methods or self._job.recipe.improve.methods:
+            return ()
+        return tuple(map(str, self._job.improvements.methods_that_help(variant.plan, variant.methods)))
+
+    def _build(self, variant: SearchVariant, plan: Plan, high_ops: int) -> Candidate:
+        from_recipe = [
+            one
+            for one in self._job.state.candidates
+            if one.target is variant.target and one.plan.plan == plan and one.methods == variant.methods
+        ]
+        self._from_recipe += from_recipe
+        candidate = (
+            from_recipe[0] if from_recipe else try_plan(self._job, variant.target, plan, methods=variant.methods)
+        )
+        if high_ops:
+            candidate.kept = reasons_to_stay(self._job, variant, high_ops)
+        for measure_it in (_time_quickly, _weigh):
+            if candidate.lowered is not None:
+                self._job.guarded(candidate, measure_it)
+        return candidate
+
+    def keep_only(self, target: Target, kept: Sequence[EvaluatedPlan]) -> None:
+        """Build what is kept and was only read from disk; drop the target's other candidates, not the recipe's own."""
+        for one in kept:
+            if one.candidate is None:
+                self._build_reused(one)
+        for one in self.on_target(target):
+            candidate = one.candidate
+            if candidate is None or candidate.lowered is None or candidate in self._from_recipe:
+                continue
+            if not any(one is other for other in kept):
+                self._drop(candidate, kept[0].step)
+
+    def _build_reused(self, one: EvaluatedPlan) -> None:
+        one.candidate = self._build(one.variant, one.plan, one.step.kept_high)
+        state = self._job.state
+        if one.candidate in state.candidates:
+            place = state.search.index(one.step)
+            one.step = msgspec.structs.replace(one.step, run=state.candidates.index(one.candidate))
+            state.search[place] = one.step
+
+    def _drop(self, candidate: Candidate, better: SearchStep) -> None:
+        shutil.rmtree(self._job.folder_of(candidate), ignore_errors=True)
+        candidate.lowered = None
+        high = f" with {better.kept_high} ops at {better.high}" if better.kept_high else ""
+        reason = f"the search found a better plan: {better.target} {better.low}{high}"
+        warnings = (*candidate.run.warnings, Warning(code="dropped", what=reason))
+        candidate.note(status=RunStatus.DROPPED, warnings=warnings)
+        self._job.tell(candidate)
+
+
+def _time_quickly(job: CompressionJob, candidate: Candidate) -> None:
+    """Time a few rounds against the baseline: enough to choose the next build, not to report."""
+    job.reporter.phase(Phase.MEASURE, f"{candidate.label}, quickly")
+    base, own = time_beside(job, job.reference, candidate, rounds=QUICK_ROUNDS)
+    ratio = measure.ratio_of(base, own)
+    candidate.note(
+        latency_ms=own.latency(),
+        speedup=base.latency().p10 / own.latency().p10,  # of few rounds, the undisturbed ones tell more than the median
+        speedup_low=ratio.low,
+        speedup_high=ratio.high,
+    )
+
+
+def _weigh(job: CompressionJob, candidate: Candidate) -> None:
+    assert candidate.lowered is not None
+    path = candidate.lowered.save(job.folder_of(candidate))
+    candidate.note(size_bytes=export.artifact_bytes(path))
