@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import typer.main
 
-from ace_studio.cli.commands import app
+from ace_studio.cli.app import app
 from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.records import advice, fixes, results, tensors
 from ace_studio.records.errors import ErrorCode, ExitCode

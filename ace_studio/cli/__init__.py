@@ -5,37 +5,38 @@ With ``--json`` a command prints one JSON document to stdout and nothing else; p
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 
+import typer.main
 from typer import Abort
 from typer.exceptions import TyperException
 
-from ace_studio.cli import advise_command as _advise_command  # noqa: F401 - registers its command
-from ace_studio.cli import catch_command as _catch_command  # noqa: F401 - registers its command
-from ace_studio.cli import fix_command as _fix_command  # noqa: F401 - registers its command
-from ace_studio.cli import prune_command as _prune_command  # noqa: F401 - registers its command
-from ace_studio.cli import sensitivity_command as _sensitivity_command  # noqa: F401 - registers its command
-from ace_studio.cli.commands import app, fail
-from ace_studio.cli.show import Console
-from ace_studio.records.errors import ErrorCode, ExitCode, Problem
+from ace_studio.cli.app import app, fail
+from ace_studio.cli.console import Console
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
+
+for _module in (
+    "commands", "kept_commands", "advise_command", "catch_command", "fix_command", "prune_command",
+    "sensitivity_command",
+):  # fmt: skip
+    importlib.import_module(f"{__name__}.{_module}")  # registers its commands, in the order of --help
 
 
 def run_command(words: Sequence[str]) -> int:
-    """Do what ``words`` say and return the exit code; never raises for anything a user can cause."""
-    import typer.main  # noqa: PLC0415 - only here
-
+    """Run the command and return the exit code; never raises for anything a user can cause."""
     command = typer.main.get_command(app)
     try:
         outcome = command.main(args=list(words), prog_name="ace-studio", standalone_mode=False)
-    except Abort:
-        return ExitCode.CANCELLED
+    except AceError as error:
+        return fail(error.problems, Console(as_json="--json" in words))
     except TyperException as error:
         problem = Problem(
             code=ErrorCode.USAGE,
             what=error.format_message(),
-            remedy="ace-studio --help lists the words and their options",
+            remedy="ace-studio --help lists the commands and their options",
         )
         return fail((problem,), Console(as_json="--json" in words))
-    except KeyboardInterrupt:
+    except (Abort, KeyboardInterrupt):
         return ExitCode.CANCELLED
     return int(outcome or ExitCode.DONE)

@@ -1,15 +1,16 @@
-"""``advise``: the cards of a finished run, and a new run made from one of them."""
+"""``advise``: show the advice cards of a finished run, or make a new run from one."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 
-from ace_studio.cli.commands import JsonFlag, TrustFlag, app, fail, read_result, run_recipe
-from ace_studio.cli.show import Console, show_advice
+from ace_studio.cli.app import JsonFlag, TrustFlag, app
+from ace_studio.cli.console import Console
+from ace_studio.cli.running import read_result, run_recipe
+from ace_studio.cli.show_result import show_advice
 from ace_studio.records.advice import Advice
 from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
@@ -18,41 +19,37 @@ from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result
 
 
-@app.command()
-def advise(
+@app.command(name="advise")
+def advise_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that a run wrote.")],
     apply: Annotated[int | None, typer.Option("--apply", help="Number of the card to make a new run from.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="With --apply: folder for the new run.")] = None,
     recipe: Annotated[
-        Path | None, typer.Option("--recipe", help="Apply the card to this recipe instead of the one that was run.")
+        Path | None, typer.Option("--recipe", help="Apply the card to this recipe instead of the recipe that was run.")
     ] = None,
-    done: Annotated[bool, typer.Option("--done", help="What the card asks to do first has been done.")] = False,
+    done: Annotated[bool, typer.Option("--done", help="The preparation that the card asks for has been done.")] = False,
     trust: TrustFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
     """Show the cards of advice of a finished run, or make a new run from one."""
     console = Console(as_json=as_json)
-    try:
-        result = read_result(folder)
-        if apply is None:
-            return _show(result, console)
-        card = _card(result, apply, is_done=done)
-        chosen, home = _recipe_of(result, recipe)
-        changed = applied_recipe(chosen, result, card)
-        if out is None:
-            raise AceError.of(
-                ErrorCode.USAGE, "A new run needs a folder", remedy="Add --out NEW: what was found before stays there."
-            )
-    except AceError as error:
-        return fail(error.problems, console)
+    result = read_result(folder)
+    if apply is None:
+        return _show(result, console)
+    card = _card(result, apply, is_done=done)
+    chosen, home = _recipe_of(result, recipe)
+    changed = applied_recipe(chosen, result, card)
+    if out is None:
+        raise AceError.of(
+            ErrorCode.USAGE, "A new run needs a folder", remedy="Add --out NEW; the first result stays where it is."
+        )
     console.say(f"Applying card {apply}: {card.title}")
     return run_recipe(changed, home, out=out, trust=trust, console=console)
 
 
 def _show(result: Result, console: Console) -> int:
     if console.as_json:
-        cards: Any = msgspec.to_builtins(result.advice)
-        console.print_json({"format": 1, "status": "ok", "advice": cards})
+        console.print_json({"format": 1, "status": "ok", "advice": result.advice})
     else:
         show_advice(result, console)
     return ExitCode.DONE

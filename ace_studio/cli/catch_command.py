@@ -1,4 +1,4 @@
-"""``catch``: run a script of the user's, and keep what a module in it is called with."""
+"""``catch``: run the user's script, and keep the inputs that a module in it is called with."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import rich.box
-import rich.markup
-import rich.table
 import typer
 
-from ace_studio.cli.commands import JsonFlag, app, fail
+from ace_studio.cli.app import JsonFlag, app, fail
+from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.show import Console
-from ace_studio.records.errors import AceError, ExitCode
+from ace_studio.cli.show import megabytes
+from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import CatchRequest, InputsCaught
 from ace_studio.records.recipes.edit import name_caught_inputs
 
-_LINES_SHOWN = 40
+MOST_MODULES = 40
 
 
 @app.command()
@@ -29,11 +27,13 @@ def catch(
     module: Annotated[str, typer.Option(help="Class or dotted path of a module; else the outermost one.")] = "",
     calls: Annotated[int, typer.Option(min=1, max=10_000, help="How many calls to keep at most.")] = 8,
     out: Annotated[Path, typer.Option("--out", help="Folder, or the .safetensors file to write.")] = Path("caught"),
-    recipe: Annotated[Path | None, typer.Option(help="A recipe that is to trace with what was caught.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="A recipe to change: it then traces with the caught inputs.")
+    ] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Run the script.")] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Run a script and keep what its model is called with, as example inputs."""
+    """Run a script and keep the inputs that its model is called with, as examples."""
     console = Console(as_json=as_json)
     request = CatchRequest(
         job="catch",
@@ -49,18 +49,15 @@ def catch(
     if answer.problems or answer.caught is None:
         return fail(answer.problems, console)
     caught = answer.caught
-    try:
-        named = _name_in(recipe, Path(caught.path)) if recipe is not None else ""
-    except AceError as error:
-        return fail(error.problems, console)
+    named = _name_in(recipe, Path(caught.path)) if recipe is not None else ""
     if caught.problem is not None:
-        console.say(f"error: {caught.problem.as_text()}")
+        console.show_problems((caught.problem,))
     if as_json:
         console.print_json(_document(caught))
     else:
         _show(caught, console)
         if named:
-            console.print(rich.markup.escape(f'{recipe}: [inputs] caught = "{named}"'))
+            console.print(f'{recipe}: [inputs] caught = "{named}"')
     return ExitCode.DONE if caught.problem is None else caught.problem.exit_code
 
 
@@ -82,19 +79,17 @@ def _document(caught: InputsCaught) -> dict[str, Any]:
 
 
 def _show(caught: InputsCaught, console: Console) -> None:
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("module", "class", "calls", "called with"):
-        table.add_column(column, overflow="fold")
-    for one in caught.modules[:_LINES_SHOWN]:
-        words = [rich.markup.escape(text) for text in (one.path or "(outermost)", one.kind)]
-        table.add_row(*words, str(one.calls), rich.markup.escape("\n".join(one.inputs)))
-    console.print(table)
-    if len(caught.modules) > _LINES_SHOWN:
-        console.print(f"{len(caught.modules) - _LINES_SHOWN} more modules, see --json")
+    console.print_table(
+        ("module", "class", "calls", "called with"),
+        [
+            (one.path or "(outermost)", one.kind, one.calls, "\n".join(one.inputs))
+            for one in caught.modules[:MOST_MODULES]
+        ],
+    )
+    if len(caught.modules) > MOST_MODULES:
+        console.print(f"{len(caught.modules) - MOST_MODULES} more modules, see --json")
     console.print(
-        rich.markup.escape(
-            f"Kept {caught.kept} of {caught.seen} calls of {caught.module}, {caught.bytes / 1e6:.3f} MB: {caught.path}"
-        )
+        f"Kept {caught.kept} of {caught.seen} calls of {caught.module}, {megabytes(caught.bytes)}: {caught.path}"
     )
     for note in caught.notes:
         console.say(f"note: {note}")

@@ -1,4 +1,4 @@
-"""``fix``: try what fits the places where capture stops, and take what is green, if asked to."""
+"""``fix``: try fixes where capture stops, and apply the ones that worked if the options say so."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import rich.box
-import rich.markup
-import rich.table
 import typer
 
-from ace_studio.cli.commands import InputOption, JsonFlag, TrustFlag, app, fail, recipe_for
+from ace_studio.cli.app import InputOption, JsonFlag, TrustFlag, app, fail
+from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.show import Console
+from ace_studio.cli.recipe_options import recipe_for
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranked_fixes
 from ace_studio.records.messages import FixRequest
@@ -45,26 +43,21 @@ def fix(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
 ) -> int:
     """Try fixes for the places where capture stops: each in a copy, captured again, and compared with eager."""
     console = Console(as_json=as_json)
-    try:
-        recipe, folder = recipe_for(path, entry=entry, inputs=inputs or [])
-        if apply_controls and path.suffix != ".toml":
-            raise AceError.of(
-                ErrorCode.USAGE,
-                "--apply-controls needs a recipe to write into",
-                why=f"{path.name} is no recipe",
-                remedy="Write a recipe for the model, and name that.",
-            )
-        file, line = _place(at, folder)
-        request = FixRequest(job="fix", recipe=recipe, folder=str(folder), trust_all=trust, file=file, line=line)
-        answer = follow(request, console)
-        if answer.problems:
-            return fail(answer.problems, console, capture=answer)
-        fixes = ranked_fixes(answer.fixes)
-        done = _take(
-            fixes, recipe_path=path if apply_controls else None, patch_path=save_patch, write_source=write_source
+    recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
+    if apply_controls and path.suffix != ".toml":
+        raise AceError.of(
+            ErrorCode.USAGE,
+            "--apply-controls needs a recipe to write into",
+            why=f"{path.name} is no recipe",
+            remedy="Write a recipe for the model, and name that.",
         )
-    except AceError as error:
-        return fail(error.problems, console)
+    file, line = _place(at, folder)
+    request = FixRequest(job="fix", recipe=recipe, folder=str(folder), trust_all=trust, file=file, line=line)
+    answer = follow(request, console)
+    if answer.problems:
+        return fail(answer.problems, console, capture=answer)
+    fixes = ranked_fixes(answer.fixes)
+    done = _take(fixes, recipe_path=path if apply_controls else None, patch_path=save_patch, write_source=write_source)
     is_green = any(one.status is FixStatus.GREEN for one in fixes)
     is_needed = any(one.before.rung in ("", "partial") for one in fixes)
     if as_json:
@@ -156,21 +149,20 @@ def _show(fixes: tuple[FixReport, ...], done: dict[str, Any], console: Console) 
     if not fixes:
         console.print("Nothing was tried: capture stops nowhere that a fix is known for.")
         return
-    rows = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("status", "kind", "where", "what", "captured", "s"):
-        rows.add_column(column, overflow="fold")
-    for one in fixes:
-        where = f"{Path(one.file).name}:{one.line}"
-        words = [rich.markup.escape(text) for text in (where, one.title)]
-        rows.add_row(str(one.status), str(one.kind), *words, _captured(one), f"{one.seconds:.1f}")
-    console.print(rows)
+    console.print_table(
+        ("status", "kind", "where", "what", "captured", "s"),
+        [
+            (one.status, one.kind, f"{Path(one.file).name}:{one.line}", one.title, _captured(one), f"{one.seconds:.1f}")
+            for one in fixes
+        ],
+    )
     for one in fixes:
         if text := _remark(one):
-            console.print(rich.markup.escape(f"{one.status} {one.kind}: {text}"))
+            console.print(f"{one.status} {one.kind}: {text}")
         if one.patch and one.status is FixStatus.GREEN:
-            console.print(rich.markup.escape(f"\n{one.patch}"))
+            console.print(f"\n{one.patch}")
     for text in _done_lines(done):
-        console.print(rich.markup.escape(text))
+        console.print(text)
 
 
 def _done_lines(done: dict[str, Any]) -> list[str]:

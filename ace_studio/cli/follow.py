@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ace_studio.cli.show import Console, captured_words
+from ace_studio.cli.console import Console
+from ace_studio.cli.show import captured_words
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport

@@ -5,25 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
-import rich.box
-import rich.markup
-import rich.table
 import typer
 
-from ace_studio.cli.commands import InputOption, JsonFlag, TrustFlag, app, fail, recipe_for
+from ace_studio.cli.app import InputOption, JsonFlag, TrustFlag, app, fail
+from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.show import Console
+from ace_studio.cli.recipe_options import recipe_for
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import ModelCaptured, SensitivityFound, SensitivityRequest
 from ace_studio.records.recipes.plan import Precision
 
-_LINES_SHOWN = 30
+MOST_OPS = 30
 
 
-@app.command()
-def sensitivity(
+@app.command(name="sensitivity")
+def sensitivity_command(
     path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model.")],
     precisions: Annotated[
         list[str] | None, typer.Option("--precision", help="Such as int8-static; repeat it for more.")
@@ -33,13 +30,10 @@ def sensitivity(
     trust: TrustFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Find how much each op, computed at a low precision, disturbs the outputs; the most sensitive first."""
+    """Measure how much each op, computed at a low precision, disturbs the outputs; the most sensitive first."""
     console = Console(as_json=as_json)
-    try:
-        recipe, folder = recipe_for(path, entry=entry, inputs=inputs or [])
-        _check_words(precisions or [])
-    except AceError as error:
-        return fail(error.problems, console)
+    recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
+    _check_words(precisions or [])
     request = SensitivityRequest(
         job="sensitivity",
         recipe=recipe,
@@ -71,25 +65,24 @@ def _document(captured: ModelCaptured, found: SensitivityFound) -> dict[str, obj
         "format": 1,
         "status": "ok",
         "fingerprint": captured.fingerprint,
-        "sensitivity": [msgspec.to_builtins(one) for one in found.ops],
+        "sensitivity": found.ops,
         "forwards": found.forwards,
-        "notes": list(found.notes),
+        "notes": found.notes,
     }
 
 
 def _show(found: SensitivityFound, graph: GraphTable, console: Console) -> None:
     rows = {op_id: row for row, op_id in enumerate(graph.op_id)}
-    table = rich.table.Table(box=rich.box.SIMPLE)
-    for title in ("op", "module", "precision", "alone, dB"):
-        table.add_column(title, justify="right" if title.endswith("dB") else "left")
     ranked = sorted(found.ops, key=lambda one: one.sqnr_db)
-    for one in ranked[:_LINES_SHOWN]:
-        module = graph.module[rows[one.id]] if one.id in rows else ""
-        cells = (one.id, module, one.precision, f"{one.sqnr_db:.1f}")
-        table.add_row(*(rich.markup.escape(cell) for cell in cells))
-    console.print(table)
-    if len(ranked) > _LINES_SHOWN:
-        console.print(f"{len(ranked) - _LINES_SHOWN} more, see --json")
-    console.print(f"Cost: {found.forwards:.1f} passes forward over {found.samples} samples")
+    console.print_table(
+        ("op", "module", "precision", "alone, dB"),
+        [
+            (one.id, graph.module[rows[one.id]] if one.id in rows else "", one.precision, f"{one.sqnr_db:.1f}")
+            for one in ranked[:MOST_OPS]
+        ],
+    )
+    if len(ranked) > MOST_OPS:
+        console.print(f"{len(ranked) - MOST_OPS} more, see --json")
+    console.print(f"Cost: {found.forwards:.1f} forward passes over {found.samples} samples")
     for note in found.notes:
         console.say(f"note: {note}")

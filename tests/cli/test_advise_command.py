@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from ace_studio.cli import commands, follow, run_command
+from ace_studio.cli import follow, run_command, running
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
 from ace_studio.records.messages import JobFinished, RunRequest
 from ace_studio.records.recipes.plan import Precision
@@ -56,7 +56,7 @@ def finished(tmp_path, monkeypatch):
     outcome = AdviceOutcome(kind=FAST.kind, title=FAST.title, quantity=FAST.quantity, verdict="90% of the estimate")
     engine = Engine(replace(found, advice=(), advice_from=outcome))
     monkeypatch.setattr(follow, "WorkerExecutor", lambda: engine)
-    monkeypatch.setattr(commands, "_remember", lambda *words, **values: None)
+    monkeypatch.setattr(running, "_remember", lambda *words, **values: None)
     return out, engine, home
 
 

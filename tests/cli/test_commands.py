@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from ace_studio.cli import commands, follow, run_command
+from ace_studio.cli import follow, run_command
+from ace_studio.cli.recipe_options import rows_of
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
     FileInspected,
@@ -141,7 +142,7 @@ def test_a_model_of_a_package_is_asked_for_by_its_name(answer_with, name, tmp_pa
 
 
 def test_inputs_on_the_command_line_become_rows():
-    rows = commands._rows_of(["x=1x3x8x8", "x=2x3x8x8", "ids=1x16:int64"])
+    rows = rows_of(["x=1x3x8x8", "x=2x3x8x8", "ids=1x16:int64"])
     assert [row["x"].shape for row in rows] == [(1, 3, 8, 8), (2, 3, 8, 8)]
     assert [row["ids"].dtype for row in rows] == ["int64", "int64"]
 

@@ -2,7 +2,10 @@
 
 import pytest
 
-from ace_studio.cli import follow, run_command, show
+from ace_studio.cli import console as console_module
+from ace_studio.cli import follow, run_command
+from ace_studio.cli.console import Console
+from ace_studio.cli.show import captured_words
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed, Phase, Progress
 from ace_studio.records.results import CaptureReport
@@ -54,8 +57,8 @@ def test_batch_only_can_be_asked_for_on_the_command_line(tmp_path, requests):
 
 def test_a_log_says_at_most_twice_a_minute_that_a_trace_goes_on(monkeypatch, capsys):
     now_s = [0.0]
-    monkeypatch.setattr(show.time, "monotonic", lambda: now_s[0])
-    console = show.Console(as_json=False)
+    monkeypatch.setattr(console_module.time, "monotonic", lambda: now_s[0])
+    console = Console(as_json=False)
     for second in range(1, 101):
         now_s[0] = float(second)
         console.show_progress(Progress(phase=Phase.CAPTURE, detail=f"export: {second} s", is_pulse=True))
@@ -67,4 +70,4 @@ def test_a_log_says_at_most_twice_a_minute_that_a_trace_goes_on(monkeypatch, cap
 
 def test_a_capture_from_the_cache_says_so():
     report = CaptureReport(rung="export", ops=3, seconds=0.1, cached=True)
-    assert "cache" in show.captured_words(report)
+    assert "cache" in captured_words(report)

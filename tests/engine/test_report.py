@@ -1,12 +1,11 @@
 """The report is self-contained, escapes names, and result.json comes back as it was."""
 
-import io
 from xml.etree import ElementTree
 
-import rich.console
 from msgspec.structs import replace
 
-from ace_studio.cli.show import show_improvements
+from ace_studio.cli.console import Console
+from ace_studio.cli.show_result import show_improvements
 from ace_studio.engine.report import write_report
 from ace_studio.engine.report.picture import comparison_svg
 from ace_studio.records.errors import ErrorCode, Problem
@@ -56,7 +55,7 @@ def test_no_name_becomes_markup_and_nothing_is_loaded_from_outside(tmp_path):
     assert "href=" not in text
 
 
-def test_the_report_and_the_command_line_say_what_improvements_gave(tmp_path):
+def test_the_report_and_the_command_line_say_what_improvements_gave(tmp_path, capsys):
     kept = Improvement(
         method="equalize", precision="int8-static", before_db=20.0, after_db=23.5, kept=True, reason="closer <b>"
     )
@@ -66,9 +65,8 @@ def test_the_report_and_the_command_line_say_what_improvements_gave(tmp_path):
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     for words in ("equalize", "23.5", "kept", "closer &lt;b&gt;", "no linear layer"):
         assert words in text
-    console = rich.console.Console(record=True, width=200, file=io.StringIO())
-    show_improvements(found, console)
-    shown = console.export_text()
+    show_improvements(found, Console(as_json=False))
+    shown = capsys.readouterr().out
     assert "equalize at int8-static: 20.0 to 23.5 dB, kept: closer <b>" in shown
     assert "gptq at int8-static: left: no linear layer" in shown
 

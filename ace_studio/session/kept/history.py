@@ -165,12 +165,7 @@ class History:
                 f"SELECT {_SUMMARY_COLUMNS}, recipe_toml, folder, result_json FROM run WHERE id = ?", (run_id,)
             ).fetchone()
         if row is None:
-            raise AceError.of(
-                ErrorCode.NOT_FOUND,
-                f"There is no run {run_id} in the history",
-                remedy="List the runs: ace-studio history",
-                where=str(self._path),
-            )
+            raise self._no_run(run_id)
         try:
             result = decode_result(row[-1])
         except msgspec.DecodeError as error:
@@ -183,14 +178,27 @@ class History:
         return PastRun(summary=_summary(row[:-3]), recipe_toml=row[-3], folder=row[-2], result=result)
 
     def set_tags(self, run_id: int, tags: Sequence[str]) -> None:
-        """Replace the tags of a run. Raises: AceError(NOT_FOUND) if the database cannot be written."""
+        """Replace the tags of a run.
+
+        Raises: AceError(NOT_FOUND) if there is no such run or the database cannot be written.
+        """
         with self._open() as database:
-            database.execute("UPDATE run SET tags = ? WHERE id = ?", (_tags_text(tags), run_id))
+            cursor = database.execute("UPDATE run SET tags = ? WHERE id = ?", (_tags_text(tags), run_id))
+            if cursor.rowcount == 0:
+                raise self._no_run(run_id)
 
     def remove(self, run_ids: Sequence[int]) -> None:
         """Forget runs; their folders stay. Raises: AceError(NOT_FOUND) if the database cannot be written."""
         with self._open() as database:
             database.executemany("DELETE FROM run WHERE id = ?", [(run_id,) for run_id in run_ids])
+
+    def _no_run(self, run_id: int) -> AceError:
+        return AceError.of(
+            ErrorCode.NOT_FOUND,
+            f"There is no run {run_id} in the history",
+            remedy="List the runs: ace-studio history",
+            where=str(self._path),
+        )
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ace_studio.cli.show import Console, show_result
+from ace_studio.cli.console import Console
+from ace_studio.cli.show_result import show_result
 from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.messages import RunRequest

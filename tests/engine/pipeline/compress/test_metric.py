@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import ace_studio
-from ace_studio.cli.show import _drop, _metric
+from ace_studio.cli.show_result import drop_words, metric_words
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.results import RunStatus
 
@@ -52,8 +52,8 @@ def test_a_metric_on_a_file_is_that_on_the_same_pairs(tmp_path: Path, monkeypatc
         assert run.status is RunStatus.OK, run.error
         assert run.metric_low < run.metric < run.metric_high
         assert run.drop_low <= run.metric_drop <= run.drop_high
-    assert " - " in _metric(found[0].baseline)
-    assert _drop(found[0].runs[0]).startswith("no difference seen")
+    assert " - " in metric_words(found[0].baseline)
+    assert drop_words(found[0].runs[0]).startswith("no difference seen")
 
 
 def test_your_own_evaluation_may_give_the_scores_of_all_samples() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ace_studio.cli.show import Console, show_changes, show_improvements, show_search
+from ace_studio.cli.console import Console
+from ace_studio.cli.show_result import show_changes, show_improvements, show_search
 from ace_studio.records.recipes.plan import PlanRule, Precision
 from ace_studio.records.results import Improvement, Result, ResultStatus, SearchStep
 from ace_studio.records.results.finetuning import FinetuneReport

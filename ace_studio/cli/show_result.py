@@ -1,0 +1,187 @@
+"""How the command line shows a finished run: the comparison, the search, improvements and advice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ace_studio.cli.console import Console
+from ace_studio.cli.show import megabytes
+from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
+
+MOST_OPS_NAMED = 8
+
+
+def show_result(result: Result, folder: Path, console: Console) -> None:
+    """Show the comparison of the baseline and every run, and what was chosen."""
+    rows: list[tuple[str, ...]] = []
+    if (base := result.baseline) is not None:
+        name = base.name.removesuffix(" fp32")
+        size = megabytes(base.size_bytes)
+        rows.append((name, "fp32 (baseline)", *_latency(base.latency_ms), "1.00x", metric_words(base), "", "", size))
+    lost_race = {step.run for step in result.search if step.status is RunStatus.DROPPED}
+    chosen_row = None if result.chosen is None else len(rows) + result.chosen
+    for index, run in enumerate(result.runs):
+        rows.append(_row(run, is_chosen=index == result.chosen, lost_race=index in lost_race))
+    columns = (
+        "target",
+        "precision",
+        "p50 ms",
+        "p10 - p90",
+        "speed-up",
+        "metric",
+        "drop",
+        "SQNR dB",
+        "size",
+        "verified",
+    )
+    console.print_table(columns, rows, bold_row=chosen_row)
+    _show_decoding(result, console)
+    for run in result.runs:
+        if run.error is not None:
+            console.print(f"{run.target} {run.precision}: {run.error.what} ({run.error.why})")
+    for run in result.runs:
+        if run.agreement is not None and run.agreement < 1.0:
+            console.print(
+                f"{run.target} {run.precision}: {run.agreement:.1%} of the indices, labels and truth values in its "
+                "outputs equal those of the original"
+            )
+    show_changes(result, console)
+    show_search(result, console)
+    show_improvements(result, console)
+    for warning in result.warnings:
+        console.say(f"warning: {warning.what}")
+    if result.chosen is not None:
+        run = result.runs[result.chosen]
+        goal = "" if result.goal_met is None else ", which meets the goal" if result.goal_met else ", the best found"
+        console.print(f"Chosen: {run.target} {run.precision}{goal}")
+    show_advice(result, console)
+    console.print(f"Written to {folder}: result.json, report.html, comparison.svg, artifacts/")
+
+
+def show_changes(result: Result, console: Console) -> None:
+    """Show what pruning and fine-tuning did to the model before anything was built."""
+    if (pruned := result.pruning) is not None:
+        fidelity = "" if pruned.sqnr_db is None else f", {pruned.sqnr_db:.1f} dB before anything else"
+        console.print(
+            f"Pruned ({pruned.method}): {pruned.parameters_after / max(1, pruned.parameters_before):.0%} of the "
+            f"weights and {pruned.macs_after / max(1, pruned.macs_before):.0%} of the arithmetic are left{fidelity}"
+        )
+    if (tuned := result.finetune) is not None:
+        console.print(f"Fine-tuned ({tuned.method}), {'kept' if tuned.kept else 'not kept'}: {tuned.reason}")
+
+
+def show_search(result: Result, console: Console) -> None:
+    """Show how many plans the search evaluated, and which ops the chosen plan keeps at a higher precision."""
+    if not result.search:
+        return
+    targets = ", ".join(dict.fromkeys(step.target for step in result.search))
+    reused = sum(step.reused for step in result.search)
+    known = f", {reused} of them known from an earlier run" if reused else ""
+    console.print(f"Search: {len(result.search)} plans on {targets}{known}")
+    chosen = next((step for step in result.search if step.run is not None and step.run == result.chosen), None)
+    if chosen is not None and chosen.improved:
+        console.print(f"Weights improved by the search: {', '.join(chosen.improved)}")
+    if chosen is not None and chosen.kept_high:
+        ops = ", ".join(rule.match.removeprefix("id:") for rule in chosen.rules[:MOST_OPS_NAMED])
+        more = f" and {chosen.kept_high - MOST_OPS_NAMED} more" if chosen.kept_high > MOST_OPS_NAMED else ""
+        console.print(f"Kept at {chosen.high}: {chosen.kept_high} of {chosen.of} ops: {ops}{more}")
+
+
+def show_improvements(result: Result, console: Console) -> None:
+    """Show for every method of improvement what it gained and whether it was kept; equal lines once."""
+    lines = []
+    for one in result.improvements:
+        gain = "" if one.after_db is None else f"{one.before_db:.1f} to {one.after_db:.1f} dB, "
+        lines.append(f"{one.method} at {one.precision}: {gain}{'kept' if one.kept else 'left'}: {one.reason}")
+    for line in dict.fromkeys(lines):
+        console.print(line)
+
+
+def show_advice(result: Result, console: Console) -> None:
+    """Show whether the advice that was followed held, and the cards for the next run."""
+    if result.advice_from is not None:
+        console.print(f"Advice that was followed: {result.advice_from.title}\n  {result.advice_from.verdict}")
+    for number, card in enumerate(result.advice, start=1):
+        console.print(f"Advice {number}: {card.title}\n  why: {card.why}\n  gain: {card.estimate}")
+        if card.do_first:
+            console.print(f"  first: {card.do_first}")
+        if card.change:
+            changes = [
+                f"[{table}] {key} = {json.dumps(value)}"
+                for table, values in card.change.items()
+                for key, value in values.items()
+            ]
+            console.print(f"  changes: {'; '.join(changes)}")
+    if not result.advice and result.chosen is not None:
+        console.print("No advice: nothing is known that should do better.")
+
+
+def _show_decoding(result: Result, console: Console) -> None:
+    """Show tokens per second, where the model is one step of a decoder."""
+    baseline = result.baseline
+    if baseline is None or baseline.decode is None:
+        return
+    reports = [(baseline.name, "fp32 (baseline)", baseline.decode)]
+    reports += [(run.target, run.precision, run.decode) for run in result.runs if run.decode is not None]
+    console.print_table(
+        ("decoding", "precision", "tokens/s", "slowest - fastest", "tokens as the original's"),
+        [
+            (
+                name,
+                precision,
+                f"{one.tokens_per_s:.1f}",
+                f"{one.tokens_per_s_low:.1f} - {one.tokens_per_s_high:.1f}",
+                f"{one.same_tokens:.0%} of {one.tokens}",
+            )
+            for name, precision, one in reports
+        ],
+    )
+
+
+def _row(run: TargetRun, *, is_chosen: bool, lost_race: bool) -> tuple[str, ...]:
+    name = f"{run.target} *" if is_chosen else run.target
+    if run.status not in {RunStatus.OK, RunStatus.DROPPED} or run.latency_ms is None:
+        return (name, run.precision, str(run.status))
+    if run.status is RunStatus.OK:
+        speed, verified = _speedup(run), "yes" if run.verified else "no"
+    else:
+        speed, verified = "dropped: clearly slower" if lost_race else "a step of the search", ""
+    sqnr = "" if run.sqnr_db is None else f"{run.sqnr_db:.1f}"
+    size = megabytes(run.size_bytes)
+    latency = _latency(run.latency_ms)
+    return (name, run.precision, *latency, speed, metric_words(run), drop_words(run), sqnr, size, verified)
+
+
+def _latency(latency: Latency | None) -> tuple[str, str]:
+    return ("", "") if latency is None else (f"{latency.p50:.3f}", f"{latency.p10:.3f} - {latency.p90:.3f}")
+
+
+def _speedup(run: TargetRun) -> str:
+    """The speed-up with its interval; one whose interval contains 1 is not called a speed-up."""
+    if run.speedup is None:
+        return ""
+    if run.speedup_low is None or run.speedup_high is None:
+        return f"{run.speedup:.2f}x"
+    bounds = f"({run.speedup_low:.2f} - {run.speedup_high:.2f})"
+    is_clear = not run.speedup_low <= 1 <= run.speedup_high
+    return f"{run.speedup:.2f}x {bounds}" if is_clear else f"no difference seen {bounds}"
+
+
+def metric_words(one: Baseline | TargetRun) -> str:
+    """``0.9870 (0.9810 - 0.9920)``; without the interval if the metric of single samples is not known."""
+    if one.metric is None:
+        return ""
+    if one.metric_low is None or one.metric_high is None:
+        return f"{one.metric:.4f}"
+    return f"{one.metric:.4f} ({one.metric_low:.4f} - {one.metric_high:.4f})"
+
+
+def drop_words(run: TargetRun) -> str:
+    """The drop of the metric with its interval; one whose interval contains 0 is not called a drop."""
+    if run.metric_drop is None:
+        return ""
+    if run.drop_low is None or run.drop_high is None:
+        return f"{run.metric_drop:+.2%}"
+    bounds = f"({run.drop_low:+.2%} to {run.drop_high:+.2%})"
+    return f"no difference seen {bounds}" if run.drop_low <= 0 <= run.drop_high else f"{run.metric_drop:+.2%} {bounds}"
