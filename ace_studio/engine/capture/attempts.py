@@ -16,7 +16,7 @@ from ace_studio.engine.capture.findings import GraphInputs
 from ace_studio.engine.capture.limit import CaptureInterruptedError, CaptureTimeoutError
 from ace_studio.engine.capture.methods import CaptureMethod
 from ace_studio.engine.capture.output import captured_output
-from ace_studio.engine.capture.prove import Proof, Prover
+from ace_studio.engine.capture.prove import Prover
 from ace_studio.engine.capture.reference import Reference
 from ace_studio.engine.capture.verify import Mismatch
 from ace_studio.engine.capture.watched import watched_attempt
@@ -86,19 +86,14 @@ class CaptureAttempts:
         table = build_graph_table(program, module=self.reference.module)
         count = len(self.reference.examples)
         self.reporter.phase(Phase.VERIFY, f"{method.name}: {table.op_count} ops on {count} examples")
-        proof = Prover(self.reference, self.reporter).prove(program)
-        if isinstance(proof, Mismatch):
-            outcome = failed_attempt(method.name, self._wrong(method, proof))
+        unseen = Prover(self.reference, self.reporter).prove(program)
+        if isinstance(unseen, Mismatch):
+            outcome = failed_attempt(method.name, self._wrong(method, unseen))
             return msgspec.structs.replace(outcome, ops=table.op_count), None
+        view = GraphInputs(program, self.reference.inputs, self.reference.leaf_names)
+        findings = view.findings([*self.reference.verified, *unseen], examples=count)
         outcome = CaptureAttempt(name=method.name, status=AttemptStatus.OK, ops=table.op_count)
-        return outcome, self._accept(method, program, table, proof)
-
-    def _accept(self, method: CaptureMethod, program: ExportedProgram, table: GraphTable, proof: Proof) -> WholeCapture:
-        reference = self.reference
-        view = GraphInputs(program, reference.inputs, reference.leaf_names)
-        run = [*reference.examples, *proof.unseen, *([reference.tracing] if reference.is_grown else [])]
-        findings = view.findings(run, examples=len(reference.examples))
-        return WholeCapture(method.name, program, table, findings, proof.unseen)
+        return outcome, WholeCapture(method.name, program, table, findings, unseen)
 
     def _wrong(self, method: CaptureMethod, mismatch: Mismatch) -> Failure:
         """The failure with the line to look at: tracing the example that the graph refuses ends there."""

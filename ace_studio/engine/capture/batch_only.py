@@ -1,7 +1,7 @@
-"""Letting only the batch stay free: for models whose sizes become expressions that take minutes to work out.
+"""Captures with only the batch free, for models whose sizes become expressions that take minutes to work out.
 
-One free size is nearly always quick; height and width on top of it are what makes a trace slow. It is never done
-unasked: a rung that runs into its time limit offers it, and the recipe or the command line asks for it.
+One free size is nearly always quick; height and width on top of it make a trace slow. It is done only if the recipe or
+the command line asks for it; a capture method that runs into its time limit offers it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ from msgspec.structs import replace
 from torch import nn
 
 from ace_studio.engine.flow import Example
-from ace_studio.engine.shapes import InputDims, compare_examples, example_at
+from ace_studio.engine.shapes import DimKey, InputDims, compare_examples, example_at
 from ace_studio.records.errors import Problem
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.tensors import DimChoice, InputFinding
-
-Place = tuple[int, int]
-"""A dimension: position of the tensor in ``Example.tensors``, its index."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class BatchOnly:
     """Names (``x.2``) of the dimensions that would be free otherwise."""
 
     def explained(self, findings: Sequence[InputFinding]) -> tuple[InputFinding, ...]:
-        """The verdicts, which say of the held dimensions why they are static."""
+        """The findings, in which the held dimensions say why they are static."""
         return tuple(
             replace(
                 one,
@@ -52,8 +49,9 @@ class BatchOnly:
 def batch_only(module: nn.Module, examples: Sequence[Example], recipe: Recipe) -> BatchOnly:
     """Hold every free dimension but the batch at its size in the first example.
 
-    Examples of other sizes are cropped, or their content is repeated, so that the batch sizes that they show still
-    count. Raises: AceError as `compare_examples` does.
+    Examples of other sizes are cropped, or their content is repeated, so that their batch sizes still count.
+
+    Raises: AceError as `compare_examples` does.
     """
     inputs = compare_examples(module, examples, choices=recipe.inputs.dims)
     kept = kept_places(inputs)
@@ -73,7 +71,7 @@ def batch_only(module: nn.Module, examples: Sequence[Example], recipe: Recipe) -
     )
 
 
-def kept_places(inputs: Sequence[InputDims]) -> list[Place]:
+def kept_places(inputs: Sequence[InputDims]) -> list[DimKey]:
     """The first free dimension 0, or else the first free dimension, and all that have its size in every example."""
     free = _free_places(inputs)
     batch = next((place for place in free if place[1] == 0), next(iter(free), None))
@@ -85,7 +83,7 @@ def kept_places(inputs: Sequence[InputDims]) -> list[Place]:
 
 
 def offered(problem: Problem, inputs: Sequence[InputDims]) -> Problem:
-    """The problem of a rung that took too long, with the offer to let only the batch stay free where that helps."""
+    """The problem of a method that took too long, with the offer to let only the batch stay free where that helps."""
     kept, free = kept_places(inputs), _free_places(inputs)
     if len(free) == len(kept):
         return problem
@@ -97,5 +95,5 @@ def offered(problem: Problem, inputs: Sequence[InputDims]) -> Problem:
     return replace(problem, remedy=f"{offer} Or raise [capture] time_limit_s.")
 
 
-def _free_places(inputs: Sequence[InputDims]) -> list[Place]:
+def _free_places(inputs: Sequence[InputDims]) -> list[DimKey]:
     return [(leaf, dim) for leaf, one in enumerate(inputs) for dim in one.dynamic_dims()]

@@ -1,9 +1,9 @@
-"""Keeping captures, so that a second open of the same model does not trace again.
+"""The cache of captures: opening the same model again does not trace again.
 
-An entry holds the graph without any tensor (the program is put together over the live module's own weights), its
-table, the verdicts and the report. Found again, the program is run and compared with eager: on the first example if
-no number changed since, on all of them if weights or examples hold other numbers. What does not compare, is damaged,
-or reads otherwise than what was written, is dropped, and the model is traced as if nothing had been there.
+An entry holds the graph without tensors (the program uses the live module's own weights), its table, the findings and
+the report. A program from the cache is run and compared with eager: on the first example if no number changed since, on
+all of them if weights or examples changed. An entry that differs from eager, is damaged, or reads differently than it
+was written is dropped, and the model is traced.
 
 Nothing is ever unpickled. A stored graph holds expressions over sizes that torch evaluates as Python when it reads
 them; anything in them but arithmetic over names is refused, when written and when read.
@@ -47,14 +47,14 @@ _DATA_WARNING = "bad-numbers"
 
 
 class CacheEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept beside the graph."""
+    """The part of an entry beside the graph."""
 
     key: str
     report: CaptureReport
     table: GraphTable
     unseen: tuple[Shapes, ...]
     content: str
-    """`content_digest` of the model and the examples that it was proven on."""
+    """`content_digest` of the model and the examples that it was compared on."""
     files: dict[str, str]
     """`late_files`."""
     state: tuple[str, ...]
@@ -84,20 +84,20 @@ class CaptureCache:
         cls, loaded: LoadedModel, examples: Sequence[Example], recipe: Recipe, *, fingerprint: str,
         device: torch.device, reporter: Reporter,
     ) -> CaptureCache | None:  # fmt: skip
-        """The cache for this capture; None if it is off, or if nothing tells whether the model's code is the same."""
+        """The cache for this capture; None if it is off, or if changes of the model's code would go unnoticed."""
         store = CaptureStore.of_user() if recipe.capture.cache and loaded.sha256 and examples else None
         if store is None:
             return None
         try:
             key = cache_key(loaded, examples, fingerprint=fingerprint)
-        except Exception:  # noqa: BLE001 - the user's own objects are asked for their text
+        except Exception:  # noqa: BLE001 - repr() of the user's objects may raise anything
             return None
         return cls(store, key, loaded, tuple(examples), recipe, device, reporter)
 
     # --- finding ---
 
     def find(self, fingerprint: str) -> tuple[CapturedModel, CaptureReport] | None:
-        """The capture, proven again, if it is there.
+        """The capture from the cache, compared with eager again; None if there is none.
 
         Raises: AceError(BAD_INPUT or USER_CODE) if the model does not run; Cancelled.
         """
@@ -147,7 +147,7 @@ class CaptureCache:
 
     def _check_is_current(self, entry: CacheEntry) -> None:
         if entry.key != self.key:
-            raise ValueError("it is of another model")
+            raise ValueError("it belongs to another model")
         if any(file_digest(Path(path)) != digest for path, digest in entry.files.items()):
             raise ValueError("a file that the model imports has changed")
         skipped = [one for one in entry.report.rungs if one.status is AttemptStatus.SKIPPED and one.error is None]
@@ -164,7 +164,7 @@ class CaptureCache:
     # --- keeping ---
 
     def keep(self, captured: CapturedModel, report: CaptureReport) -> None:
-        """Keep a capture. One that cannot be written (a call that is no operator in the graph, say) is not kept."""
+        """Keep a capture, unless it cannot be written (because a call in the graph is no operator, say)."""
         try:
             parts = self._parts_of(captured, report)
         except Exception:  # noqa: BLE001 - torch and the user's objects raise anything here; nothing depends on it
@@ -203,7 +203,7 @@ class CaptureCache:
 
 
 class _StaleError(Exception):
-    """The entry is good, but holds less than what is asked for now."""
+    """The entry is valid, but holds less than the recipe asks for now."""
 
 
 def _program_of(entry: CacheEntry, parts: Mapping[str, bytes], module: nn.Module, tracing: Example) -> ExportedProgram:
@@ -221,7 +221,7 @@ def _program_of(entry: CacheEntry, parts: Mapping[str, bytes], module: nn.Module
         )
     # A symbol that no op of the graph has any more is not read back, and limits nothing.
     if reading_of(program) != entry.reading or not _ranges(program).items() <= entry.ranges.items():
-        raise ValueError("it reads otherwise than it was written")
+        raise ValueError("it reads differently than it was written")
     return program
 
 
@@ -230,7 +230,7 @@ def _tensors_of(module: nn.Module) -> dict[str, Tensor]:
 
 
 def _live_names(held: Mapping[str, Any], module: nn.Module) -> set[str]:
-    """Names under which the program holds the very tensors that the module does."""
+    """Names under which the program holds the module's own tensors."""
     own = _tensors_of(module)
     return {
         name

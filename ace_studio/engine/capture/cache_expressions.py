@@ -1,8 +1,8 @@
-"""What a stored graph may have evaluated: arithmetic over sizes, and nothing else.
+"""Checks the texts in a stored graph that torch evaluates: they may hold arithmetic over sizes, and nothing else.
 
 torch evaluates two kinds of text as Python when it reads a graph: expressions (``Mul(Integer(16), Symbol('s34'))``)
-and conditions (``L['x'].size()[0] % 2 == 0``). Both are read as syntax trees first, and refused if they hold anything
-that such a text has no need of.
+and conditions (``L['x'].size()[0] % 2 == 0``). Both are parsed to syntax trees first, and refused if they hold anything
+else.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_expressions(graph: bytes, conditions: Sequence[str]) -> None:
 
 
 def is_plain_expression(text: str) -> bool:
-    """Whether an expression is made of numbers, symbols and the constructors of arithmetic."""
+    """Whether an expression consists of numbers, symbols and arithmetic."""
     for node in _nodes(text):
         if isinstance(node, ast.keyword):
             continue
@@ -65,7 +65,7 @@ def is_plain_condition(text: str) -> bool:
 
 
 def _nodes(text: str) -> Iterator[ast.AST]:
-    """The syntax tree of one expression; for what is none, a node that nobody allows."""
+    """The nodes of one expression; for anything else one node that is never allowed."""
     try:
         yield from ast.walk(ast.parse(text.strip(), mode="eval"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

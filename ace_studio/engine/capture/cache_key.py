@@ -1,4 +1,4 @@
-"""What makes two captures the same: the key of the cache, and what tells that the same key is still the same model."""
+"""Keys of the capture cache, and digests that tell whether a model behind a key has changed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.examples.leaves import structure
 from ace_studio.engine.flow import Example, LoadedModel
 
-FORMAT = 1
-"""Of the entries; a change of what they mean makes all old ones strangers."""
+_FORMAT = 1
+"""Version of the entries; entries of another version are not found."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{6,}\b")
 _REGISTERED = ("_parameters", "_buffers", "_modules")
 _SIMPLE = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
@@ -31,11 +31,11 @@ _SIMPLE = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch
 def cache_key(loaded: LoadedModel, examples: Sequence[Example], *, fingerprint: str) -> str:
     """The name of a capture in the cache.
 
-    It covers the files (``fingerprint``, which also has options, torch and device), this program, Python, the code and
-    packages of the model's classes, the model's structure with its plain attributes, and the form of the examples.
-    Not the numbers in weights and examples: a graph does not hold them, and `content_digest` tells when they changed.
+    It covers the files (``fingerprint``, which also covers options, torch and device), this program, Python, the code
+    and packages of the model's classes, the model's structure with its plain attributes, and the form of the examples.
+    It leaves out the numbers in weights and examples: a graph does not hold them, and `content_digest` covers them.
     """
-    digest = hashlib.sha256(f"{FORMAT} {fingerprint} {loaded.source}".encode("utf-8", "surrogateescape"))
+    digest = hashlib.sha256(f"{_FORMAT} {fingerprint} {loaded.source}".encode("utf-8", "surrogateescape"))
     for text in (_own_code(), platform.python_version(), _structure_of(loaded.module)):
         digest.update(text.encode("utf-8", "surrogateescape"))
     for line in (*_code_lines(loaded.module), *_example_lines(examples)):
@@ -57,7 +57,7 @@ def content_digest(module: nn.Module, examples: Sequence[Example]) -> str:
 
 
 def late_files(loaded: LoadedModel) -> dict[str, str]:
-    """Path -> SHA-256 of the user's files that were imported only after the model had been loaded, as forward ran."""
+    """Path -> SHA-256 of the user's files that forward imported, after the model was loaded."""
     if not loaded.source.name:
         return {}
     known = {path.resolve() for path in loaded.files}
@@ -83,7 +83,7 @@ def file_digest(path: Path) -> str:
 
 @functools.cache
 def _own_code() -> str:
-    """Digest of this program's engine, which is more telling than its version while it is being worked on."""
+    """Digest of this engine's code, since its version does not change with every edit."""
     engine = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     folders = ("capture", "examples", "ops", "shapes", "torch_private")

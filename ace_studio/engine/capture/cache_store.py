@@ -1,8 +1,8 @@
-"""Where captures are kept between sessions: one file per capture in a folder of the user's, the least used go first.
+"""The folder of captures: one file per capture in the user's cache folder; the least recently used are removed first.
 
-``ACE_STUDIO_CACHE`` names another folder, or ``off``; ``ACE_STUDIO_CACHE_MB`` another size. A file is a zip whose
-check sums tell damage. What it holds becomes a program again, so the folder must belong to the user and nobody else
-may write into it; else it is not used.
+``ACE_STUDIO_CACHE`` names another folder, or ``off``; ``ACE_STUDIO_CACHE_MB`` sets another size. A file is a zip whose
+checksums reveal damage. Its content becomes a program again, so the folder is used only if it belongs to the user and
+nobody else may write into it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIZE_VARIABLE = "ACE_STUDIO_CACHE_MB"
 OFF_WORDS = frozenset({"", "off", "no", "0", "none"})
 DEFAULT_LIMIT_BYTES = 2_000_000_000
 LARGEST_ENTRY_BYTES = 1_000_000_000
-"""Unpacked; weights are not kept, so that even a capture of thousands of ops is far below."""
+"""Unpacked. Without weights even a capture of thousands of ops is far smaller."""
 _SUFFIX = ".capture"
 _DAMAGED = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, RuntimeError)
 
@@ -37,7 +37,7 @@ class CaptureStore:
 
     @classmethod
     def of_user(cls) -> CaptureStore | None:
-        """The store that the environment names, or the user's; None if it is switched off or cannot be used."""
+        """The store that the environment names, or the user's default; None if it is off or cannot be used."""
         named = os.environ.get(FOLDER_VARIABLE)
         if named is not None and named.strip().lower() in OFF_WORDS:
             return None
@@ -63,7 +63,7 @@ class CaptureStore:
         return parts
 
     def write(self, key: str, parts: Mapping[str, bytes]) -> None:
-        """Keep a capture, and remove the least recently used ones that it leaves no room for. Failing is no error."""
+        """Keep a capture and remove the least recently used ones beyond the limit. A full disk is no error."""
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             for name, content in parts.items():
@@ -107,7 +107,7 @@ class CaptureStore:
 
 
 def user_cache_folder() -> Path:
-    """The folder for what can be made again. The interpreter of the engine may lack the package that knows it."""
+    """The user's cache folder. The engine's interpreter may lack platformdirs, which knows it."""
     try:
         import platformdirs  # noqa: PLC0415 - optional here
     except ImportError:

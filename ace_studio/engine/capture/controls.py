@@ -1,7 +1,7 @@
-"""Controls of the recipe: how the tracers are to treat single functions and module classes.
+"""Controls of the recipe: how tracers treat single functions and module classes.
 
-A control puts a counting substitute where the user's code finds the function, only while a rung runs that the control
-concerns. What was counted tells afterwards whether the control did anything.
+While a capture method runs that the control concerns, a substitute that counts its calls stands wherever the user's
+code finds the function. The count tells afterwards whether the control did anything.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
 class ControlRow:
     """What one kind of control means."""
 
-    rungs: frozenset[str]
-    """The rungs that it changes."""
+    methods: frozenset[str]
+    """The capture methods that it changes."""
     mark: Callable[[AnyFunction], AnyFunction] | None = None
-    """Makes the tracer treat a function in this way; None for what is done in another way."""
+    """Makes the tracer treat a function in this way; None for the kinds of fx, which has no such marks."""
 
 
 CONTROL_ROWS: dict[ControlKind, ControlRow] = {
@@ -59,7 +59,7 @@ class Control:
     name: str
     target: Any
     used_by: set[str] = field(default_factory=set)
-    """Rungs in which it did something."""
+    """The capture methods in which it did something."""
 
     @property
     def row(self) -> ControlRow:
@@ -67,9 +67,9 @@ class Control:
         return CONTROL_ROWS[self.choice.treat_as]
 
     @contextmanager
-    def applied(self, rung: str, module: nn.Module) -> Iterator[None]:
-        """Put the substitute in the function's place, wherever the user's code has it, and put it back."""
-        substitute = self._substitute(rung)
+    def applied(self, method: str, module: nn.Module) -> Iterator[None]:
+        """Replace the function by its substitute wherever the user's code finds it, while the block runs."""
+        substitute = self._substitute(method)
         if inspect.isclass(self.owner):
             # A static method stays one: a plain function in its place would be given the object.
             is_static = isinstance(inspect.getattr_static(self.owner, self.name), staticmethod | classmethod)
@@ -79,13 +79,13 @@ class Control:
             with replaced(module, {self.target: substitute}, owner=self.owner):
                 yield
 
-    def _substitute(self, rung: str) -> AnyFunction:
+    def _substitute(self, method: str) -> AnyFunction:
         if self.row.mark is None:
-            return recorded(self.target, noticed=lambda: self.used_by.add(rung))
+            return recorded(self.target, noticed=lambda: self.used_by.add(method))
 
         @functools.wraps(self.target)
         def counted(*args: Any, **kwargs: Any) -> Any:
-            self.used_by.add(rung)
+            self.used_by.add(method)
             return self.target(*args, **kwargs)
 
         return self.row.mark(counted)
@@ -99,11 +99,11 @@ class Control:
             return f"{self.owner.__name__}:{self.name}"
         return self.choice.function
 
-    def keeps_whole(self, kind: type, rung: str) -> bool:
-        """Whether it says that modules of this class are leaves."""
+    def keeps_whole(self, kind: type, method: str) -> bool:
+        """Whether it makes modules of this class leaves."""
         if self.choice.treat_as is not ControlKind.LEAF or not issubclass(kind, self.target):
             return False
-        self.used_by.add(rung)
+        self.used_by.add(method)
         return True
 
 
@@ -129,36 +129,36 @@ class Controls:
             raise AceError(*problems)
 
     @contextmanager
-    def applied(self, rung: str) -> Iterator[KeepWhole]:
-        """Apply those that concern a rung while it runs."""
-        own = [control for control in self._controls if rung in control.row.rungs]
+    def applied(self, method: str) -> Iterator[KeepWhole]:
+        """Apply the controls that concern a capture method, while it runs."""
+        own = [control for control in self._controls if method in control.row.methods]
         with ExitStack() as stack:
             for control in own:
                 if control.choice.treat_as is not ControlKind.LEAF:
-                    stack.enter_context(control.applied(rung, self._module))
-            yield lambda kind: any([control.keeps_whole(kind, rung) for control in own])  # noqa: C419 - all are asked
+                    stack.enter_context(control.applied(method, self._module))
+            yield lambda kind: any([control.keeps_whole(kind, method) for control in own])  # noqa: C419 - all are asked
 
     def marks(self) -> tuple[tuple[str, str], ...]:
         """``module:name`` and treatment of every control."""
         return tuple((control.reference, str(control.choice.treat_as)) for control in self._controls)
 
     def unused(self) -> Iterator[str]:
-        """Names of the controls that did nothing in any rung."""
+        """Names of the controls that did nothing in any capture method."""
         for control in self._controls:
             if not control.used_by:
                 yield f"{control.choice.function} as {control.choice.treat_as}"
 
-    def idle(self, rung: str) -> Iterator[tuple[str, str]]:
-        """Name and cause for every control that did nothing for the graph of ``rung``."""
+    def idle(self, method: str) -> Iterator[tuple[str, str]]:
+        """Name and cause for every control that did nothing for the graph of a capture method."""
         for control in self._controls:
-            if rung in control.used_by:
+            if method in control.used_by:
                 continue
             title = f"{control.choice.function} as {control.choice.treat_as}"
-            if rung not in control.row.rungs:
-                concerned = " and ".join(name for name in sorted(control.row.rungs) if name != "partial")
-                yield title, f"it concerns {concerned or 'no rung of this version'}, and {rung} was taken without it"
+            if method not in control.row.methods:
+                concerned = " and ".join(name for name in sorted(control.row.methods) if name != "partial")
+                yield title, f"it concerns {concerned or 'no capture method here'}, and {method} was taken without it"
             else:
-                yield title, f"the model never reached it while {rung} traced"
+                yield title, f"the model never reached it while {method} traced"
 
 
 def _find(choice: CaptureControl, module: nn.Module) -> Control | Problem:

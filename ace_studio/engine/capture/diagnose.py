@@ -1,4 +1,4 @@
-"""What a failed trace means for the person who wrote the model: one row per cause, none of the tracer's own words."""
+"""Explains failed traces to the person who wrote the model: one row per cause, in plain words."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ace_studio.engine.capture.places import CodePlace, find_place
 from ace_studio.engine.torch_private.dynamo import failure_frames, failure_kind
 from ace_studio.records.errors import ErrorCode, Problem
 
-MAX_DETAILS = 20_000
+_MAX_DETAILS = 20_000
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One row: how the cause is recognised, and what to say. ``{owner}`` is ``forward() of X``."""
+    """One row: how the cause is recognised, and how it is explained. ``{owner}`` is ``forward() of X``."""
 
     exceptions: str
     """Names of exception classes, any of which must be among the error's bases; empty for all."""
@@ -29,7 +29,7 @@ class Diagnosis:
     why: str
     remedy: str
     is_about_line: bool = True
-    """Whether the line that the tracer was at last is the one to change."""
+    """Whether the last line that the tracer reached is the one to change."""
 
     def fits(self, names: frozenset[str], text: str) -> bool:
         """Whether this row explains an error."""
@@ -176,7 +176,7 @@ _FALLBACK = Diagnosis(
     "",
     "{owner} does something that cannot be recorded in a graph",
     "the operation on that line could not be followed",
-    "Write that line with plain torch operations, or move it out of forward; the details hold what was said.",
+    "Write that line with plain torch operations, or move it out of forward; the details hold torch's own message.",
 )
 _SIZE_NAME = re.compile(r"L((?:\['?[^\]']+'?\])+)\.size\(\)\[(\d+)\]")
 
@@ -188,7 +188,7 @@ def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[st
         error: What the tracer raised.
         module: The user's module, to find the part that the line belongs to.
         leaf_names: Names of all leaves of the traced example, for tracers that number them.
-        printed: What was printed meanwhile; goes into the details.
+        printed: Output while tracing; goes into the details.
     """
     place = find_place(failure_frames(error), module)
     names = frozenset(base.__name__ for base in type(error).__mro__)
@@ -204,7 +204,7 @@ def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[st
         why=row.why + (_line_text(place) if row.is_about_line else ""),
         remedy=row.remedy,
         where=place.where if row.is_about_line else "",
-        details=("".join(traceback.format_exception(error)) + "\n" + printed)[:MAX_DETAILS],
+        details=("".join(traceback.format_exception(error)) + "\n" + printed)[:_MAX_DETAILS],
     )
     return Failure(problem, is_explained=row is not _FALLBACK)
 
@@ -214,13 +214,13 @@ def _line_text(place: CodePlace) -> str:
 
 
 def _kind(message: str) -> str:
-    """``DynamicCache`` for the class that a message speaks of."""
+    """Name of the class in a message: ``DynamicCache``."""
     match = re.search(r"<class '(?:[\w.<>]*\.)?(\w+)'>", message)
     return match.group(1) if match else "something"
 
 
 def _named_sizes(message: str, leaf_names: Sequence[str]) -> str:
-    """``: x.1`` for the sizes that a message speaks of."""
+    """The sizes that a message names: ``: x.1``."""
     found: dict[str, None] = {}
     for keys, dim in _SIZE_NAME.findall(message):
         parts = re.findall(r"\['?([^\]']+)'?\]", keys)

@@ -161,14 +161,9 @@ def set_seed(seed: int = SEED) -> None:
     np.random.seed(seed)  # the user's code draws from the global generator
 
 
-def copied(example: Example) -> Example:
-    """The example with tensors of its own, so that a forward which writes into its inputs does no harm."""
-    return example.map_tensors(lambda tensor: tensor.detach().clone())
-
-
 def call_in_turn(function: Callable[..., Any], examples: Sequence[Example], *, seed: int = SEED) -> list[Any]:
     """Results of consecutive calls under one seed that is set once. Outputs are copies."""
-    return _call_own([copied(example) for example in examples], function, seed=seed)
+    return _call_own([example.copied() for example in examples], function, seed=seed)
 
 
 def _call_own(examples: Sequence[Example], function: Callable[..., Any], *, seed: int) -> list[Any]:
@@ -207,7 +202,7 @@ class EagerRun:
 
     def output(self, example: Example, *, seed: int = SEED) -> Any:
         """Result of one call from the remembered state, which is put back afterwards."""
-        own = copied(example)
+        own = example.copied()
         try:
             result = _call_own([own], self.module, seed=seed)[0]
         finally:

@@ -1,4 +1,4 @@
-"""The verdict on every dimension, read from the captured graph and from the sizes that were really run."""
+"""The verdict on every dimension, from the captured graph and the sizes at which it was run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputF
 
 @dataclass
 class GraphInputs:
-    """The inputs as the graph sees them, beside the inputs as the examples show them."""
+    """The inputs of a graph, beside the inputs of the examples."""
 
     program: ExportedProgram
     inputs: tuple[InputDims, ...]
@@ -43,11 +43,11 @@ class GraphInputs:
         self.excluded: dict[tuple[str, int], list[int]] = {}
         self.rules: dict[tuple[str, int], list[str]] = {}
         self.limits: dict[tuple[str, int], int] = {}
-        """Largest size of a dimension that a table in the model sets (a position table of 512 rows)."""
+        """Largest size of a dimension, set by a table in the model (such as a position table of 512 rows)."""
         self._read_rules()
 
     def _read_rules(self) -> None:
-        """Sort the graph's conditions: single sizes that are excluded, and rules that only words can tell."""
+        """Sort the graph's guards: single sizes that are excluded, upper limits, and rules to be put in words."""
         for rule in size_rules(self.program):
             text = rule.text
             places = [(self._name(keys), dim) for _, keys, dim in rule.sizes]
@@ -62,7 +62,7 @@ class GraphInputs:
                 self._keep_rule(rule, places, text)
 
     def _keep_rule(self, rule: SizeRule, places: Sequence[tuple[str, int]], text: str) -> None:
-        """Note what a condition asks of each size in it, in words."""
+        """Note in words what a guard demands of each size in it."""
         traced = {
             (one.name, dim): size_hint(size)
             for one, sizes in zip(self.inputs, self.sizes, strict=True)
@@ -71,12 +71,12 @@ class GraphInputs:
         sizes = {written: traced.get(place, 1) for (written, _, _), place in zip(rule.sizes, places, strict=True)}
         for (written, _, _), (name, dim) in zip(rule.sizes, places, strict=True):
             words = condition_in_words(rule.text, sizes, size=written, name=f"{name}.{dim}", shown=text)
-            told = self.rules.setdefault((name, dim), [])
-            if words and words not in told:
-                told.append(words)
+            known = self.rules.setdefault((name, dim), [])
+            if words and words not in known:
+                known.append(words)
 
     def _name(self, keys: Sequence[str]) -> str:
-        """The user's name of an input that the graph calls by its keys."""
+        """The user's name of an input, from its keys in a guard."""
         if keys[0] == "flat_args" and keys[1].isdigit() and int(keys[1]) < len(self.leaf_names):
             return self.leaf_names[int(keys[1])]
         return ".".join(keys)
@@ -95,7 +95,7 @@ class GraphInputs:
         return values
 
     def example_with(self, base: Example, values: dict[str, int]) -> Example | None:
-        """The example at the sizes that follow from the symbols' values; None if they are no whole sizes."""
+        """The example at the sizes that follow from the symbols' values; None if some are not whole or are excluded."""
         wanted = {}
         for leaf, sizes in enumerate(self.sizes):
             for dim, size in enumerate(sizes):
@@ -107,13 +107,13 @@ class GraphInputs:
         return example_at(base, wanted)
 
     def candidates(self, symbol: str, examples: Sequence[Example]) -> list[int]:
-        """Sizes to try for a symbol that no example has, the best first."""
+        """Sizes of a symbol to try, none of them in an example, the best first."""
         seen = [values[symbol] for example in examples if symbol in (values := self.symbol_values(example))]
         low, high = self._range(symbol)
         return list(unseen_sizes(seen, low=low or 1, high=high)) if seen else []
 
     def _range(self, text: str) -> tuple[int | None, int | None]:
-        """Smallest and largest size of a dimension that reads ``text`` in the graph."""
+        """Smallest and largest size of a dimension whose expression in the graph is ``text``."""
         low, high = self.ranges.get(text, (None, None)) if text.isidentifier() else self._derived_range(text)
         tops = [
             self.limits[one.name, dim]

@@ -1,4 +1,4 @@
-"""Reading the conditions that a tracer attaches to a graph, written as Python expressions over input sizes."""
+"""Reads guards: the conditions on input sizes that a tracer attaches to a graph, as Python expressions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-Evaluate = Callable[[Mapping[str, int]], int]
+_Evaluate = Callable[[Mapping[str, int]], int]
 """Sizes by their names -> the value of an expression; a condition is 0 or 1."""
 _ORDINARY_SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16)
 _MOST_SIZES = 3
@@ -28,10 +28,10 @@ _FUNCTIONS: dict[str, Callable[..., int]] = {
 
 
 def excludes_only_one(guard: str) -> bool:
-    """Whether a condition holds for ordinary sizes and fails only where some size is 1.
+    """Whether a guard holds for ordinary sizes and fails only where some size is 1.
 
     ``x.size()[0] != 1``, ``x.size()[0] >= 2`` and ``(32*x.size()[1]) != 32`` do; ``x.size()[0] != 3`` does not. It is
-    tried on a grid of sizes, so this is a good guess and no proof: whoever drops a condition must run the graph there.
+    tried on many sizes, which is a good guess and no proof: whoever drops a guard must run the graph there.
     """
     try:
         tree = ast.parse(guard, mode="eval").body
@@ -53,7 +53,7 @@ def excludes_only_one(guard: str) -> bool:
 
 
 def excludes_an_inner_one(guard: str) -> bool:
-    """Whether a condition says that a size inside the model is not 1: ``((63 + x.size()[3]) // 64) != 1`` does."""
+    """Whether a guard says that a size inside the model is not 1: ``((63 + x.size()[3]) // 64) != 1`` does."""
     try:
         tree = ast.parse(guard, mode="eval").body
     except SyntaxError:
@@ -65,7 +65,7 @@ def excludes_an_inner_one(guard: str) -> bool:
 
 
 def fails_at(guard: str, shapes: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a condition fails at these shapes of plainly named inputs; False if it speaks of anything else."""
+    """Whether a guard fails at these shapes, by input name; False if it is about anything else."""
     sizes = {f"L['{name}'].size()[{dim}]": size for name, shape in shapes.items() for dim, size in enumerate(shape)}
     try:
         return not holds(guard, sizes)
@@ -74,9 +74,9 @@ def fails_at(guard: str, shapes: Mapping[str, Sequence[int]]) -> bool:
 
 
 def holds(condition: str, sizes: Mapping[str, int]) -> bool:
-    """Whether a condition over named sizes holds; asked of symbolic sizes, it becomes a condition of their graph.
+    """Whether a condition over named sizes holds. With symbolic sizes it becomes a condition of their graph.
 
-    Raises: NotImplementedError for a condition that is no plain arithmetic.
+    Raises: NotImplementedError for a condition that is not plain arithmetic.
     """
     return bool(_function_of(condition)(sizes))
 
@@ -96,12 +96,12 @@ def _sizes(node: ast.AST) -> list[str]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _function_of(condition: str) -> Evaluate:
-    """The condition as a function of sizes: the same one is asked at hundreds of sizes, so it is read once."""
+def _function_of(condition: str) -> _Evaluate:
+    """The condition as a function of sizes. Cached, because the same one is evaluated at hundreds of sizes."""
     return _built(ast.parse(condition, mode="eval").body)
 
 
-def _built(node: ast.AST) -> Evaluate:
+def _built(node: ast.AST) -> _Evaluate:
     """An arithmetic expression or a comparison as a function; NotImplementedError for anything else."""
     if _is_size(node):
         return operator.itemgetter(ast.unparse(node))
@@ -112,7 +112,7 @@ def _built(node: ast.AST) -> Evaluate:
     return found
 
 
-def _name(node: ast.Name) -> Evaluate:
+def _name(node: ast.Name) -> _Evaluate:
     def read(sizes: Mapping[str, int]) -> int:
         if node.id not in sizes:
             raise NotImplementedError(node.id)
@@ -121,34 +121,34 @@ def _name(node: ast.Name) -> Evaluate:
     return read
 
 
-def _constant(node: ast.Constant) -> Evaluate | None:
+def _constant(node: ast.Constant) -> _Evaluate | None:
     value = node.value
     return (lambda _: value) if isinstance(value, int) else None
 
 
-def _unary(node: ast.UnaryOp) -> Evaluate | None:
+def _unary(node: ast.UnaryOp) -> _Evaluate | None:
     apply = _UNARY.get(type(node.op))
     operand = _built(node.operand)
     return (lambda sizes: apply(operand(sizes))) if apply is not None else None
 
 
-def _two_sided(operation: ast.AST, left: ast.AST, right: ast.AST) -> Evaluate | None:
+def _two_sided(operation: ast.AST, left: ast.AST, right: ast.AST) -> _Evaluate | None:
     apply = _OPERATORS.get(type(operation))
     one, other = _built(left), _built(right)
     return (lambda sizes: apply(one(sizes), other(sizes))) if apply is not None else None
 
 
-def _comparison(node: ast.Compare) -> Evaluate | None:
+def _comparison(node: ast.Compare) -> _Evaluate | None:
     return _two_sided(node.ops[0], node.left, node.comparators[0]) if len(node.ops) == 1 else None
 
 
-def _joined(node: ast.BoolOp) -> Evaluate:
+def _joined(node: ast.BoolOp) -> _Evaluate:
     parts = [_built(value) for value in node.values]
     join = all if isinstance(node.op, ast.And) else any
     return lambda sizes: join(part(sizes) for part in parts)
 
 
-def _call(node: ast.Call) -> Evaluate | None:
+def _call(node: ast.Call) -> _Evaluate | None:
     apply = _FUNCTIONS.get(node.func.id) if isinstance(node.func, ast.Name) else None
     if apply is None:
         return None
@@ -156,7 +156,7 @@ def _call(node: ast.Call) -> Evaluate | None:
     return lambda sizes: apply(*(argument(sizes) for argument in arguments))
 
 
-_BUILDERS: dict[type[ast.AST], Callable[[Any], Evaluate | None]] = {
+_BUILDERS: dict[type[ast.AST], Callable[[Any], _Evaluate | None]] = {
     ast.Name: _name,
     ast.Constant: _constant,
     ast.UnaryOp: _unary,

@@ -1,7 +1,7 @@
-"""Saying what is slow while one rung runs: the line and the module that are being traced, once a second.
+"""Reports once a second which line and module a capture attempt is tracing.
 
-A thread looks at the stack of the thread that traces. That costs it nothing, and the looking itself less than a
-millisecond a second. While native code holds Python's lock no thread of ours runs either; then the last words stay.
+A thread reads the stack of the thread that traces, in less than a millisecond each time. While native code holds
+Python's lock this thread cannot run either; then the last report stays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ace_studio.engine.torch_private.dynamo import StackLook, look_at_stack
 from ace_studio.records.messages import Phase, Progress
 
 QUIET_S = 2.0
-"""Most rungs are done by then; what ends soon needs no explanation."""
+"""Time before the first report; most attempts end sooner."""
 PULSE_S = 1.0
 RECENT_LOOKS = 5
 
@@ -34,9 +34,9 @@ _is_user_file = functools.lru_cache(maxsize=4096)(is_user_file)
 
 
 @contextmanager
-def heartbeat(rung: str, *, module: nn.Module, reporter: Reporter) -> Iterator[None]:
+def heartbeat(method: str, *, module: nn.Module, reporter: Reporter) -> Iterator[None]:
     """Report once a second what the calling thread traces, while the block runs."""
-    beat = Heartbeat(rung, module=module, reporter=reporter, thread_id=threading.get_ident())
+    beat = Heartbeat(method, module=module, reporter=reporter, thread_id=threading.get_ident())
     beat.start()
     try:
         yield
@@ -45,16 +45,16 @@ def heartbeat(rung: str, *, module: nn.Module, reporter: Reporter) -> Iterator[N
 
 
 class Heartbeat(threading.Thread):
-    """Looks at one thread's stack, and tells."""
+    """Reads one thread's stack and reports what it is busy with."""
 
-    def __init__(self, rung: str, *, module: nn.Module, reporter: Reporter, thread_id: int) -> None:
+    def __init__(self, method: str, *, module: nn.Module, reporter: Reporter, thread_id: int) -> None:
         super().__init__(daemon=True, name="capture-heartbeat")
-        self._rung = rung
+        self._method = method
         self._module = module
         self._reporter = reporter
         self._thread_id = thread_id
         self._callers = tuple(_frames(thread_id))
-        """What called the block is not what it is busy with. Kept, so that no later frame gets the identity of one."""
+        """Frames outside the block, which are not part of the work; kept alive, so that no id is used again."""
         self._outer = frozenset(map(id, self._callers))
         self._started_s = time.monotonic()
         self._looks: deque[StackLook] = deque(maxlen=RECENT_LOOKS)
@@ -62,7 +62,7 @@ class Heartbeat(threading.Thread):
         self._is_over = threading.Event()
 
     def run(self) -> None:
-        """Until the end."""
+        """Look and report until `end`."""
         pause_s = QUIET_S
         while not self._is_over.wait(pause_s):
             pause_s = PULSE_S
@@ -72,7 +72,7 @@ class Heartbeat(threading.Thread):
                 self._reporter.tell(pulse)
 
     def end(self) -> None:
-        """Say no more."""
+        """Stop reporting."""
         self._is_over.set()
         self._callers = ()
 
@@ -83,7 +83,7 @@ class Heartbeat(threading.Thread):
 
     def words(self) -> str:
         """``export: 12 s, tracing blocks.3.conv, model.py:41``."""
-        return ", ".join([f"{self._rung}: {time.monotonic() - self._started_s:.0f} s", *self._doing()])
+        return ", ".join([f"{self._method}: {time.monotonic() - self._started_s:.0f} s", *self._doing()])
 
     def _doing(self) -> list[str]:
         if not self._looks:

@@ -1,8 +1,8 @@
-"""A time limit for Python code that nobody can ask to stop.
+"""A time limit for Python code that has no way to be asked to stop.
 
-A watching thread raises an exception inside the thread that traces, at its next Python instruction. That ends the
-slow case, which is symbolic arithmetic in pure Python, within a second. It cannot end one long call into compiled
-code; only the parent process can, by killing the worker.
+A watching thread raises an exception in the thread that traces, at its next Python instruction. That ends symbolic
+arithmetic in pure Python, the usual slow case, within a second. It cannot end one long call into compiled code; only
+the parent process can, by killing the worker.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class CaptureTimeoutError(BaseException):
 
 
 class CaptureInterruptedError(BaseException):
-    """Somebody asked to stop."""
+    """The job was cancelled."""
 
 
 @contextmanager
 def interruptible(limit_s: float, *, should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Run the block until it ends, the limit is reached or ``should_stop`` says so.
+    """Run the block until it ends, the limit is reached or ``should_stop`` returns True.
 
     Raises: CaptureTimeoutError or CaptureInterruptedError out of the block.
     """
@@ -69,7 +69,7 @@ class _Watcher(threading.Thread):
                 pause = _REPEAT_S
 
     def end(self) -> None:
-        """Stop watching; an exception that has not arrived yet is taken back."""
+        """Stop watching; an exception that has not arrived yet is withdrawn."""
         with self._lock:
             self._is_over.set()
             ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread_id, None)

@@ -1,4 +1,4 @@
-"""Functions replaced for a while wherever the user's code finds them, and put back."""
+"""Replaces functions for a while wherever the user's code finds them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ace_studio.engine.capture.places import is_user_file
 
 AnyFunction = Callable[..., Any]
 KeepWhole = Callable[[type], bool]
-"""Whether modules of a class are to be kept as one call."""
+"""Whether modules of a class are kept as one call."""
 ApplyControls = Callable[[], AbstractContextManager[KeepWhole]]
-"""Puts the recipe's controls in place, for as long as the user's own code is traced."""
+"""Applies the recipe's controls while the user's own code is traced."""
 _OWN_PACKAGE = __name__.partition(".")[0]
 _ABSENT = object()
 
@@ -28,9 +28,8 @@ def replaced(
 ) -> Iterator[None]:
     """Let the user's code find the substitutes under every name that means one of the functions.
 
-    Looked through are the modules that were loaded from files of the user, installed packages included. Python's
-    built-in functions have no name in a module; they get one where the model's own classes and functions are, unless
-    there is one already. ``owner`` is looked through as well.
+    The names are those in modules loaded from the user's files, installed packages included, and in ``owner``. Python's
+    built-in functions have no name in a module; they get one in the modules of the model's own classes and functions.
     """
     by_id = {id(function): substitute for function, substitute in substitutes.items()}
     kept = list(substitutes)  # so that no id is used a second time meanwhile
@@ -67,12 +66,12 @@ def _user_modules() -> list[ModuleType]:
         for name, one in list(sys.modules.items())
         if isinstance(one, ModuleType) and name.partition(".")[0] != _OWN_PACKAGE
     ]
-    # Asked of the dictionary: some modules of torch answer every name with something.
+    # Read from the dictionary: some modules of torch answer to every name.
     return [one for one in found if is_user_file(str(vars(one).get("__file__") or ""))]
 
 
 def model_modules(module: nn.Module) -> list[ModuleType]:
-    """Where the classes of the model are defined, and every user module outside the installed packages."""
+    """The modules that define the model's classes, and every user module outside the installed packages."""
     names = {type(child).__module__ for child in module.modules()}
     return [
         one

@@ -1,4 +1,4 @@
-"""Collecting what torch prints, logs and warns while it traces: whole graphs, when it fails."""
+"""Collects what torch prints, logs and warns while it traces; when it fails it prints whole graphs."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def captured_output() -> Iterator[io.StringIO]:
 
 
 def _write_to(handler: logging.StreamHandler[TextIO], text: TextIO) -> TextIO:
-    """Have the handler write to ``text``; what it wrote to before, which its owner may have closed meanwhile."""
+    """Let the handler write to ``text``. Returns its stream until now, which its owner may have closed."""
     before = handler.stream
     if getattr(before, "closed", False):
-        handler.stream = text  # setStream would flush what is closed
+        handler.stream = text  # setStream would flush the closed stream
     else:
         handler.setStream(text)
     return before

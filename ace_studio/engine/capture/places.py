@@ -1,4 +1,4 @@
-"""Where in the user's code something happened: the line, its text, and the module whose forward holds it."""
+"""Places in the user's code: the line, its text, and the module whose forward holds it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CodePlace:
 
     @property
     def where(self) -> str:
-        """``file:line, module path``, as `Problem.where` wants it."""
+        """``file:line, module path``, the text of `Problem.where`."""
         if not self.file:
             return ""
         return f"{self.file}:{self.line}" + (f"{_MODULE}{self.module}" if self.module else "")
@@ -77,7 +77,7 @@ def find_place(frames: Sequence[traceback.FrameSummary], module: nn.Module) -> C
 
 
 def _no_forward() -> None:
-    """Stands for a forward that Python cannot show."""
+    """Stands for a forward without Python code."""
 
 
 def _forward_lines(module: nn.Module) -> list[tuple[str, str, str, int, int]]:

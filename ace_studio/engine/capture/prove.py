@@ -24,17 +24,10 @@ from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.torch_private.sizes import drop_guards, program_guards
 
-WANTED_UNSEEN = 2
-MOST_TRIES = 6
-LARGE = 5_000_000
+_MOST_UNSEEN = 2
+_MOST_TRIES = 6
+_MANY_WEIGHTS = 5_000_000
 """A model with more weights than this is run at one unseen size only: each run takes long and tells little more."""
-
-
-@dataclass
-class Proof:
-    """What was run beyond the user's examples, all of it equal to eager."""
-
-    unseen: tuple[Example, ...]
 
 
 @dataclass
@@ -44,10 +37,11 @@ class Prover:
     reference: Reference
     reporter: Reporter
 
-    def prove(self, program: ExportedProgram) -> Proof | Mismatch:
-        """Run everything. A guard that excludes only the size 1 is taken back if the graph proves right there.
+    def prove(self, program: ExportedProgram) -> tuple[Example, ...] | Mismatch:
+        """Compare the graph with eager, and return the examples at unseen sizes that were run as well.
 
-        So is one by which a size inside the model is not 1, if it is 1 in an example: that example proves it.
+        A guard that excludes only the size 1 is dropped if the graph equals eager there. So is a guard by which a size
+        inside the model is not 1, if it is 1 in an example: that example proves it.
         """
         if not any(self._is_needless(guard) for guard in program_guards(program)):
             return self._prove(program, must_try_one=False)
@@ -72,7 +66,7 @@ class Prover:
             for example in self.reference.examples
         ]
 
-    def _prove(self, program: ExportedProgram, *, must_try_one: bool) -> Proof | Mismatch:
+    def _prove(self, program: ExportedProgram, *, must_try_one: bool) -> tuple[Example, ...] | Mismatch:
         graph, reference = GraphRun(program), self.reference
         first, *others = zip(reference.examples, reference.expected, strict=True)
         if found := check_consecutive_calls(reference.eager, graph, first[0], expected=first[1]):
@@ -97,7 +91,7 @@ class Prover:
             label = "the example that was traced"
             if found := check_example(graph, reference.tracing, expected=expected, label=label):
                 return found
-        return Proof(tuple(unseen))
+        return tuple(unseen)
 
     def _fixed(self, view: GraphInputs) -> Mismatch | None:
         """A dimension that had to stay free and did not."""
@@ -116,7 +110,7 @@ class Prover:
         found = 0
         weights = sum(parameter.numel() for parameter in self.reference.module.parameters())
         for values in self._combinations(view):
-            if found == (1 if weights > LARGE else WANTED_UNSEEN):
+            if found == (1 if weights > _MANY_WEIGHTS else _MOST_UNSEEN):
                 break
             if made := self._made(view, values):
                 found += 1
@@ -133,7 +127,7 @@ class Prover:
         choices = {symbol: view.candidates(symbol, self.reference.examples) for symbol in symbols}
         choices = {symbol: sizes for symbol, sizes in choices.items() if sizes}
         base = view.symbol_values(self.reference.tracing)
-        for attempt in range(MOST_TRIES if choices else 0):
+        for attempt in range(_MOST_TRIES if choices else 0):
             yield base | {symbol: sizes[min(attempt, len(sizes) - 1)] for symbol, sizes in choices.items()}
         if len(choices) > 1:
             for symbol, sizes in choices.items():

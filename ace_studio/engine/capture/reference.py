@@ -48,6 +48,11 @@ class Reference:
         """Names of all leaves of the traced example, tensors or not."""
         return [leaf.name for leaf in named_leaves(self.tracing, forward_parameters(self.module))]
 
+    @property
+    def verified(self) -> tuple[Example, ...]:
+        """The examples that every graph is compared on: the user's, and the traced one if it was made."""
+        return (*self.examples, self.tracing) if self.is_grown else self.examples
+
     def widened(self) -> Reference | None:
         """The reference with a wider example to trace; None if there is none, or forward raises on it."""
         wider = widest_example(self.tracing, self.inputs)

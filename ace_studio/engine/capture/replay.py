@@ -1,8 +1,8 @@
-"""A graph that some tracer made, called like the user's own module, so that it can become an exported program.
+"""Turns a graph of dynamo or fx into an exported program, by exporting a module that plays the graph.
 
-Dynamo and fx give a graph over a flat list of values in an order of their own. Here that graph is played inside a
-module which has the user's forward signature, parameters and submodules; exporting that module gives operators, free
-sizes, module paths and source lines in the same form as exporting the model itself.
+Dynamo and fx give a graph over a flat list of values in an order of their own. The module that plays it has the user's
+forward signature, parameters and submodules; exporting it gives operators, free sizes, module paths and source lines in
+the same form as exporting the model itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.capture.guards import holds
 from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.examples.containers import map_opened
-from ace_studio.engine.examples.leaves import forward_signature
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
@@ -44,13 +43,13 @@ class FlatGraph:
     spec: pytree.TreeSpec
     """The nesting of the result."""
     conditions: tuple[str, ...] = ()
-    """What must hold of the sizes for this graph to be the right one, over the names in `sizes`."""
+    """Conditions on the sizes under which this graph is valid, over the names in `sizes`."""
     sizes: Mapping[str, Read] = field(default_factory=dict)
 
 
 def dynamic_shapes(module: nn.Module, example: Example, inputs: tuple[InputDims, ...]) -> dict[str, Any]:
-    """The dimensions that must stay free, nested as the arguments are; those in ``**kwargs`` by their own names."""
-    signature = forward_signature(module)
+    """``dynamic_shapes`` for torch.export: the free dimensions, nested like the arguments; ``**kwargs`` by name."""
+    signature = inspect.signature(module.forward)
     bound = dict(signature.bind(*example.args, **example.kwargs).arguments)
     for name, parameter in signature.parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
@@ -84,7 +83,7 @@ def export_replay(
 
 
 def keep_user_frames(program: ExportedProgram) -> None:
-    """Let the stack of every node end in the user's own code instead of in what played the graph."""
+    """Cut the stack of every node to the user's own code, without the module that played the graph."""
     for node in program.graph.nodes:
         if trace := node.meta.get("stack_trace"):
             node.meta["stack_trace"] = _user_part(trace)
@@ -131,13 +130,13 @@ class GraphPlayer(fx.Interpreter):
 
     def run_node(self, node: fx.Node) -> Any:
         """Run one node, under the module path that the user knows."""
-        if node.op == "call_module":  # what a whole module does inside is told by the module itself
+        if node.op == "call_module":  # the module records its own path
             node.meta.pop("nn_module_stack", None)
         return super().run_node(node)
 
     def fetch_attr(self, target: str) -> Any:
         """A parameter, buffer or constant of the graph."""
-        value: Any = self._owner  # its parameters are those that the export watches
+        value: Any = self._owner  # the export tracks its parameters
         for part in target.split("."):
             if not hasattr(value, part):
                 return super().fetch_attr(target)
@@ -145,7 +144,7 @@ class GraphPlayer(fx.Interpreter):
         return value
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Call it; a function of Python on sizes is called by its symbolic name."""
+        """Call it; a function of Python on symbolic sizes is replaced by its symbolic form."""
         symbolic = _SYMBOLIC.get(target) if callable(target) and target in _PYTHON_FUNCTIONS else None
         if symbolic is not None and not kwargs and any(isinstance(arg, _SYMBOLS) for arg in args):
             return symbolic(*args)
@@ -167,7 +166,7 @@ _SYMBOLIC: dict[Any, Callable[..., Any]] = {
 }
 _PYTHON_FUNCTIONS = frozenset(_SYMBOLIC)
 SIZE_FUNCTIONS: tuple[Callable[..., Any], ...] = (len, math.sqrt, math.floor, math.ceil)
-"""Functions of Python that are played with symbolic sizes, so that recording them never fixes a size."""
+"""Functions of Python that are played with symbolic sizes, so that recording them fixes no size."""
 
 
 # --- names and lines ---

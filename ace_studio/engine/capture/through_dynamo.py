@@ -1,4 +1,4 @@
-"""The rung of ``torch.compile``: the compiler hands over the graph that it would compile."""
+"""The capture method ``dynamo``: torch.compile hands over the graph that it would compile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from torch import Tensor, fx, nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.capture.eager import copied
 from ace_studio.engine.capture.namespaces import ApplyControls
 from ace_studio.engine.capture.replay import FlatGraph, Read, export_replay
 from ace_studio.engine.flow import Example
@@ -23,11 +22,11 @@ class NoGraphError(RuntimeError):
 
 
 class _Number(int):
-    """A size that the graph gave, to tell it from an equal constant."""
+    """A size among the graph's results, so that it differs from an equal constant."""
 
 
 class _Listener:
-    """Stands where a compiler would be: keeps the graph, and what went in and out of it."""
+    """A backend for torch.compile that keeps the graph, its inputs and its results."""
 
     def __init__(self) -> None:
         self.graph: fx.GraphModule | None = None
@@ -48,10 +47,10 @@ class _Listener:
 def capture_with_dynamo(
     module: nn.Module, example: Example, inputs: tuple[InputDims, ...], controls: ApplyControls
 ) -> ExportedProgram:
-    """Run the example through the compiler, whole graph or nothing, and take the graph from it."""
+    """Run the example through the compiler with ``fullgraph=True``, and take the graph from it."""
     forget_traces()
     listener = _Listener()
-    own = copied(example)
+    own = example.copied()
     for tensor, one in zip(own.tensors(), inputs, strict=True):
         mark_free(tensor, one.dynamic_dims())
     try:
@@ -89,12 +88,12 @@ def _flat_graph(listener: _Listener, module: nn.Module, example: Example, result
 
 
 def _output(leaf: Any, made: dict[int, int], places: dict[int, Read]) -> int | Read:
-    """Where a leaf of the result comes from: the graph, an input or a weight, else it is a constant."""
+    """Where a leaf of the result comes from: the graph, an input, a weight, or a constant."""
     return made[id(leaf)] if id(leaf) in made else places.get(id(leaf)) or _constant(leaf)
 
 
 def _places(module: nn.Module, example: Example) -> dict[int, Read]:
-    """Identity of a tensor -> how to find it again in another call."""
+    """Identity of a tensor -> how to find the same tensor in another call."""
     found: dict[int, Read] = {}
     for name, parameter in module.named_parameters():
         found[id(parameter)] = _parameter(name)
@@ -127,15 +126,15 @@ def _size(position: int, dim: int) -> Read:
 
 
 class _Sizes:
-    """Which dimension of which input a size is that the graph knows by a symbol."""
+    """Finds for a size that the graph has as a symbol the input dimension that it is."""
 
     def __init__(self, example: Example, nodes: list[fx.Node], given: tuple[Any, ...]) -> None:
         leaves = pytree.tree_leaves((example.args, dict(example.kwargs)))
         positions = {id(leaf): position for position, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
         self.reads: dict[str, Read] = {}
-        """Symbol, or a made-up name -> how to find the size in another call."""
+        """Symbol, or a made-up name -> how to find that size in another call."""
         self.relations: list[str] = []
-        """What the compiler found sizes to be in terms of others: ``s0 == 2*s1``."""
+        """Sizes that the compiler expressed by others: ``s0 == 2*s1``."""
         self._by_value = {
             size: _size(position, dim)
             for position, leaf in enumerate(leaves)
@@ -158,6 +157,6 @@ class _Sizes:
                 self.relations.append(f"{name} == {text}")
 
     def read(self, node: fx.Node, value: int) -> Read:
-        """By its symbol if the graph has the tensor too, else by its value, which the proof then has to confirm."""
+        """Find a size by its symbol if the graph also takes the tensor, else by its value, which is proven later."""
         symbol = size_text(node.meta.get("example_value"))
         return self.reads.setdefault(symbol, self._by_value.get(value) or _constant(value))

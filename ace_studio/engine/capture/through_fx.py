@@ -1,4 +1,4 @@
-"""The rung of ``torch.fx``: forward is run once with placeholders that record what is done to them."""
+"""The capture method ``fx``: forward runs once with placeholders that record what is done to them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ace_studio.engine.shapes import InputDims
 def capture_with_fx(
     module: nn.Module, example: Example, inputs: tuple[InputDims, ...], controls: ApplyControls
 ) -> ExportedProgram:
-    """Trace with placeholders for the tensors; every other argument keeps the value that it has in the example.
+    """Trace with placeholders for the tensors; every other argument keeps its value from the example.
 
-    Modules of torch.nn, and those that the controls say so of, are kept as one call each while tracing.
+    Modules of torch.nn, and those that a control names as leaves, are kept as one call each while tracing.
     """
     tracer = _Tracer(example)  # before the controls, since it notes which functions of math are the original ones
     with torch.no_grad(), controls() as tracer.keep_whole, _recording_size_functions(module):
@@ -53,7 +53,7 @@ class _Tracer(fx.Tracer):
         self.spec = pytree.tree_structure(None)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Also those that the recipe names."""
+        """Whether to keep a module as one call: fx's own rule, or a control of the recipe."""
         return super().is_leaf_module(m, module_qualified_name) or self.keep_whole(type(m))
 
     def create_args_for_root(
@@ -62,7 +62,7 @@ class _Tracer(fx.Tracer):
         is_module: bool,  # noqa: ARG002 - fx passes it
         concrete_args: Any = None,  # noqa: ARG002 - fx passes it
     ) -> tuple[Callable[..., Any], list[Any]]:
-        """A call of forward in which only the tensors are placeholders, and whose result is flat."""
+        """A call of forward with placeholders for the tensors only, and a flat result."""
         values, spec = pytree.tree_flatten((self._example.args, dict(self._example.kwargs)))
         for position, value in enumerate(values):
             if isinstance(value, Tensor):
@@ -79,13 +79,13 @@ class _Tracer(fx.Tracer):
 
 @contextmanager
 def _recording_size_functions(module: nn.Module) -> Iterator[None]:
-    """Let ``len`` and the like be recorded when a placeholder is among the arguments."""
+    """Record calls of ``len`` and the like if a placeholder is among the arguments."""
     with replaced(module, {function: recorded(function) for function in SIZE_FUNCTIONS}):
         yield
 
 
 def recorded(function: Callable[..., Any], *, noticed: Callable[[], object] = lambda: None) -> Callable[..., Any]:
-    """The function, put into the graph as one call where an argument is a placeholder; ``noticed`` is told then."""
+    """The function, recorded as one call if an argument is a placeholder; ``noticed`` is called then."""
 
     def record(*args: Any, **kwargs: Any) -> Any:
         proxy = next((leaf for leaf in _values((args, kwargs)) if isinstance(leaf, fx.Proxy)), None)

@@ -81,7 +81,7 @@ class _Count:
     forms: dict[str, None] = field(default_factory=dict)
 
 
-class Recorder:
+class CallRecorder:
     """Hears every call of every module, and keeps those of the wanted one.
 
     Args:

@@ -10,7 +10,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ace_studio.engine.catch.recorder import KeptCall
-from ace_studio.engine.examples.caught import CaughtCall, CaughtFiles, CaughtInputs, Part
+from ace_studio.engine.examples.caught import CaughtCall, CaughtFiles, CaughtInputs, CaughtValue
 from ace_studio.engine.examples.leaves import Parameters, dtype_name, forward_parameters, named_leaves
 from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode
@@ -48,7 +48,7 @@ def _named(call: KeptCall) -> Iterator[tuple[str, Tensor]]:
 
 
 def _renamed(call: CaughtCall, number: str, script: Path) -> CaughtCall:
-    def part(one: Part) -> Part:
+    def part(one: CaughtValue) -> CaughtValue:
         tensor = None if one.tensor is None else f"{number}.{one.tensor.removeprefix('call.')}"
         items = None if one.items is None else [part(item) for item in one.items]
         # A class of the script is found again under the name by which its file is imported.
@@ -93,7 +93,7 @@ class _Named:
         self.name = name
 
 
-def _names_of(part: Part) -> object:
+def _names_of(part: CaughtValue) -> object:
     if part.tensor is not None:
         return _Named(part.tensor.removeprefix("call."))
     if part.items is None:

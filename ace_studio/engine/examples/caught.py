@@ -1,4 +1,4 @@
-"""Caught inputs on disk: tensors in a safetensors file, and beside it a small JSON of how they were passed.
+"""Caught inputs on disk: tensors in a safetensors file, and beside it a JSON file that says how they were passed.
 
 Reading them runs nothing: a class is put together again only if the user's own code has been loaded already.
 """
@@ -23,9 +23,9 @@ from ace_studio.engine.examples.containers import held_items
 from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode
 
-FORMAT = 1
+_FORMAT = 1
 MAX_JSON_BYTES = 50_000_000
-DEEPEST = 30
+_DEEPEST = 30
 """Containers inside of containers; a model is not called with more."""
 Scalar = bool | int | float | str | None
 
@@ -33,12 +33,12 @@ Scalar = bool | int | float | str | None
 # --- how a call is written ---
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CaughtValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One value of a call. Exactly one of the first fields says what it is; with none of them it is a plain value."""
 
     tensor: str | None = None
     """Its name in the safetensors file."""
-    items: list[Part] | None = None
+    items: list[CaughtValue] | None = None
     keys: list[Scalar] | None = None
     """Names of the items, of a dictionary or an object; without them it is a list."""
     is_tuple: bool = False
@@ -47,21 +47,21 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dtype: str = ""
     """A torch.dtype, by name."""
     number: str = ""
-    """A number that JSON has no word for: nan, inf, -inf."""
+    """A number that JSON cannot write: nan, inf, -inf."""
     value: Scalar = None
 
 
 class CaughtCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call."""
 
-    args: list[Part]
-    kwargs: dict[str, Part] = {}
+    args: list[CaughtValue]
+    kwargs: dict[str, CaughtValue] = {}
 
 
 class CaughtInputs(msgspec.Struct, frozen=True, kw_only=True):
     """The content of ``inputs.json``."""
 
-    format: int = FORMAT
+    format: int = _FORMAT
     module: str = ""
     """Class of the module that was called."""
     tensors: str = "inputs.safetensors"
@@ -85,7 +85,7 @@ class CaughtFiles:
 
 
 class NotStorableError(Exception):
-    """A value that can be in no file; the text says which."""
+    """A value that no file can hold; the text says which."""
 
 
 class CallWriter:
@@ -113,38 +113,38 @@ class CallWriter:
                 self.left_out.append(str(error))
         return CaughtCall(args=[self._part(value, str(index), 0) for index, value in enumerate(args)], kwargs=named)
 
-    def _part(self, value: Any, name: str, depth: int) -> Part:
-        if depth > DEEPEST:
+    def _part(self, value: Any, name: str, depth: int) -> CaughtValue:
+        if depth > _DEEPEST:
             raise NotStorableError(f"'{name}' is nested too deeply")
         if isinstance(value, Tensor):
             return self._tensor(value, name)
         if isinstance(value, torch.dtype):
-            return Part(dtype=str(value).removeprefix("torch."))
+            return CaughtValue(dtype=str(value).removeprefix("torch."))
         if isinstance(value, float) and not math.isfinite(value):
-            return Part(number=str(value))
+            return CaughtValue(number=str(value))
         if value is None or type(value) in (bool, int, float, str):
-            return Part(value=value)
+            return CaughtValue(value=value)
         if type(value) in (list, tuple, torch.Size):
             items = [self._part(item, f"{name}.{index}", depth + 1) for index, item in enumerate(value)]
-            return Part(items=items, is_tuple=type(value) is not list)
+            return CaughtValue(items=items, is_tuple=type(value) is not list)
         return self._container(value, name, depth)
 
-    def _container(self, value: Any, name: str, depth: int) -> Part:
+    def _container(self, value: Any, name: str, depth: int) -> CaughtValue:
         is_named_tuple = isinstance(value, tuple) and hasattr(value, "_asdict")
         held = value._asdict() if is_named_tuple else held_items(value)
         if held is None or not all(key is None or type(key) in (bool, int, float, str) for key in held):
             raise NotStorableError(f"'{name}' is of the class {type(value).__qualname__}")
         items = [self._part(item, f"{name}.{key}", depth + 1) for key, item in held.items()]
         kind = "" if type(value) is dict else f"{type(value).__module__}:{type(value).__qualname__}"
-        return Part(items=items, keys=list(held), is_tuple=is_named_tuple, kind=kind)
+        return CaughtValue(items=items, keys=list(held), is_tuple=is_named_tuple, kind=kind)
 
-    def _tensor(self, value: Tensor, name: str) -> Part:
+    def _tensor(self, value: Tensor, name: str) -> CaughtValue:
         if value.layout is not torch.strided or value.is_quantized or value.is_meta or hasattr(value, "fake_mode"):
             raise NotStorableError(f"'{name}' is a tensor of a kind that no file holds ({value.layout})")
         path = f"{self._prefix}.{name}"
         plain = value.detach().to("cpu", copy=True).contiguous()
         self.tensors[path] = plain.as_subclass(Tensor) if type(plain) is not Tensor else plain
-        return Part(tensor=path)
+        return CaughtValue(tensor=path)
 
 
 # --- reading ---
@@ -190,8 +190,8 @@ def read_structure(path: Path) -> CaughtInputs:
         stored = msgspec.json.decode(file.read_bytes(), type=CaughtInputs)
     except (msgspec.DecodeError, RecursionError) as error:
         raise _damaged(file, str(error)) from error
-    if stored.format > FORMAT:
-        raise _damaged(file, f"it has format {stored.format}, and this ACE Studio reads up to {FORMAT}")
+    if stored.format > _FORMAT:
+        raise _damaged(file, f"it has format {stored.format}, and this ACE Studio reads up to {_FORMAT}")
     return stored
 
 
@@ -205,7 +205,7 @@ def _damaged(file: Path, why: str) -> AceError:
     )
 
 
-def _value(part: Part, tensors: Mapping[str, Any]) -> Any:
+def _value(part: CaughtValue, tensors: Mapping[str, Any]) -> Any:
     if part.tensor is not None:
         return tensors[part.tensor].clone()
     if part.dtype:
@@ -223,8 +223,8 @@ def _value(part: Part, tensors: Mapping[str, Any]) -> Any:
     return _object(part, dict(zip(part.keys, items, strict=True)))
 
 
-def _object(part: Part, held: dict[Any, Any]) -> Any:
-    """An object of its class if that has been loaded, else the nearest thing that holds the same by the same names."""
+def _object(part: CaughtValue, held: dict[Any, Any]) -> Any:
+    """An object of its class if that has been loaded, else a container that holds the same values by the same names."""
     found = _loaded_class(part.kind)
     made = _made(found, held) if found is not None else None
     if made is not None:
@@ -245,7 +245,7 @@ def _loaded_class(kind: str) -> type | None:
 
 
 def _made(cls: type, held: dict[Any, Any]) -> Any:
-    """An object of the class without calling anything of the class: the name of it comes from a file."""
+    """An object of the class, without running code of the class: its name comes from a file."""
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return tuple.__new__(cls, held.values())
     is_record = dataclasses.is_dataclass(cls) or hasattr(cls, "__attrs_attrs__")

@@ -1,7 +1,7 @@
-"""Containers that torch takes for one plain value: they are registered, so that the tensors in them are found.
+"""Registers containers that torch takes for one plain value, so that the tensors in them are found.
 
-torch sees into lists, tuples, dictionaries and named tuples by itself. What else models are called with, and return, is
-in the table below: dataclasses, classes of attrs, namespaces, and subclasses of dictionaries.
+torch sees into lists, tuples, dictionaries and named tuples by itself. The table below has the other containers that
+models are called with and return: dataclasses, classes of attrs, namespaces, and subclasses of dictionaries.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class _Kind:
 
     fits: Callable[[Any], bool]
     items: Callable[[Any], dict[Any, Any]]
-    """What it holds, by name, in order."""
+    """Its items by name, in order."""
     make: Callable[[type, dict[Any, Any]], Any]
-    """One of the same class that holds other values."""
+    """Makes an object of the same class that holds other values."""
     key: Callable[[Any], Any]
-    """How a step into it is written in a path: by attribute or by key."""
+    """The path entry of an item: by attribute or by key."""
 
 
 def register_containers(value: object) -> bool:
     """Register the class of every container in ``value`` that torch does not see into, nested ones included.
 
-    A class whose objects cannot be made anew from what they hold stays as it is.
+    A class whose objects cannot be rebuilt from their items stays as it is.
 
-    Returns: Whether there was any to register.
+    Returns: Whether any class was registered.
     """
     is_new = False
     for leaf in pytree.tree_leaves(value):
@@ -47,9 +47,9 @@ def register_containers(value: object) -> bool:
 
 
 def map_opened(value: Any, change: Callable[[Any], Any]) -> Any:
-    """``value`` with ``change(leaf)`` for every leaf, and a list where a container is none of Python's own.
+    """``value`` with ``change(leaf)`` for every leaf, and a list in place of every registered container.
 
-    That is how torch wants to hear what is asked of the leaves of such a container.
+    ``torch.export`` takes ``dynamic_shapes`` in this form.
     """
 
     def is_own(part: Any) -> bool:
@@ -102,7 +102,7 @@ def _attrs(value: Any) -> dict[str, Any]:
 
 
 def _without_init(cls: type, items: dict[str, Any]) -> Any:
-    """An object with these attributes. Its own ``__init__`` is left out: it may check or convert what it is given."""
+    """An object with these attributes, made without ``__init__``, which may check or convert its arguments."""
     made: Any = object.__new__(cls)
     for name, item in items.items():
         object.__setattr__(made, name, item)
@@ -139,10 +139,10 @@ _KINDS = (
         pytree.MappingKey,
     ),
 )
-"""In the order in which they are asked."""
+"""The first one that fits counts."""
 
 
 def held_items(value: object) -> dict[Any, Any] | None:
-    """What a container of the table above holds, by name; None if ``value`` is none of them."""
+    """The items of a container of the table above, by name; None if ``value`` is none of them."""
     kind = next((one for one in _KINDS if one.fits(value)), None)
     return None if kind is None else dict(kind.items(value))

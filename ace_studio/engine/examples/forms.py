@@ -1,4 +1,4 @@
-"""One way of passing arguments for all examples: by position or by name makes no difference to the model."""
+"""Examples written alike: which arguments are passed by position makes no difference to the model, but to a graph."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 
 from torch import nn
 
-from ace_studio.engine.examples.leaves import Parameters, forward_parameters, is_same_value
+from ace_studio.engine.examples.leaves import BY_POSITION, Parameters, forward_parameters, is_same_value, is_variadic
 from ace_studio.engine.flow import Example
-
-_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def in_one_form(examples: Sequence[Example], module: nn.Module) -> tuple[Example, ...]:
@@ -49,7 +47,7 @@ def in_form_of(example: Example, form: Example, module: nn.Module) -> Example:
         name for name in given if name not in wanted and not is_same_value(given[name], parameters[name].default)
     ]
     if surplus or any(
-        value is inspect.Parameter.empty and not _is_variadic(name, parameters) for name, value in chosen.items()
+        value is inspect.Parameter.empty and not is_variadic(parameters[name]) for name, value in chosen.items()
     ):
         return example
     return _reordered(_written_as(form, _without_empty(chosen), parameters), form)
@@ -60,12 +58,12 @@ def places_of_forward(module: nn.Module) -> float:
     parameters = forward_parameters(module).values()
     if not parameters or any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters):
         return math.inf
-    return sum(one.kind in _BY_POSITION for one in parameters)
+    return sum(one.kind in BY_POSITION for one in parameters)
 
 
 def _written_as(form: Example, chosen: dict[str, Any], parameters: Parameters) -> Example:
     """Values by name as a call with the arguments of ``form`` by position and by name."""
-    named = [name for name, one in parameters.items() if one.kind in _BY_POSITION][: len(form.args)]
+    named = [name for name, one in parameters.items() if one.kind in BY_POSITION][: len(form.args)]
     args = [chosen.pop(name) for name in named]
     for name, one in parameters.items():
         if one.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -85,10 +83,6 @@ def _bound(example: Example, parameters: Parameters) -> dict[str, Any] | None:
 
 def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not inspect.Parameter.empty}
-
-
-def _is_variadic(name: str, parameters: Parameters) -> bool:
-    return parameters[name].kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _is_alike(one: Example, other: Example) -> bool:

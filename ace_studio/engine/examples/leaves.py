@@ -1,4 +1,7 @@
-"""The leaves of an example, named as the user knows them: ``x``, ``state``, ``batch.input_ids``, ``args.0``."""
+"""Leaves of nested values and their names: ``batch.input_ids`` in an example, ``logits`` or ``1.0`` in a result.
+
+A name stands for every leaf below it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.flow import Example
 
 Parameters = Mapping[str, inspect.Parameter]
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,17 @@ def forward_parameters(module: nn.Module) -> Parameters:
         return {}
 
 
+def is_variadic(parameter: inspect.Parameter) -> bool:
+    """Whether it is ``*args`` or ``**kwargs``."""
+    return parameter.kind in _VARIADIC
+
+
+def variadic_name(parameters: Parameters) -> str:
+    """Name of forward's ``*args``; empty if it has none."""
+    kind = inspect.Parameter.VAR_POSITIONAL
+    return next((name for name, parameter in parameters.items() if parameter.kind is kind), "")
+
+
 def named_leaves(example: Example, parameters: Parameters) -> list[Leaf]:
     """Every leaf with its name, in the order of ``Example.tensors``."""
     found, _ = pytree.tree_flatten_with_path((example.args, dict(example.kwargs)))
@@ -49,19 +64,33 @@ def structure(example: Example) -> pytree.TreeSpec:
 
 
 def _name(path: Sequence[Any], parameters: Parameters) -> str:
-    keys = [str(_key(part)) for part in path]
+    keys = _keys(path)
     if keys[0] == "1":
         return ".".join(keys[1:])
     position = int(keys[1])
-    names = [name for name, parameter in parameters.items() if parameter.kind in _POSITIONAL]
+    names = [name for name, parameter in parameters.items() if parameter.kind in BY_POSITION]
     if position < len(names):
         return ".".join([names[position], *keys[2:]])
-    variadic = [name for name, parameter in parameters.items() if parameter.kind is inspect.Parameter.VAR_POSITIONAL]
-    return ".".join([variadic[0] if variadic else "args", str(position - len(names)), *keys[2:]])
+    return ".".join([variadic_name(parameters) or "args", str(position - len(names)), *keys[2:]])
+
+
+def tensor_paths(value: object) -> list[tuple[str, Tensor]]:
+    """Name and tensor of every tensor leaf of a result, in pytree order. A lone tensor is called ``0``."""
+    found, _ = pytree.tree_flatten_with_path(value)
+    return [(".".join(_keys(path)) or "0", leaf) for path, leaf in found if isinstance(leaf, Tensor)]
+
+
+def positions_below(paths: Sequence[str], path: str) -> list[int]:
+    """Indices of the paths that are ``path`` or lie below it."""
+    return [index for index, one in enumerate(paths) if one == path or one.startswith(path + ".")]
+
+
+def _keys(path: Sequence[Any]) -> list[str]:
+    """The keys, indices and field names of a path into containers."""
+    return [str(_key(part)) for part in path]
 
 
 def _key(part: Any) -> Any:
-    """The index, key or field name of one step into a container."""
     for attribute in ("key", "idx", "name"):
         if hasattr(part, attribute):
             return getattr(part, attribute)
@@ -93,8 +122,3 @@ def is_same_value(one: object, other: object) -> bool:
 def dtype_name(tensor: Tensor) -> str:
     """``float32``."""
     return str(tensor.dtype).removeprefix("torch.")
-
-
-def forward_signature(module: nn.Module) -> inspect.Signature:
-    """Signature of the module's forward, without ``self``."""
-    return inspect.signature(module.forward)

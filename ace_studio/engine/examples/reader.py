@@ -1,4 +1,4 @@
-"""Reading examples and labelled examples from a function of the user's: to trace, calibrate, judge and train alike."""
+"""Reading examples and labelled examples from the user's functions, for tracing, calibration, metrics and training."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PAIR_FORMS = "each is (inputs, labels); the inputs are a tensor, a tuple (argume
 def read_examples(
     function: Callable[[], Iterable[object]], *, role: str, where: str, limit: int, remedy: str
 ) -> tuple[Example, ...]:
-    """At most ``limit`` examples that a function of the user's gives; it may be a generator without end.
+    """At most ``limit`` examples from a user's function, which may be an endless generator.
 
     Args:
         function: Called without arguments.
         role: ``tracing`` or ``calibration``: how messages call the function.
         where: The recipe's key that names it.
-        limit: Nothing beyond this is asked for.
+        limit: How many are read at most.
         remedy: What to do if there is no example.
 
     Raises: AceError(USER_CODE) if the function raises; AceError(BAD_INPUT) if what it returns is no list of examples;
@@ -42,7 +42,7 @@ def read_examples(
 def read_values(
     function: Callable[[], Iterable[object]], *, role: str, where: str, forms: str = _FORMS
 ) -> Iterator[object]:
-    """What a function of the user's gives, one after the other, as it is; nothing is asked for before it is used.
+    """The values of a user's function as they are, each read when it is used.
 
     Args:
         function: Called without arguments.
@@ -57,7 +57,7 @@ def read_values(
         yield from _listed(function(), where, forms)
     except AceError:  # it says the user's line already
         raise
-    except Exception as error:
+    except Exception as error:  # the user's code raises anything
         raise AceError.of(
             ErrorCode.USER_CODE,
             f"The {role} function {name}() raised {type(error).__name__}: {str(error)[:300]}",
@@ -68,7 +68,7 @@ def read_values(
 
 
 def split_pair(value: object) -> tuple[Example, Any] | None:
-    """The inputs and the labels of a pair ``(inputs, labels)``; None if the value is none."""
+    """The inputs and the labels of a pair ``(inputs, labels)``; None if the value is not a pair."""
     parts = value.args if isinstance(value, Example) and not value.kwargs else value
     if not isinstance(parts, tuple | list) or len(parts) != 2:
         return None
@@ -83,7 +83,7 @@ def prepared(examples: Iterable[Example]) -> tuple[Example, ...]:
 
 
 def _listed(value: object, where: str, forms: str) -> Iterable[object]:
-    """A tuple or a tensor is one example, not a list of them; every other iterable is the list."""
+    """The value as an iterable of examples: a tuple of tensors or a tensor is one example."""
     if isinstance(value, Tensor | Mapping):
         return [value]
     if isinstance(value, tuple) and value and all(isinstance(part, Tensor) for part in value):

@@ -1,9 +1,10 @@
-"""Examples out of the rows of the shape table, and calls out of tensors by name."""
+"""Examples from the rows of the shape table, and calls from named tensors."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -12,16 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ace_studio.engine.examples.leaves import Parameters, forward_parameters
+from ace_studio.engine.examples.leaves import BY_POSITION, Parameters, forward_parameters, is_variadic, variadic_name
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.tensors import TensorSpec, ValueSource
 
 ReadTensor = Callable[[Path], Tensor]
-LARGEST_RANDOM_INTEGER = 100
-SEED = 20240607
-_NOT_USED = (inspect.Parameter.VAR_KEYWORD,)
+_LARGEST_RANDOM_INTEGER = 100
+_SEED = 20240607
 
 
 def examples_from_rows(
@@ -47,17 +47,17 @@ def name_problems(names: Iterable[str], parameters: Parameters, *, giver: str, w
 
     Args:
         names: Names of inputs, dotted inside of containers.
-        parameters: Those of forward; without any, everything goes.
+        parameters: Those of forward; if there are none, every name is accepted.
         giver: What gives them, for messages: ``row 1``, ``a.npz``.
         where: The recipe's key.
     """
     if not parameters or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return []
     given = [name.partition(".")[0] for name in names]
-    takes = [name for name, one in parameters.items() if one.kind not in _NOT_USED]
+    takes = list(parameters)
     problems = []
     for name in dict.fromkeys(given):
-        if name in takes or (name == "args" and _variadic(parameters)):
+        if name in takes or (name == "args" and variadic_name(parameters)):
             continue
         close = difflib.get_close_matches(name, takes, n=1)
         problems.append(
@@ -72,7 +72,7 @@ def name_problems(names: Iterable[str], parameters: Parameters, *, giver: str, w
     lacking = [
         name
         for name, one in parameters.items()
-        if one.default is inspect.Parameter.empty and not _is_variadic(one) and name not in given
+        if one.default is inspect.Parameter.empty and not is_variadic(one) and name not in given
     ]
     if lacking and not problems:
         problems.append(
@@ -87,32 +87,19 @@ def name_problems(names: Iterable[str], parameters: Parameters, *, giver: str, w
     return problems
 
 
-def _is_variadic(parameter: inspect.Parameter) -> bool:
-    return parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-
-def _variadic(parameters: Parameters) -> str:
-    """Name of forward's ``*args``; empty if it has none."""
-    kind = inspect.Parameter.VAR_POSITIONAL
-    return next((name for name, parameter in parameters.items() if parameter.kind is kind), "")
-
-
 def call_of(tensors: Mapping[str, Tensor], parameters: Parameters) -> Example:
-    """A call with these tensors: dotted names become containers; what forward takes by position is passed so."""
+    """A call with these tensors: dotted names become containers, positional parameters are passed by position."""
     nested = _nest(tensors)
     kinds = {name: parameter.kind for name, parameter in parameters.items()}
-    variadic = nested.pop(_variadic(parameters) or "args", [])
+    variadic = nested.pop(variadic_name(parameters) or "args", [])
     args: list[Any] = []
     for name, kind in kinds.items():
-        if kind not in _BY_POSITION or name not in nested:
+        if kind not in BY_POSITION or name not in nested:
             break
         args.append(nested.pop(name))
     extra = variadic if isinstance(variadic, list) else [variadic]
     ordered = [name for name in kinds if name in nested] + [name for name in nested if name not in kinds]
     return Example(args=(*args, *extra), kwargs={name: nested[name] for name in ordered})
-
-
-_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _nest(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -128,7 +115,7 @@ def _nest(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
 
 
 def _lists(value: Any) -> Any:
-    """Dictionaries whose keys are 0, 1, 2, ... as tuples, since that is how states are passed."""
+    """Turn dictionaries whose keys are 0, 1, 2, ... into lists, which is how states are passed."""
     if not isinstance(value, dict):
         return value
     inner = {key: _lists(item) for key, item in value.items()}
@@ -153,17 +140,10 @@ def _make(spec: TensorSpec, number: int, name: str, folder: Path, read_tensor: R
     if spec.values == ValueSource.ONES:
         return torch.ones(spec.shape, dtype=dtype)
     if spec.values == ValueSource.RANGE:
-        return torch.arange(_count(spec.shape)).reshape(spec.shape).to(dtype)
+        return torch.arange(math.prod(spec.shape)).reshape(spec.shape).to(dtype)
     if spec.values == ValueSource.RANDOM:
-        return _random(spec.shape, dtype, seed=SEED + number)
+        return _random(spec.shape, dtype, seed=_SEED + number)
     return _from_file(spec, dtype, folder, read_tensor, where=where)
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
 
 
 def _random(shape: tuple[int, ...], dtype: torch.dtype, *, seed: int) -> Tensor:
@@ -173,7 +153,7 @@ def _random(shape: tuple[int, ...], dtype: torch.dtype, *, seed: int) -> Tensor:
     if dtype.is_floating_point or dtype.is_complex:
         base = torch.complex64 if dtype.is_complex else torch.float32
         return torch.randn(shape, generator=generator, dtype=base).to(dtype)
-    return torch.randint(0, LARGEST_RANDOM_INTEGER, shape, generator=generator).to(dtype)
+    return torch.randint(0, _LARGEST_RANDOM_INTEGER, shape, generator=generator).to(dtype)
 
 
 def _from_file(spec: TensorSpec, dtype: torch.dtype, folder: Path, read_tensor: ReadTensor, *, where: str) -> Tensor:

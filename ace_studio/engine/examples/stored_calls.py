@@ -1,4 +1,4 @@
-"""Example calls as files: their tensors in one, their nesting as text, for another process to make the same calls."""
+"""Example calls as files, for another process to make the same calls: tensors in one file, their nesting as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_studio.engine.flow import Example
 
 
 class CannotLeaveError(Exception):
-    """Something cannot be had in another process; the message says why, as half a sentence."""
+    """Something that another process cannot use; the message is the second half of a sentence that says why."""
 
 
 class StoredCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,18 +23,18 @@ class StoredCall(msgspec.Struct, frozen=True, kw_only=True):
     nesting: str
     """torch's description of the nesting, as JSON."""
     plain: dict[int, bool | int | float | str | None]
-    """Position among the leaves -> value of those that are no tensors."""
+    """Position among the leaves -> value, for the leaves that are not tensors."""
 
 
 def store_call(example: Example) -> StoredCall:
-    """What is left of a call without its tensors. Raises: CannotLeaveError for a value or a nesting that is no data."""
+    """The call without its tensors. Raises: CannotLeaveError for a value or a nesting that cannot be written."""
     leaves, spec = pytree.tree_flatten((example.args, dict(example.kwargs)))
     plain = {at: leaf for at, leaf in enumerate(leaves) if not isinstance(leaf, Tensor)}
     if any(not isinstance(leaf, bool | int | float | str | None) for leaf in plain.values()):
         raise CannotLeaveError("an argument is neither a tensor nor a plain value")
     try:
         return StoredCall(nesting=pytree.treespec_dumps(spec), plain=plain)
-    except Exception as error:
+    except Exception as error:  # torch and the classes of the user's containers raise anything here
         raise CannotLeaveError("the arguments are nested in a type of the model's own") from error
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ace_studio.engine.examples.data_files import LABEL_NAMES
-from ace_studio.engine.examples.leaf_paths import positions_below, tensor_paths
+from ace_studio.engine.examples.leaves import positions_below, tensor_paths
 from ace_studio.engine.examples.reader import PAIR_FORMS, read_values, split_pair
 from ace_studio.engine.flow import Example
 from ace_studio.engine.metrics.kinds import IGNORED_LABEL, METRICS, Metric

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from ace_studio.engine.catch import Recorder, rows_of, run_script, store_calls
+from ace_studio.engine.catch import CallRecorder, rows_of, run_script, store_calls
 from ace_studio.engine.load.callables import CodeFile
 from ace_studio.engine.load.torchvision.ops import make_importable
 from ace_studio.engine.load.trust import CodeToRun, require_trust
@@ -28,7 +28,7 @@ def catch_inputs(request: CatchRequest, reporter: Reporter) -> None:
     require_trust([CodeToRun(script, code.sha256, would_run)], lambda sha256: request.trust_all or sha256 in trusted)
     make_importable()
     reporter.phase(Phase.CATCH, script.name)
-    recorder = Recorder(wanted=request.module, calls=request.calls, check=reporter.check)
+    recorder = CallRecorder(wanted=request.module, calls=request.calls, check=reporter.check)
     problem, stop = None, None
     folder = Path(request.folder or script.parent)
     try:
@@ -57,7 +57,7 @@ def _read_script(script: Path) -> CodeFile:
 
 
 def _tell(
-    request: CatchRequest, recorder: Recorder, problem: Problem | None, reporter: Reporter, *, is_stopped: bool
+    request: CatchRequest, recorder: CallRecorder, problem: Problem | None, reporter: Reporter, *, is_stopped: bool
 ) -> None:
     shelf = recorder.chosen()
     if shelf is None:
@@ -84,7 +84,7 @@ def _tell(
     )
 
 
-def _nothing_caught(request: CatchRequest, recorder: Recorder, *, is_first: bool) -> list[Problem]:
+def _nothing_caught(request: CatchRequest, recorder: CallRecorder, *, is_first: bool) -> list[Problem]:
     if not is_first:
         return []
     called = recorder.modules()

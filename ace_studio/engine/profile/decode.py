@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.examples.leaf_paths import positions_below, tensor_paths
+from ace_studio.engine.examples.leaves import positions_below, tensor_paths
 from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import DecodeChoice

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ace_studio.engine.shapes.compare import InputDims, compare_examples
-from ace_studio.engine.shapes.resize import example_at, tracing_example, unseen_sizes, widest_example
+from ace_studio.engine.shapes.resize import DimKey, example_at, tracing_example, unseen_sizes, widest_example
 
 __all__ = [
+    "DimKey",
     "InputDims",
     "compare_examples",
     "example_at",

@@ -11,11 +11,11 @@ from torch import Tensor
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes.compare import InputDims
 
-Place = tuple[int, int]
+DimKey = tuple[int, int]
 """A dimension: position of the tensor in ``Example.tensors``, index of the dimension."""
 
 
-def example_at(example: Example, sizes: Mapping[Place, int]) -> Example:
+def example_at(example: Example, sizes: Mapping[DimKey, int]) -> Example:
     """The example with some dimensions at other sizes: cropped, or with its content repeated from the start."""
     position = iter(range(len(example.tensors())))
 
@@ -56,7 +56,7 @@ def widest_example(example: Example, inputs: Sequence[InputDims]) -> Example | N
     return example_at(example, {(leaf, dim): max(size, 2) for (leaf, dim), size in largest.items()})
 
 
-def _grown_sizes(example: Example, inputs: Sequence[InputDims], places: Sequence[Place]) -> dict[Place, int]:
+def _grown_sizes(example: Example, inputs: Sequence[InputDims], places: Sequence[DimKey]) -> dict[DimKey, int]:
     """Sizes >= 2 for the dimensions below 2; dimensions that moved alike in all examples grow alike."""
     tensors = example.tensors()
     taken = {tensors[leaf].shape[dim] for leaf, dim in places}

@@ -19,9 +19,9 @@ import torch
 
 from ace_studio.engine.torch_private.inductor import origins_of
 
-MAX_ROUNDS = 15
-MIN_ROUNDS = 3
-LIMIT_S = 2.0
+_MAX_ROUNDS = 15
+_MIN_ROUNDS = 3
+_LIMIT_S = 2.0
 
 
 @dataclass
@@ -77,7 +77,7 @@ def time_calls(written: WrittenCode, run: Callable[[], object]) -> list[TimedCal
     started = time.monotonic()
     with _timing(written.modules) as calls:
         run()
-        while len(seen) < MAX_ROUNDS and (time.monotonic() - started < LIMIT_S or len(seen) < MIN_ROUNDS):
+        while len(seen) < _MAX_ROUNDS and (time.monotonic() - started < _LIMIT_S or len(seen) < _MIN_ROUNDS):
             calls.clear()
             run()
             seen.append(list(calls))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.capture.limit import CaptureTimeoutError
 from ace_studio.engine.capture.partial.capture import host
-from ace_studio.engine.capture.partial.recording import Recorder
+from ace_studio.engine.capture.partial.recording import FrameRecorder
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import Example, LoadedModel, PartialModel
 from ace_studio.engine.progress import Reporter
@@ -183,7 +183,7 @@ def test_submodules_are_the_subgraphs_where_the_code_is_not_read_to_the_end(
     def fails(*_: Any, **__: Any) -> None:
         raise failure
 
-    monkeypatch.setattr(Recorder, "_run_frame", fails)
+    monkeypatch.setattr(FrameRecorder, "_run_frame", fails)
     module = Branches().eval()
     captured, report = capture(module, [(image,) for image in IMAGES])
     assert {subgraph.kind for subgraph in report.pieces} == {SubgraphKind.MODULE}
@@ -199,14 +199,14 @@ def test_submodules_are_the_subgraphs_where_the_code_is_not_read_to_the_end(
 def test_a_break_that_the_compiler_did_not_come_to_is_taken_from_the_rungs_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plain = Recorder.__call__
+    plain = FrameRecorder.__call__
 
-    def too_long(recorder: Recorder, *args: Any) -> Any:
+    def too_long(recorder: FrameRecorder, *args: Any) -> Any:
         if recorder.needs_graphs:
             raise CaptureTimeoutError
         return plain(recorder, *args)
 
-    monkeypatch.setattr(Recorder, "__call__", too_long)
+    monkeypatch.setattr(FrameRecorder, "__call__", too_long)
     recipe = Recipe(capture=CaptureChoice(rungs=("export", "partial")))
     captured, report = capture(Branches().eval(), [(image,) for image in IMAGES], recipe)
     assert code_of(report) == ["if y.mean() > 0:"]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.catch import Recorder
+from ace_studio.engine.catch import CallRecorder
 
 
 class Inner(nn.Module):
@@ -27,14 +27,14 @@ class Net(nn.Module):
         return self.head(self.inner(x.clone(), scale=2.0))
 
 
-def heard(run, *, wanted: str = "", calls: int = 4, **options) -> Recorder:
-    recorder = Recorder(wanted=wanted, calls=calls, **options)
+def heard(run, *, wanted: str = "", calls: int = 4, **options) -> CallRecorder:
+    recorder = CallRecorder(wanted=wanted, calls=calls, **options)
     with recorder.listening():
         run()
     return recorder
 
 
-def shapes(recorder: Recorder) -> list[tuple[int, ...]]:
+def shapes(recorder: CallRecorder) -> list[tuple[int, ...]]:
     shelf = recorder.chosen()
     assert shelf is not None
     return [tuple(next(iter(one.tensors.values())).shape) for one in shelf.kept]

@@ -15,7 +15,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ace_studio.engine.examples.caught import CallWriter, CaughtFiles, CaughtInputs, NotStorableError, Part, read_caught
+from ace_studio.engine.examples.caught import (
+    CallWriter,
+    CaughtFiles,
+    CaughtInputs,
+    CaughtValue,
+    NotStorableError,
+    read_caught,
+)
 from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode
 
@@ -104,7 +111,7 @@ def test_without_their_module_they_hold_the_same_by_the_same_names(tmp_path, mon
 
 @pytest.mark.parametrize("kind", ["caught_classes:Loud", "subprocess:Popen", "pathlib:Path", "os:system"])
 def test_no_class_that_a_file_names_is_called(tmp_path, kind):
-    part = Part(items=[Part(value="a file")], keys=["args"], kind=kind)
+    part = CaughtValue(items=[CaughtValue(value="a file")], keys=["args"], kind=kind)
     files = CaughtFiles.at(tmp_path)
     save_file({"0.0": torch.ones(1)}, files.tensors)
     files.structure.write_bytes(msgspec.json.encode(CaughtInputs(calls=[msgspec.convert({"args": [part]}, dict)])))

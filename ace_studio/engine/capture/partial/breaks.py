@@ -15,7 +15,7 @@ from ace_studio.engine.torch_private.dynamo import HeardBreak
 from ace_studio.records.errors import Problem
 from ace_studio.records.results import GraphBreak
 
-MAX_DETAILS = 4_000
+_MAX_DETAILS = 4_000
 
 
 def describe_breaks(
@@ -55,7 +55,7 @@ def breaks_of_problems(problems: Sequence[Problem], ran: EagerOps, left: Counter
             ops_left_eager=costs[line],
             hint=problem.remedy,
             module=place.module,
-            details=problem.details[:MAX_DETAILS],
+            details=problem.details[:_MAX_DETAILS],
         )
         for line, (problem, place) in found.items()
     )
@@ -75,7 +75,7 @@ def _graph_break(place: CodePlace, heard: HeardBreak, module: nn.Module, *, coun
         ops_left_eager=cost,
         hint=problem.remedy,
         module=place.module,
-        details=str(error)[:MAX_DETAILS],
+        details=str(error)[:_MAX_DETAILS],
     )
 
 

@@ -17,7 +17,13 @@ from ace_studio.engine.capture.partial.breaks import breaks_of_problems, describ
 from ace_studio.engine.capture.partial.left_eager import EagerOps, left_eager, run_eager_ops
 from ace_studio.engine.capture.partial.one_graph import join_tables
 from ace_studio.engine.capture.partial.one_subgraph import capture_subgraph
-from ace_studio.engine.capture.partial.recording import RecordedFrame, Recording, Step, record_frames, recorded_calls
+from ace_studio.engine.capture.partial.recording import (
+    ForwardStep,
+    RecordedFrame,
+    Recording,
+    record_frames,
+    recorded_calls,
+)
 from ace_studio.engine.capture.partial.subgraph_modules import (
     NotASubgraphError,
     SubgraphSource,
@@ -364,7 +370,7 @@ class _RunnerRun:
             self._state.restore()
 
 
-def _with_breaks(steps: Sequence[Step], breaks: Sequence[GraphBreak], ran: EagerOps) -> list[Step]:
+def _with_breaks(steps: Sequence[ForwardStep], breaks: Sequence[GraphBreak], ran: EagerOps) -> list[ForwardStep]:
     """The steps, and in them the breaks that the compiler met only while it looked into the submodules as well."""
     found = list(steps)
     told = {step.line for step in steps if step.is_break}
@@ -372,7 +378,7 @@ def _with_breaks(steps: Sequence[Step], breaks: Sequence[GraphBreak], ran: Eager
         line = (one.file, one.line)
         if line not in told:
             after = [number for number, step in enumerate(found) if step.name and step.name == ran.behind.get(line)]
-            found.insert(after[0] + 1 if after else 0, Step(line=line))
+            found.insert(after[0] + 1 if after else 0, ForwardStep(line=line))
     return found
 
 

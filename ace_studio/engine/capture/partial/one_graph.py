@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from torch import nn
 
-from ace_studio.engine.capture.partial.recording import Step
+from ace_studio.engine.capture.partial.recording import ForwardStep
 from ace_studio.engine.flow import Subgraph
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import GraphBreak
@@ -24,7 +24,7 @@ _COLUMNS = (
 def join_tables(
     subgraphs: Sequence[Subgraph],
     breaks: Sequence[GraphBreak],
-    steps: Sequence[Step],
+    steps: Sequence[ForwardStep],
     *,
     module: nn.Module,
     findings: Sequence[InputFinding],
@@ -47,7 +47,7 @@ def join_tables(
     for found in waiting.values():  # met at other sizes only
         numbered.append(joiner.add_break(found, number=len(numbered) + 1))
     for subgraph in subgraphs:
-        joiner.add_subgraph(Step(name=subgraph.name))
+        joiner.add_subgraph(ForwardStep(name=subgraph.name))
     joiner.add_output()
     return joiner.table(), tuple(numbered)
 
@@ -93,7 +93,7 @@ class _Joiner:
         """What the next thing comes after: the subgraphs since the last break, or that break."""
         return [row for rows in self.results.values() for row in rows] or self.gate
 
-    def add_subgraph(self, step: Step) -> None:
+    def add_subgraph(self, step: ForwardStep) -> None:
         subgraph = next((one for one in self.subgraphs if one.name == step.name), None)
         if subgraph is None or step.name in self.done:
             return

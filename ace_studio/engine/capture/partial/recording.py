@@ -88,7 +88,7 @@ class RecordedFrame:
 
 
 @dataclass(frozen=True)
-class Step:
+class ForwardStep:
     """Something that the first forward came to: a subgraph, or a place where the compiler stopped."""
 
     name: str = ""
@@ -104,7 +104,7 @@ class Step:
         return not self.name
 
 
-class Recorder(SubgraphRunner):
+class FrameRecorder(SubgraphRunner):
     """Runs every graph of the compiler as it is and writes down what it was called with."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Recorder(SubgraphRunner):
         self._reads_code = reads_code
         self.frames: dict[tuple[str, tuple[str, ...]], RecordedFrame] = {}
         self.forwards = 0
-        self.events: list[RecordedFrame | Step | HeardBreak] = []
+        self.events: list[RecordedFrame | ForwardStep | HeardBreak] = []
         """What the first forward came to, in order."""
         self.reads: dict[int, tuple[int | RecordedFrame | str | None, ...]] = {}
         """Position among the events -> where the tensors come from."""
@@ -124,14 +124,14 @@ class Recorder(SubgraphRunner):
 
     def _heard(self, subgraph: HostedSubgraph) -> Callable[..., Sequence[Tensor]]:
         def call(*tensors: Tensor) -> Sequence[Tensor]:
-            self._note_call(Step(name=subgraph.place.name), tensors)
+            self._note_call(ForwardStep(name=subgraph.place.name), tensors)
             results = subgraph.function(*tensors)
             self._note_results(subgraph.place.name, results)
             return results
 
         return call
 
-    def _note_call(self, event: RecordedFrame | Step, tensors: Sequence[Tensor]) -> None:
+    def _note_call(self, event: RecordedFrame | ForwardStep, tensors: Sequence[Tensor]) -> None:
         if self.forwards == 0:
             self.reads[len(self.events)] = tuple(self._made_by.get(id(tensor)) for tensor in tensors)
             self.events.append(event)
@@ -234,29 +234,29 @@ class Recording:
     frames: list[RecordedFrame]
     """In the order of their first calls."""
     breaks: list[HeardBreak]
-    events: list[RecordedFrame | Step | HeardBreak]
+    events: list[RecordedFrame | ForwardStep | HeardBreak]
     reads: dict[int, tuple[int | RecordedFrame | str | None, ...]]
     place_of: Callable[[HeardBreak], Line]
     given_up: str = ""
     """Why the compiler did not come to the end: then there are no frames, and the breaks are those met until then."""
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[ForwardStep]:
         """What the first forward came to: a break stands behind the subgraph that ends at it.
 
         The compiler says a break while it reads, before what it read so far runs for the first time.
         """
-        found: list[Step] = []
-        waiting: list[Step] = []
+        found: list[ForwardStep] = []
+        waiting: list[ForwardStep] = []
         for number, event in enumerate(self.events):
             if isinstance(event, HeardBreak):
-                step = Step(line=self.place_of(event))
+                step = ForwardStep(line=self.place_of(event))
                 found += waiting + ([step] if event.skips_frame else [])
                 waiting = [] if event.skips_frame else [step]
                 continue
             name = event.name
             reads = tuple(one.name if isinstance(one, RecordedFrame) else one for one in self.reads[number])
-            found += [*([Step(name=name, reads=reads)] if name else []), *waiting]
+            found += [*([ForwardStep(name=name, reads=reads)] if name else []), *waiting]
             waiting = []
         return [*found, *waiting]
 
@@ -286,7 +286,7 @@ def record_frames(
         limit_s: How long the compiler may read; None to leave it out and record the submodules only.
     """
     forget_traces()
-    recorder = Recorder(module, modules, changing=changing, reads_code=limit_s is not None)
+    recorder = FrameRecorder(module, modules, changing=changing, reads_code=limit_s is not None)
     breaks: list[HeardBreak] = []
 
     def hear(heard: HeardBreak) -> None:
@@ -342,12 +342,12 @@ def recorded_calls(module: nn.Module, paths: Sequence[str]) -> Iterator[dict[str
 
 
 __all__ = [
+    "ForwardStep",
     "Line",
     "OpCounter",
     "RecordedCalls",
     "RecordedFrame",
     "Recording",
-    "Step",
     "record_frames",
     "recorded_calls",
 ]

@@ -8,8 +8,8 @@ from ace_studio.engine.capture.reference import Reference
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import example_at, unseen_sizes
 
-WANTED = 2
-MOST_TRIES = 6
+_MOST_EXAMPLES = 2
+_MOST_TRIES = 6
 
 
 def unseen_examples(reference: Reference) -> list[tuple[Example, Any]]:
@@ -24,13 +24,13 @@ def unseen_examples(reference: Reference) -> list[tuple[Example, Any]]:
     choices = {sizes: list(unseen_sizes(sizes)) for sizes in groups}
     known = [[tensor.shape for tensor in example.tensors()] for example in reference.examples]
     found: list[tuple[Example, Any]] = []
-    for attempt in range(MOST_TRIES if groups else 0):
+    for attempt in range(_MOST_TRIES if groups else 0):
         sizes = {
             place: choices[alike][min(attempt, len(choices[alike]) - 1)] for alike in groups for place in groups[alike]
         }
         example = example_at(reference.tracing, sizes)
         shapes = [tensor.shape for tensor in example.tensors()]
-        if len(found) == WANTED or shapes in known:
+        if len(found) == _MOST_EXAMPLES or shapes in known:
             continue
         known.append(shapes)
         try:

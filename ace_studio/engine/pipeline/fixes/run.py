@@ -102,7 +102,7 @@ class FixJob:
         control, capture = candidate.control, self.recipe.capture
         if control is None:
             return self.reload is not None
-        return control not in capture.controls and not CONTROL_ROWS[control.treat_as].rungs.isdisjoint(capture.rungs)
+        return control not in capture.controls and not CONTROL_ROWS[control.treat_as].methods.isdisjoint(capture.rungs)
 
     # --- one try ---
 
@@ -146,7 +146,7 @@ class FixJob:
             return renamed(self._with_change(candidate, loaded, report), copy, candidate.file)
 
     def _with_control(self, candidate: ProposedFix, control: CaptureControl, report: FixReport) -> FixReport:
-        concerned = CONTROL_ROWS[control.treat_as].rungs
+        concerned = CONTROL_ROWS[control.treat_as].methods
         capture = msgspec.structs.replace(
             self.recipe.capture,
             controls=(*self.recipe.capture.controls, control),
