@@ -17,6 +17,7 @@ from ace_studio.records.recipes import recipe
 from ace_studio.records.recipes.file import parse_recipe
 from ace_studio.records.recipes.plan import MATCH_KINDS, PlanRule, Precision
 from ace_studio.records.results import finetuning, pruning
+from ace_studio.records.targets import TARGET_ROWS
 
 INTERNAL_KEYS = {"plan": {"from_goal"}}
 """Fields of the recipe's record that its file never holds."""
@@ -78,7 +79,7 @@ def test_the_recipes_on_the_page_are_valid(pages):
     [
         ("plan.md", set(Precision)),
         ("plan.md", {f"{kind}:" for kind in MATCH_KINDS}),
-        ("targets.md", set(recipe.TARGET_NAMES)),
+        ("targets.md", set(TARGET_ROWS)),
         ("shapes.md", set(tensors.DimChoice) | set(tensors.DimVerdict) | set(tensors.ValueSource)),
         ("shapes.md", set(recipe.ALL_CAPTURE_METHODS)),
         ("recipe.md", set(recipe.ControlKind) | set(recipe.Objective) | set(recipe.ALL_CAPTURE_METHODS)),
@@ -92,7 +93,7 @@ def test_a_page_names_every_word_there_is(pages, page, words):
     assert {str(word) for word in words} - words_in(pages[page]) == set()
 
 
-@pytest.mark.parametrize(("page", "words"), [("plan.md", set(Precision)), ("targets.md", set(recipe.TARGET_NAMES))])
+@pytest.mark.parametrize(("page", "words"), [("plan.md", set(Precision)), ("targets.md", set(TARGET_ROWS))])
 def test_a_table_has_no_row_for_something_that_does_not_exist(pages, page, words):
     rows = first_cells(pages[page]) - {f"{kind}:" for kind in MATCH_KINDS}
     assert rows == {str(word) for word in words}

@@ -13,11 +13,12 @@ import torch
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import DeviceReport, EnvironmentReport, TargetReport
+from ace_studio.records.targets import TARGET_ROWS
 
 PACKAGES = (
-    "ace-studio", "torch", "torchvision", "torchao", "onnx", "onnxscript", "onnxruntime", "openvino", "nncf",
-    "transformers", "timm", "torch-pruning", "safetensors", "numpy",
+    "ace-studio", "torch", "torchvision", "torchao", "transformers", "timm", "torch-pruning", "safetensors", "numpy",
 )  # fmt: skip
+"""Packages whose versions matter, besides those that targets need."""
 
 
 def processor_name() -> str:
@@ -33,7 +34,8 @@ def processor_name() -> str:
 def package_versions() -> dict[str, str]:
     """Version of each package that matters and is installed."""
     versions = {}
-    for name in PACKAGES:
+    of_targets = [package for row in TARGET_ROWS.values() for package in row.packages]
+    for name in dict.fromkeys((*PACKAGES, *of_targets)):
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

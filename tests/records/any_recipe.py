@@ -8,7 +8,6 @@ from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import (
     ALL_CAPTURE_METHODS,
     METRIC_NAMES,
-    TARGET_NAMES,
     CalibrationChoice,
     CaptureChoice,
     CaptureControl,
@@ -28,6 +27,7 @@ from ace_studio.records.recipes.recipe import (
     Recipe,
     TargetsChoice,
 )
+from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import DimChoice, TensorSpec
 
 _identifiers = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
@@ -116,7 +116,7 @@ def recipes() -> st.SearchStrategy[Recipe]:
         ),
         targets=st.builds(
             TargetsChoice,
-            names=st.lists(st.sampled_from(["auto", *TARGET_NAMES]), min_size=1, unique=True).map(tuple),
+            names=st.lists(st.sampled_from(["auto", *TARGET_ROWS]), min_size=1, unique=True).map(tuple),
         ),
         prune=st.builds(
             PruneChoice,

@@ -12,8 +12,8 @@ from ace_studio.records.ops import CONVOLUTIONS, MATRIX_PRODUCTS, operator_name
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Result, RunStatus, TargetRun
+from ace_studio.records.targets import targets_for
 
-ONNX_TARGETS = frozenset({"onnxruntime", "openvino"})
 PRECISION_ORDER = (
     Precision.INT8_STATIC,
     Precision.INT8_DYNAMIC,
@@ -66,7 +66,8 @@ class Facts:
     @property
     def fitting_targets(self) -> tuple[TargetReport, ...]:
         """The targets, here or not, that take such a model."""
-        return tuple(one for one in self.targets if not self.is_onnx_file or one.name in ONNX_TARGETS)
+        fitting = targets_for("onnx" if self.is_onnx_file else "torch")
+        return tuple(target for target in self.targets if target.name in fitting)
 
     @cached_property
     def is_convolutional(self) -> bool:

@@ -12,9 +12,8 @@ import torch
 from ace_studio.engine.capture import capture_fingerprint, capture_model
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
 from ace_studio.engine.pipeline import onnx_file
-from ace_studio.engine.pipeline.compress.candidates import select_targets
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.targets import TARGETS, report_support
+from ace_studio.engine.targets import report_support, select_targets
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport
 
@@ -48,7 +47,7 @@ def _capture_module(
     rungs_done: tuple[CaptureAttempt, ...],
 ) -> tuple[AnyCapture, CaptureReport]:
     captured, report = capture_model(loaded, examples, recipe, device=device, reporter=reporter, rungs_done=rungs_done)
-    support = report_support(captured, select_targets(recipe.targets.names, TARGETS))
+    support = report_support(captured, select_targets(recipe.targets.names))
     return captured, msgspec.structs.replace(report, support=support)
 
 

@@ -17,11 +17,12 @@ from torch import Tensor, nn
 from ace_studio.engine.flow import Captured, CapturedModel, Example, LoadedModel, tensor_leaves
 from ace_studio.engine.load import OnnxModule, dims_of_inputs, node_ids, onnx_example, onnx_table
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.targets.onnx.file_program import TARGETS_OF_A_FILE, shared_program
+from ace_studio.engine.targets.onnx.file_program import shared_program
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
+from ace_studio.records.targets import targets_for
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 
 RUNG = "onnx"
@@ -99,19 +100,18 @@ def with_its_targets(recipe: Recipe) -> Recipe:
 
     Raises: AceError(RECIPE) if it names another one.
     """
-    others = [name for name in recipe.targets.names if name not in (*TARGETS_OF_A_FILE, "auto")]
+    readers = targets_for("onnx")
+    others = [name for name in recipe.targets.names if name not in (*readers, "auto")]
     if others:
         raise AceError.of(
             ErrorCode.RECIPE,
             f"The target {others[0]} cannot run an ONNX file",
-            why=f"{', '.join(TARGETS_OF_A_FILE)} read ONNX; the others start from a model of PyTorch",
+            why=f"{', '.join(readers)} read ONNX; the others start from a model of PyTorch",
             remedy="leave it out, or open the model that the file was exported from",
             where="[targets] names",
         )
     names = tuple(
-        dict.fromkeys(
-            one for name in recipe.targets.names for one in (TARGETS_OF_A_FILE if name == "auto" else (name,))
-        )
+        dict.fromkeys(one for name in recipe.targets.names for one in (readers if name == "auto" else (name,)))
     )
     return msgspec.structs.replace(recipe, targets=msgspec.structs.replace(recipe.targets, names=names))
 

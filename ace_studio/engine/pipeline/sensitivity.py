@@ -13,7 +13,8 @@ from ace_studio.engine.flow import CapturedModel, Example, PartialModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.sensitivity import SIMULATED, Noise, Scan, ScanRequest, noise_db
-from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets import TARGETS, select_targets
+from ace_studio.engine.targets.base import Target
 from ace_studio.engine.targets.shared.int8_styles import most_rounding
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase, SensitivityFound
@@ -143,7 +144,7 @@ def _sense_one(
         precisions=precisions,
         scheme=recipe.plan.scheme,
         ranges=ranges,
-        style=most_rounding(targets_of(recipe), recipe.plan, ranges),
+        style=most_rounding(target.int8_style(recipe.plan, ranges) for target in targets_of(recipe)),
         probes=recipe.sensitivity.probes,
         folder=folder,
         is_thorough=recipe.sensitivity.scan is ScanChoice.ON,
@@ -156,10 +157,10 @@ def _sense_one(
     return found
 
 
-def targets_of(recipe: Recipe) -> list[str]:
-    """Names of the targets that may be built; those that the registry does not have are somebody else's error."""
-    automatic = [name for name, row in TARGETS.items() if row.is_in_auto and row.available().ok]
-    return [one for name in recipe.targets.names for one in (automatic if name == "auto" else [name]) if one in TARGETS]
+def targets_of(recipe: Recipe) -> list[Target]:
+    """The targets that may be built; names that do not exist are reported elsewhere."""
+    names = [name for name in recipe.targets.names if name == "auto" or name in TARGETS]
+    return select_targets(names)
 
 
 class _Teller:

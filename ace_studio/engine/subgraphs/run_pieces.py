@@ -497,6 +497,8 @@ class Manifest:
     model: str
     """Class of the module that the subgraphs belong to."""
     pieces: tuple[SavedSubgraph, ...]
+    opener: str
+    """Which of `OPENERS` opens the subgraphs."""
     controls: tuple[tuple[str, str], ...] = ()
     format: int = 1
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -515,7 +517,8 @@ class Manifest:
             SavedSubgraph(_read_place(one["place"]), one["path"], tuple(one["outputs"])) for one in stored["pieces"]
         )
         controls = tuple((name, kind) for name, kind in stored["controls"])
-        return cls(stored["target"], stored["model"], subgraphs, controls, versions=stored["versions"])
+        opener = stored.get("opener", stored["target"])  # version 0.1 named only the target
+        return cls(stored["target"], stored["model"], subgraphs, opener, controls, versions=stored["versions"])
 
 
 def _read_place(stored: dict[str, Any]) -> Place:
@@ -548,7 +551,7 @@ def load(module: nn.Module, folder: str | Path, *, threads: int | None = None) -
     threads = threads or torch.get_num_threads()
     hosted = []
     for saved in manifest.pieces:
-        run = OPENERS[manifest.target](folder / saved.path, threads)
+        run = OPENERS[manifest.opener](folder / saved.path, threads)
         hosted.append(HostedSubgraph(saved.place, _chosen(run, saved.outputs)))
     return SubgraphRunner(module, hosted, controls=manifest.controls)
 
@@ -637,9 +640,8 @@ OPENERS: dict[str, Callable[[Path, int], Flat]] = {
     "eager": _open_program,
     "inductor": _open_compiled,
     "aoti": _open_package,
-    "torchao-cuda": _open_compiled,
     "onnxruntime": _open_onnxruntime,
     "openvino": _open_openvino,
     "executorch": _open_executorch,
 }
-"""How the subgraphs of each target are opened."""
+"""Opener -> function that opens a saved subgraph. The row of a target names its opener; most have their own."""

@@ -1,7 +1,9 @@
-"""What every target is: a row of the registry that can lower a captured graph, run it, and say what it really runs."""
+"""What every target does: lower a captured graph, run it, and report what the runtime really executes."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,10 +15,14 @@ import torch
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.simulate import Int8Style
+from ace_studio.engine.targets.shared.int8_styles import STYLES
 from ace_studio.engine.targets.shared.support import NATIVE, judge_ops
-from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement, OpSupport
+from ace_studio.records.targets import TargetRow
 
 
 @dataclass(frozen=True)
@@ -87,21 +93,20 @@ class Lowered(ABC):
 
 
 class Target(ABC):
-    """One row of the registry."""
+    """A runtime that a captured graph is lowered to. Everything that is data about it stands in its row."""
 
-    name: ClassVar[str]
-    label: ClassVar[str]
-    is_timed_by_events: ClassVar[bool] = False
-    """Whether latency must be taken with CUDA events instead of the wall clock."""
-    is_in_auto: ClassVar[bool] = True
-    """Whether ``auto`` means this row too; not where another row runs the same code and is sooner built."""
+    def __init__(self, row: TargetRow) -> None:
+        self.row = row
+        self.name = row.name
+        self.label = row.label
 
-    is_soon_built: ClassVar[bool] = False
-    """Whether building it takes about as long as opening its artifact, so that no other process need do it."""
-
-    @abstractmethod
     def available(self) -> Availability:
-        """Whether it can be used here, honestly: what it needs is imported or probed."""
+        """Whether it can be used here: at least, whether the packages of its row are installed."""
+        packages = self.row.packages
+        missing = [package for package in packages if importlib.util.find_spec(package) is None]
+        if missing:
+            return Availability(ok=False, reason=f"not installed: {', '.join(missing)}", install=self.row.install)
+        return Availability(ok=True, version=importlib.metadata.version(packages[0] if packages else "torch"))
 
     @abstractmethod
     def precision_problem(self, precision: Precision) -> str:
@@ -116,12 +121,39 @@ class Target(ABC):
         return judge_ops(captured, lambda _: NATIVE)
 
     def device_problem(self, device: torch.device) -> str:
-        """Empty if the target can run on this device here, else why not. The CPU is what every target can use."""
+        """Empty if the target can run on this device here, else why not. Every target runs on the CPU by default."""
         return "" if device.type == "cpu" else f"{self.label} runs on the CPU only, and this job measures on {device}"
 
-    @abstractmethod
+    def int8_style(self, plan: Plan, ranges: RangeChoice) -> Int8Style:
+        """What it rounds around 8-bit ops under a plan, for simulations."""
+        del plan, ranges
+        return STYLES[self.row.rounding]
+
     def lower(self, job: LoweringJob) -> Lowered:
         """Build the candidate. Raises AceError(UNSUPPORTED or NOT_INSTALLED) with the op and the reason."""
+        self.require()
+        for precision in sorted(job.plan.precisions):
+            if problem := self.precision_problem(precision):
+                raise AceError.of(
+                    ErrorCode.UNSUPPORTED,
+                    f"{self.label} cannot run ops at {precision}",
+                    why=problem,
+                    remedy="Choose another precision or another target.",
+                    where=next(op_id for op_id, planned in job.plan.precision.items() if planned is precision),
+                )
+        return self.build(job)
+
+    def require(self) -> None:
+        """Raises: AceError(NOT_INSTALLED) with the reason and the remedy if it cannot be used here."""
+        found = self.available()
+        if not found.ok:
+            raise AceError.of(
+                ErrorCode.NOT_INSTALLED, f"{self.label} cannot be used here", why=found.reason, remedy=found.install
+            )
+
+    @abstractmethod
+    def build(self, job: LoweringJob) -> Lowered:
+        """What `lower` does once the target is known to be here and to have every precision of the plan."""
 
     @abstractmethod
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:

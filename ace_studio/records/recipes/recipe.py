@@ -16,16 +16,6 @@ from ace_studio.records.tensors import DimChoice, TensorSpec
 
 RECIPE_FORMAT = 1
 ALL_CAPTURE_METHODS = ("export", "export-strict", "dynamo", "fx", "partial")
-TARGET_NAMES = (
-    "eager",
-    "inductor",
-    "aoti",
-    "onnxruntime",
-    "openvino",
-    "executorch",
-    "torchao-cuda",
-    "tensorrt",
-)
 
 
 class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,8 +13,9 @@ from typing import Any
 from ace_studio.records.advice import AdviceQuantity
 from ace_studio.records.recipes.fault import Fault, listing_hint, nearest_hint, path_text
 from ace_studio.records.recipes.plan import FLOATS, rule_problem
-from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, METRIC_NAMES, TARGET_NAMES
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, METRIC_NAMES
 from ace_studio.records.recipes.toml_lines import KeyPath
+from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import ValueSource, bytes_per_element
 
 _DTYPES = tuple(
@@ -63,6 +64,10 @@ def _word_rule(pattern: KeyPath, noun: str, known: tuple[str, ...]) -> _Rule:
         lambda value: "" if value in known else f"'{value}' is not {noun}",
         lambda value: listing_hint(value, known),
     )
+
+
+def _target_problem(name: str) -> str:
+    return "" if name == "auto" or name in TARGET_ROWS else f"'{name}' is not a target"
 
 
 def _reference_rule(table: str, key: str) -> _Rule:
@@ -196,7 +201,7 @@ _RULES: tuple[_Rule, ...] = (
         lambda _: "give 2 or more; 32 to 128 are usual",
     ),
     _word_rule(("capture", "rungs", "*"), "a rung of the capture ladder", ALL_CAPTURE_METHODS),
-    _word_rule(("targets", "names", "*"), "a target", ("auto", *TARGET_NAMES)),
+    _Rule(("targets", "names", "*"), str, _target_problem, lambda name: listing_hint(name, ("auto", *TARGET_ROWS))),
     _list_rule("capture", "rungs", "rung"),
     _list_rule("targets", "names", "target"),
     _word_rule(("inputs", "rows", "*", "*", "dtype"), "an element type", _DTYPES),

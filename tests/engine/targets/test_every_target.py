@@ -16,7 +16,7 @@ from ace_studio.engine.targets import TARGETS, report_refusals, report_targets
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import TARGET_NAMES
+from ace_studio.records.targets import TARGET_ROWS
 from tests.engine.targets.conftest import MODELS, bound, captured_model, make_job
 
 MIN_SQNR_DB = {
@@ -94,7 +94,7 @@ def candidate(lower, target, precision, model):
 
 
 def test_the_registry_has_the_rows_of_the_recipe_in_its_order():
-    assert tuple(TARGETS) == TARGET_NAMES
+    assert list(TARGETS) == list(TARGET_ROWS)
     assert all(target.name == name and target.label for name, target in TARGETS.items())
 
 
@@ -105,7 +105,7 @@ def test_the_report_gives_a_reason_for_everything_that_is_missing():
         assert set(row.precisions) == set(Precision)
         assert row.available or all(row.precisions.values())
         assert row.version or not row.available
-        assert row.is_in_auto == TARGETS[row.name].is_in_auto
+        assert row.is_in_auto == TARGET_ROWS[row.name].is_in_auto
 
 
 def test_the_report_of_refusals_is_what_binding_a_plan_would_say_of_each_operator():

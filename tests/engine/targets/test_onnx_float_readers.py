@@ -11,13 +11,13 @@ pytest.importorskip("onnxruntime")
 import onnx
 from torch import nn
 
+from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.onnx.quantize import read_float_values
-from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.onnx_cases import capture, captured_easy, job_for, sqnr_db
 from tests.tiny_models import TinyModel, _random
 
-TARGET = OnnxRuntimeTarget()
+TARGET = TARGETS["onnxruntime"]
 
 
 class Gated(nn.Module):

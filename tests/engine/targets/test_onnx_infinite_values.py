@@ -11,7 +11,7 @@ pytest.importorskip("onnxruntime")
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget
+from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.onnx_cases import capture, job_for
@@ -34,7 +34,7 @@ class Masked(nn.Module):
 def lowered(scale: float):
     torch.manual_seed(0)
     captured = capture(TinyModel(Masked(scale).eval(), ((torch.randn(2, 8),), (torch.randn(5, 8),))))
-    return captured, OnnxRuntimeTarget().lower(job_for(OnnxRuntimeTarget(), captured, Precision.INT8_STATIC))
+    return captured, TARGETS["onnxruntime"].lower(job_for(TARGETS["onnxruntime"], captured, Precision.INT8_STATIC))
 
 
 def test_products_beside_a_mask_are_8_bit():

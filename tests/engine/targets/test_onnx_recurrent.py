@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget
+from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from tests.engine.targets.onnx_cases import job_for
@@ -39,7 +39,7 @@ def test_a_recurrent_layer_over_a_computed_number_of_frames_is_one_node():
     loaded = LoadedModel(module=Frames().eval(), source=Path(), sha256="")
     recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
     captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
-    target = OnnxRuntimeTarget()
+    target = TARGETS["onnxruntime"]
     built = target.lower(job_for(target, captured, Precision.FP32))
     for sizes in ((1, 24), (4, 100)):
         wave = torch.randn(*sizes)

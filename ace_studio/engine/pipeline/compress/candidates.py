@@ -13,7 +13,7 @@ from ace_studio.engine.metrics import Score
 from ace_studio.engine.plan import bind_plan, plan_problem
 from ace_studio.engine.targets.base import Lowered, Target
 from ace_studio.engine.targets.shared.support import unsupported_problem
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.goals import Figures, is_accurate, misses, rank, run_figures
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Plan, Precision
@@ -52,28 +52,6 @@ class Candidate:
         """Record that it cannot be had."""
         self.lowered = None
         self.note(status=RunStatus.FAILED, error=problem)
-
-
-def select_targets(names: Sequence[str], targets: Mapping[str, Target]) -> list[Target]:
-    """The rows of the registry that the recipe names; ``auto`` is every row here, but no code twice.
-
-    Raises: AceError(USAGE) for a name that is no row.
-    """
-    chosen: list[Target] = []
-    for name in names:
-        if name == "auto":
-            wanted = [target for target in targets.values() if target.is_in_auto and target.available().ok]
-        elif name in targets:
-            wanted = [targets[name]]
-        else:
-            raise AceError.of(
-                ErrorCode.USAGE,
-                f"There is no target named '{name}'",
-                remedy="Use one of: auto, " + ", ".join(targets),
-                where="[targets] names",
-            )
-        chosen.extend(target for target in wanted if target not in chosen)
-    return chosen
 
 
 def first_plans(recipe: Recipe) -> list[Plan]:

@@ -105,7 +105,7 @@ class Improvements:
         bound = bind_plan(plan, captured.table, op_problem=_any_target)
         examples = [example.tensors() for example in self.calibration()]
         ranges = ranges_of(self.recipe)
-        style = most_rounding(targets_of(self.recipe), plan, ranges)
+        style = most_rounding(target.int8_style(plan, ranges) for target in targets_of(self.recipe))
         return improve(captured, bound, methods, examples, ranges=ranges, reporter=self.reporter, style=style)
 
 

@@ -23,20 +23,14 @@ from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.flat_graph import flat_graph, op_ids
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.simulate import FloatGraph, Int8Style, Simulator, float_graph
-from ace_studio.engine.targets.shared.int8_styles import int8_style_of
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpReport
+from ace_studio.records.targets import TARGET_ROWS
 
 ERROR_EXAMPLES = 2
 """Examples that the errors along the graph are measured on."""
-_EAGER_SOURCE = "each op of the captured graph called by itself in eager torch; median of several rounds"
-_SOURCES = {
-    "onnxruntime": "ONNX Runtime's own profiler; median of several calls",
-    "openvino": "OpenVINO's performance counters; mean of several calls",
-    "inductor": "each kernel and library call of the compiled code by itself; median of several rounds",
-    "eager": _EAGER_SOURCE,
-}
+_EAGER_SOURCE = TARGET_ROWS["eager"].times_source
 
 
 def profile_all(job: CompressionJob) -> None:
@@ -104,7 +98,7 @@ def _profile_run(job: CompressionJob, candidate: Candidate, errors: _ErrorsAlong
     found = errors.of(candidate)
     ops = tuple(msgspec.structs.replace(op, error_db=round(found[op.id], 2)) if op.id in found else op for op in ops)
     latency = candidate.run.latency_ms
-    source = _SOURCES.get(candidate.target.name, f"{candidate.target.label}'s own counters")
+    source = candidate.target.row.times_source or f"{candidate.target.label}'s own counters"
     profile = summary(ops, latency_ms=latency.p50, source=source) if latency else None
     candidate.note(ops=ops, profile=profile)
 
@@ -126,7 +120,7 @@ class _ErrorsAlongTheGraph:
             return {}
         if candidate.plan.precisions <= {Precision.FP32}:
             return {}
-        style = int8_style_of(candidate.target.name, candidate.plan.plan, self._choice)
+        style = candidate.target.int8_style(candidate.plan.plan, self._choice)
         key = tuple(sorted(candidate.plan.precision.items())), candidate.plan.plan, style.name
         if key not in self._known:
             self._job.reporter.phase(Phase.MEASURE, f"errors along the graph of {candidate.label}")

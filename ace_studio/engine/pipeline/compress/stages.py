@@ -10,7 +10,7 @@ import torch
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.builders import Builders, BuildJob
 from ace_studio.engine.pipeline.compress.batches import measure_batches
-from ace_studio.engine.pipeline.compress.candidates import first_plans, select_targets
+from ace_studio.engine.pipeline.compress.candidates import first_plans
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude
 from ace_studio.engine.pipeline.compress.decoding import measure_decoding
 from ace_studio.engine.pipeline.compress.improving import ranges_of
@@ -23,7 +23,7 @@ from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.pipeline.compress.timing import measure_latency
 from ace_studio.engine.pipeline.compress.worst import find_worst
 from ace_studio.engine.pipeline.sensitivity import scanned_precisions
-from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets import select_targets
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import ScanChoice
 
@@ -31,7 +31,7 @@ from ace_studio.records.recipes.recipe import ScanChoice
 def run_job(job: CompressionJob) -> Outcome:
     """Go through the steps; a target that fails is a failed run, not a failed job."""
     _check_goal(job)
-    targets = select_targets(job.recipe.targets.names, TARGETS)
+    targets = select_targets(job.recipe.targets.names)
     threads_before = torch.get_num_threads()
     torch.set_num_threads(job.threads)
     builders = _builders_for(job)

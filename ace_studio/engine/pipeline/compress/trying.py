@@ -61,7 +61,8 @@ def expect_builds(job: CompressionJob, pairs: Sequence[tuple[Target, Plan]]) -> 
     if job.builders is None or job.recipe.improve.methods:
         return  # a changed capture is nowhere but here
     table, device = job.captured.table, job.captured.device
-    made = [make_candidate(target, plan, table, device=device) for target, plan in pairs if not target.is_soon_built]
+    awaited = [(target, plan) for target, plan in pairs if not target.row.is_soon_built]
+    made = [make_candidate(target, plan, table, device=device) for target, plan in awaited]
     job.builders.expect(
         [
             Wanted(one.target, one.plan)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.metadata
-import importlib.util
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -24,7 +23,6 @@ from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.executorch.quantize import executorch_op_problem, quantize_for_xnnpack
-from ace_studio.engine.targets.onnx.op_support import refuse_precisions
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import Kernel, ReadBack, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_reason
@@ -37,7 +35,6 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSupport, SupportStatus
 
-INSTALL = "pip install 'executorch>=1.4,<1.6'"
 ARTIFACT_NAME = "model.pte"
 ROOM = 2
 SMALLEST_BOUND = 64
@@ -62,16 +59,11 @@ _PROBLEMS = {
 class ExecuTorchTarget(Target):
     """XNNPACK where it can, ExecuTorch's portable kernels for the rest."""
 
-    name = "executorch"
-    label = "ExecuTorch"
-
     def available(self) -> Availability:
         """Whether it is installed, fits this torch, and opens."""
-        if importlib.util.find_spec("executorch") is None:
-            return Availability(ok=False, reason="not installed: executorch", install=INSTALL)
-        problem = installed_problem()
-        version = importlib.metadata.version("executorch")
-        return Availability(ok=not problem, reason=problem, install=INSTALL if problem else "", version=version)
+        found = super().available()
+        problem = found.ok and installed_problem()
+        return dataclasses.replace(found, ok=False, reason=problem, install=self.row.install) if problem else found
 
     def precision_problem(self, precision: Precision) -> str:
         """Why not, for what XNNPACK has no kernels for."""
@@ -87,12 +79,8 @@ class ExecuTorchTarget(Target):
         """Operators of torch are portable; those of a user's own or of a library have no kernel in the runtime."""
         return judge_ops(captured, _verdict)
 
-    def lower(self, job: LoweringJob) -> Lowered:
+    def build(self, job: LoweringJob) -> Lowered:
         """Rewrite the graph as the plan says, delegate to XNNPACK, plan the memory, open the program."""
-        found = self.available()
-        if not found.ok:
-            raise AceError.of(ErrorCode.NOT_INSTALLED, f"ExecuTorch is {found.reason}", remedy=found.install)
-        refuse_precisions(self, job.plan)
         job.reporter.phase(Phase.COMPRESS, "int8 ops")
         rewritten = quantize_for_xnnpack(flat_graph(job.captured.program), job)
         job.reporter.phase(Phase.LOWER, "delegating to XNNPACK")
@@ -113,9 +101,7 @@ class ExecuTorchTarget(Target):
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.pte``."""
-        found = self.available()
-        if not found.ok:
-            raise AceError.of(ErrorCode.NOT_INSTALLED, f"ExecuTorch is {found.reason}", remedy=found.install)
+        self.require()
         return _opened(path.read_bytes(), threads=threads, name=path.name)
 
 

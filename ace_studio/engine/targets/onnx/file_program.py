@@ -12,9 +12,6 @@ from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 
-TARGETS_OF_A_FILE = ("onnxruntime", "openvino")
-"""Targets that read ONNX; the others start from a program of torch."""
-
 
 def shared_program(
     model: Any, table: GraphTable, *, node_ids: Sequence[str], input_names: Sequence[str]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.ops.roles import stores_table
-from ace_studio.engine.targets.base import Target
-from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.ops import CONVOLUTIONS, MATRIX_PRODUCTS, RECURRENT_CELLS, operator_name
 from ace_studio.records.recipes.plan import Precision
 
@@ -52,18 +49,3 @@ def openvino_op_problem(op: str, precision: Precision) -> str:
     if precision is Precision.INT8_WEIGHT and name in CONVOLUTIONS:
         return ""
     return "" if name in _WEIGHTED else f"{precision} is for products with a constant weight; {name} is none"
-
-
-def refuse_precisions(target: Target, plan: BoundPlan) -> None:
-    """Make sure that nobody planned what the target cannot do here.
-
-    Raises: AceError(UNSUPPORTED) with the target's own reason.
-    """
-    for precision in sorted(plan.precisions):
-        if problem := target.precision_problem(precision):
-            raise AceError.of(
-                ErrorCode.UNSUPPORTED,
-                f"{target.label} cannot run {precision} here",
-                why=problem,
-                remedy="Plan another precision, or another target.",
-            )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ace_studio.engine.flow import CapturedModel
-from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.onnx.attention import program_with_attention
-from ace_studio.engine.targets.onnx.op_support import onnxruntime_op_problem, refuse_precisions
+from ace_studio.engine.targets.onnx.op_support import onnxruntime_op_problem
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.onnx.quantize import apply_plan
 from ace_studio.engine.targets.onnx.support import onnx_verdict
@@ -27,8 +25,6 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSupport
 
-NEEDED = ("onnx", "onnxscript", "onnxruntime")
-INSTALL = "pip install onnx onnxscript onnxruntime"
 ARTIFACT_NAME = "model.onnx"
 _LOG_ERRORS_ONLY = 3
 _FLOAT_REASON = "ONNX Runtime's CPU kernels compute in fp32: {precision} would be converted at every op and run slower"
@@ -46,16 +42,6 @@ _PRECISION_PROBLEMS = {
 
 class OnnxRuntimeTarget(Target):
     """Runs on the CPU, or on CUDA where onnxruntime-gpu is installed and the model lives there."""
-
-    name = "onnxruntime"
-    label = "ONNX Runtime"
-
-    def available(self) -> Availability:
-        """Whether the exporter's and the runtime's packages are there."""
-        missing = [package for package in NEEDED if importlib.util.find_spec(package) is None]
-        if missing:
-            return Availability(ok=False, reason=f"not installed: {', '.join(missing)}", install=INSTALL)
-        return Availability(ok=True, version=importlib.metadata.version("onnxruntime"))
 
     def device_problem(self, device: torch.device) -> str:
         """Why not, where this build of the runtime has no provider for the device."""
@@ -75,13 +61,11 @@ class OnnxRuntimeTarget(Target):
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
         """What the ONNX exporter can write."""
-        self._refuse_missing()
+        self.require()
         return judge_ops(captured, onnx_verdict)
 
-    def lower(self, job: LoweringJob) -> Lowered:
+    def build(self, job: LoweringJob) -> Lowered:
         """Export once, apply the plan, open a session."""
-        self._refuse_missing()
-        refuse_precisions(self, job.plan)
         program = program_with_attention(job)
         model, notes = apply_plan(program, job, _session_maker(job))
         job.reporter.advance(None, "optimizing for ONNX Runtime")
@@ -89,18 +73,13 @@ class OnnxRuntimeTarget(Target):
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.onnx`` on the CPU."""
-        self._refuse_missing()
+        self.require()
         try:
             return _flat_function(make_session(path.read_bytes(), threads=threads))
         except AceError as error:
             raise AceError.of(
                 ErrorCode.BAD_FILE, f"ONNX Runtime cannot read {path.name}", why=error.problem.why, where=str(path)
             ) from error
-
-    def _refuse_missing(self) -> None:
-        found = self.available()
-        if not found.ok:
-            raise AceError.of(ErrorCode.NOT_INSTALLED, f"ONNX Runtime is {found.reason}", remedy=found.install)
 
 
 class OnnxRuntimeLowered(Lowered):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -12,8 +11,10 @@ from typing import Any
 from torch import Tensor
 
 from ace_studio.engine.flow import CapturedModel
-from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
-from ace_studio.engine.targets.onnx.op_support import openvino_op_problem, refuse_precisions
+from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.simulate import PAIRS, Int8Style
+from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.onnx.op_support import openvino_op_problem
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.onnx.support import openvino_verdict
 from ace_studio.engine.targets.openvino.attention import program_for_openvino, read_onnx
@@ -25,11 +26,10 @@ from ace_studio.engine.targets.shared.kernels import ReadBack
 from ace_studio.engine.targets.shared.library_error import library_reason
 from ace_studio.engine.targets.shared.support import judge_ops
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, WeightGranularity
+from ace_studio.records.recipes.recipe import Observer
 from ace_studio.records.results import OpSupport
 
-NEEDED = ("onnx", "onnxscript", "openvino", "nncf")
-INSTALL = "pip install onnx onnxscript openvino nncf"
 ARTIFACT_NAME = "model.xml"
 ACTIVATION_GROUP = "32"
 """Activations that share one scale where they are quantized on the fly; 0 turns that off."""
@@ -45,16 +45,6 @@ _PROFILED_CALLS = 3
 class OpenVinoTarget(Target):
     """Runs on the CPU."""
 
-    name = "openvino"
-    label = "OpenVINO"
-
-    def available(self) -> Availability:
-        """Whether the exporter's, the runtime's and the compressor's packages are there."""
-        missing = [package for package in NEEDED if importlib.util.find_spec(package) is None]
-        if missing:
-            return Availability(ok=False, reason=f"not installed: {', '.join(missing)}", install=INSTALL)
-        return Availability(ok=True, version=importlib.metadata.version("openvino"))
-
     def precision_problem(self, precision: Precision) -> str:
         """Why not, where this processor lacks the arithmetic."""
         needed = _CAPABILITY.get(precision)
@@ -69,14 +59,20 @@ class OpenVinoTarget(Target):
         """Why an op stays fp32."""
         return self.precision_problem(precision) or openvino_op_problem(op, precision)
 
+    def int8_style(self, plan: Plan, ranges: RangeChoice) -> Int8Style:
+        """That of NNCF's models; pairs where NNCF cannot make the grids that the plan asks for."""
+        usual = (WeightGranularity.PER_CHANNEL, ActivationGrid.AFFINE)
+        schemes = (plan.scheme, *(rule.scheme(plan) for rule in plan.rules))
+        is_usual = all((scheme.weights, scheme.activations) == usual for scheme in schemes)
+        return super().int8_style(plan, ranges) if is_usual and ranges.observer is Observer.MIN_MAX else PAIRS
+
     def support(self, captured: CapturedModel) -> list[OpSupport]:
         """What the ONNX exporter can write and OpenVINO can read."""
-        self._refuse_missing()
+        self.require()
         return judge_ops(captured, openvino_verdict)
 
-    def lower(self, job: LoweringJob) -> Lowered:
+    def build(self, job: LoweringJob) -> Lowered:
         """Read the shared ONNX model, compress it, compile it."""
-        self._refuse_missing()
         if job.device.type != "cpu":
             raise AceError.of(
                 ErrorCode.UNSUPPORTED,
@@ -84,7 +80,6 @@ class OpenVinoTarget(Target):
                 why="it is compared with eager on the same device, and OpenVINO has no CUDA device",
                 remedy="Measure on the CPU.",
             )
-        refuse_precisions(self, job.plan)
         program = program_for_openvino(job)
         model = read_onnx(program.model)
         model, notes = compress(
@@ -100,7 +95,7 @@ class OpenVinoTarget(Target):
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.xml`` with the weights beside it."""
-        self._refuse_missing()
+        self.require()
         try:
             model = import_openvino().Core().read_model(str(path))
         except RuntimeError as error:
@@ -113,11 +108,6 @@ class OpenVinoTarget(Target):
             if model.has_rt_info([_OUR_SECTION, key])
         }
         return _flat_function(_compile(model, {**base_options(threads=threads), **stored}))
-
-    def _refuse_missing(self) -> None:
-        found = self.available()
-        if not found.ok:
-            raise AceError.of(ErrorCode.NOT_INSTALLED, f"OpenVINO is {found.reason}", remedy=found.install)
 
 
 _CAPABILITY: Mapping[Precision, tuple[str, str]] = {

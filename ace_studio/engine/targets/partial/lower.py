@@ -29,6 +29,7 @@ from ace_studio.engine.targets.partial.timing import BuiltSubgraph, best_togethe
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.targets.shared.library_error import library_reason
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.targets import TargetRow
 
 MOST_CALIBRATION_CALLS = 64
 """Calls of one subgraph that its ranges are found with."""
@@ -63,7 +64,7 @@ def lower_subgraphs(target: Target, partial: PartialModel, job: LoweringJob) -> 
     if len(errors) == len(built):
         raise errors[0]
     chosen = best_together(partial, built)
-    lowered = SubgraphsLowered(target.name, partial, chosen)
+    lowered = SubgraphsLowered(target.row, partial, chosen)
     if all(one.lowered is None for one in chosen):
         job.reporter.warn(
             "pieces-slower",
@@ -138,8 +139,8 @@ class _SubgraphCalls:
 class SubgraphsLowered(Lowered):
     """The model with its built subgraphs in their places."""
 
-    def __init__(self, target: str, partial: PartialModel, built: Sequence[BuiltSubgraph]) -> None:
-        self._target = target
+    def __init__(self, row: TargetRow, partial: PartialModel, built: Sequence[BuiltSubgraph]) -> None:
+        self._row = row
         self._partial = partial
         self._built = built
         self._runner = runner_of(partial, built)
@@ -193,9 +194,10 @@ class SubgraphsLowered(Lowered):
                     )
                 )
         manifest = Manifest(
-            target=self._target,
+            target=self._row.name,
             model=type(self._partial.module).__name__,
             pieces=tuple(saved),
+            opener=self._row.opener or self._row.name,
             controls=self._partial.controls,
             versions={"torch": torch.__version__},
         )

@@ -7,8 +7,6 @@ run. What needs no GPU (the ONNX model, the sizes, what an engine says of its la
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
-import importlib.util
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +19,7 @@ from torch import Tensor
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
-from ace_studio.engine.targets.onnx.op_support import pairs_op_problem, refuse_precisions
+from ace_studio.engine.targets.onnx.op_support import pairs_op_problem
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.onnx.quantize import apply_plan
 from ace_studio.engine.targets.onnx.support import onnx_verdict
@@ -37,8 +35,6 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import ActivationGrid, Precision
 from ace_studio.records.results import OpSupport
 
-NEEDED = ("tensorrt", "onnx", "onnxscript", "onnxruntime")
-INSTALL = "pip install 'tensorrt>=10,<11' onnx onnxscript onnxruntime"
 ARTIFACT_NAME = "model.engine"
 ROOM = 2
 SMALLEST_BOUND = 64
@@ -60,18 +56,11 @@ _PROBLEMS = {
 class TensorRtTarget(Target):
     """Engines for NVIDIA GPUs."""
 
-    name = "tensorrt"
-    label = "TensorRT"
-    is_timed_by_events = True
-
     def available(self) -> Availability:
         """Whether there is a GPU, and the packages."""
         if problem := cuda_problem():
-            return Availability(ok=False, reason=problem, install=INSTALL)
-        missing = [package for package in NEEDED if importlib.util.find_spec(package) is None]
-        if missing:
-            return Availability(ok=False, reason=f"not installed: {', '.join(missing)}", install=INSTALL)
-        return Availability(ok=True, version=importlib.metadata.version("tensorrt"))
+            return Availability(ok=False, reason=problem, install=self.row.install)
+        return super().available()
 
     def device_problem(self, device: torch.device) -> str:
         """It runs where CUDA does."""
@@ -91,10 +80,8 @@ class TensorRtTarget(Target):
         """What the ONNX exporter can write; TensorRT's parser has the last word."""
         return judge_ops(captured, onnx_verdict)
 
-    def lower(self, job: LoweringJob) -> Lowered:
+    def build(self, job: LoweringJob) -> Lowered:
         """Export, quantize, make signed, build, open."""
-        self._refuse_missing()
-        refuse_precisions(self, job.plan)
         program = onnx_program_of(job)
         model, notes = quantized_onnx(program, job)
         job.reporter.phase(Phase.LOWER, "TensorRT is timing kernels; this takes minutes")
@@ -104,15 +91,8 @@ class TensorRtTarget(Target):
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.engine`` on the GPU that it was built for."""
         del threads
-        self._refuse_missing()
+        self.require()
         return _opened(path.read_bytes(), name=path.name, device=torch.device("cuda"))[0]
-
-    def _refuse_missing(self) -> None:
-        found = self.available()
-        if not found.ok:
-            raise AceError.of(
-                ErrorCode.NOT_INSTALLED, "TensorRT cannot be used here", why=found.reason, remedy=found.install
-            )
 
 
 def quantized_onnx(program: OnnxProgram, job: LoweringJob) -> tuple[Any, Mapping[str, str]]:

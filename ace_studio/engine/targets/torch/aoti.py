@@ -20,7 +20,6 @@ from torch import Tensor, fx
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
-from ace_studio.engine.targets.torch.eager import refuse_precisions
 from ace_studio.engine.targets.torch.inductor import InductorTarget, compiler_errors
 from ace_studio.engine.targets.torch.prepack import pack_for_traced_sizes
 from ace_studio.engine.targets.torch.program import ARTIFACT_NAME, FlatFunction, TorchLowered, pinned
@@ -36,16 +35,8 @@ _READ_ERRORS = (RuntimeError, OSError, ValueError, KeyError, AssertionError)
 class AotiTarget(InductorTarget):
     """Takes what Inductor takes, at the same precisions and for the same reasons."""
 
-    name = "aoti"
-    label = "AOTInductor"
-    is_in_auto = False  # it would be as fast as Inductor, after a build that takes several times as long
-
-    def lower(self, job: LoweringJob) -> Lowered:
+    def build(self, job: LoweringJob) -> Lowered:
         """Rewrite the graph as the plan says, compile it once for all sizes, and open the package."""
-        found = self.available()
-        if not found.ok:
-            raise AceError.of(ErrorCode.NOT_INSTALLED, f"AOTInductor has {found.reason}", remedy=found.install)
-        refuse_precisions(self, job)
         rewritten = apply_plan(
             job.captured, job.plan, calibration=job.calibration, reporter=job.reporter, ranges=job.ranges
         )

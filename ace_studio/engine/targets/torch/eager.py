@@ -15,11 +15,10 @@ from ace_studio.engine.quantize.apply import apply_plan
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.weight_only import weight_only_problem
-from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.torch.program import TorchLowered, load_flat_graph, pinned
 from ace_studio.engine.targets.torch.read_back import executed_nodes
 from ace_studio.engine.torch_private.operators import half_precision_problem
-from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision
 
 _INT8_PROBLEM = (
@@ -30,14 +29,6 @@ _INT8_PROBLEM = (
 
 class EagerTarget(Target):
     """The captured graph interpreted by torch."""
-
-    name = "eager"
-    label = "PyTorch eager"
-    is_soon_built = True
-
-    def available(self) -> Availability:
-        """Always: torch is what this process runs on."""
-        return Availability(ok=True, version=str(torch.__version__))
 
     def device_problem(self, device: torch.device) -> str:
         """Eager runs wherever the model is."""
@@ -64,9 +55,8 @@ class EagerTarget(Target):
             return weight_only_problem(op, precision)
         return cast_problem(op) if precision in HALF_DTYPES else ""
 
-    def lower(self, job: LoweringJob) -> Lowered:
+    def build(self, job: LoweringJob) -> Lowered:
         """Put casts and packed weights where the plan wants them."""
-        refuse_precisions(self, job)
         rewritten = apply_plan(job.captured, job.plan, calibration=job.calibration, reporter=job.reporter)
         return EagerLowered(job, rewritten, rewritten.graph_module)
 
@@ -100,17 +90,3 @@ def _with_times(
             found[home] = found.get(home, 0.0) + pending_ms
             pending_ms = 0.0
     return [dataclasses.replace(one, latency_ms=found.get(one.op_id)) for one in actuals]
-
-
-def refuse_precisions(target: Target, job: LoweringJob) -> None:
-    """Raise AceError(UNSUPPORTED) if the bound plan still holds a precision that the target cannot do at all."""
-    for precision in sorted(job.plan.precisions):
-        problem = target.precision_problem(precision)
-        if problem:
-            raise AceError.of(
-                ErrorCode.UNSUPPORTED,
-                f"{target.label} cannot run ops at {precision}",
-                why=problem,
-                remedy="Choose another precision or another target.",
-                where=next(op_id for op_id in job.plan.precision if job.plan.precision[op_id] is precision),
-            )

@@ -20,7 +20,6 @@ from ace_studio.engine.quantize.pt2e import INSTALL_LINE, dynamic_problem, is_to
 from ace_studio.engine.quantize.weight_only import weight_only_problem
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.shared.support import NATIVE, Verdict, judge_ops, judged_by_leaves
-from ace_studio.engine.targets.torch.eager import refuse_precisions
 from ace_studio.engine.targets.torch.inductor_times import with_times
 from ace_studio.engine.targets.torch.prepack import pack_for_traced_sizes
 from ace_studio.engine.targets.torch.program import TorchLowered, compiler_problem, load_flat_graph, pinned
@@ -36,13 +35,10 @@ from ace_studio.records.results import OpSupport, SupportStatus
 class InductorTarget(Target):
     """Compiles on this machine; the first build of a model takes tens of seconds."""
 
-    name = "inductor"
-    label = "PyTorch Inductor"
-
     def available(self) -> Availability:
         """Whether there is a C++ compiler."""
         problem = compiler_problem()
-        install = "apt-get install g++" if problem else ""
+        install = self.row.install if problem else ""
         return Availability(ok=not problem, reason=problem, install=install, version=str(torch.__version__))
 
     def precision_problem(self, precision: Precision) -> str:
@@ -76,12 +72,8 @@ class InductorTarget(Target):
         """What the compiler writes code for, and what it leaves to PyTorch's own kernels."""
         return judge_ops(captured, _verdict)
 
-    def lower(self, job: LoweringJob) -> Lowered:
+    def build(self, job: LoweringJob) -> Lowered:
         """Rewrite the graph as the plan says, then compile it once for all sizes."""
-        found = self.available()
-        if not found.ok:
-            raise AceError.of(ErrorCode.NOT_INSTALLED, f"Inductor has {found.reason}", remedy=found.install)
-        refuse_precisions(self, job)
         rewritten = apply_plan(
             job.captured, job.plan, calibration=job.calibration, reporter=job.reporter, ranges=job.ranges
         )

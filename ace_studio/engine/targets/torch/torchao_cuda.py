@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.metadata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,13 @@ from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem, insert_casts
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
-from ace_studio.engine.quantize.pt2e import INSTALL_LINE, is_torchao_installed
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.shared.cuda import cuda_problem, fp8_problem
 from ace_studio.engine.targets.shared.quiet import hushed
-from ace_studio.engine.targets.torch.eager import refuse_precisions
 from ace_studio.engine.targets.torch.inductor import compile_graph
 from ace_studio.engine.targets.torch.program import FlatFunction, TorchLowered, load_flat_graph, pinned
 from ace_studio.engine.targets.torch.torchao_linears import LINEAR, quantize_linears, retraced
 from ace_studio.engine.torch_private.inductor import CompiledNode
-from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
 
@@ -39,17 +35,11 @@ _LINEAR_ONLY = frozenset({Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, Precisi
 class TorchaoCudaTarget(Target):
     """torchao's quantized linear layers, compiled for an NVIDIA GPU."""
 
-    name = "torchao-cuda"
-    label = "torchao on CUDA"
-    is_timed_by_events = True
-
     def available(self) -> Availability:
         """Whether there is a GPU, and torchao."""
         if problem := cuda_problem():
-            return Availability(ok=False, reason=problem, install=f"a CUDA build of torch, and {INSTALL_LINE}")
-        if not is_torchao_installed():
-            return Availability(ok=False, reason="not installed: torchao", install=INSTALL_LINE)
-        return Availability(ok=True, version=importlib.metadata.version("torchao"))
+            return Availability(ok=False, reason=problem, install=f"a CUDA build of torch, and {self.row.install}")
+        return super().available()
 
     def device_problem(self, device: torch.device) -> str:
         """It runs where CUDA does."""
@@ -73,14 +63,8 @@ class TorchaoCudaTarget(Target):
             return f"torchao quantizes linear layers on a GPU, {op} stays in float"
         return ""
 
-    def lower(self, job: LoweringJob) -> Lowered:
+    def build(self, job: LoweringJob) -> Lowered:
         """Quantize the planned layers, put casts where the plan wants them, compile."""
-        found = self.available()
-        if not found.ok:
-            raise AceError.of(
-                ErrorCode.NOT_INSTALLED, f"{self.label} cannot be used", why=found.reason, remedy=found.install
-            )
-        refuse_precisions(self, job)
         rewritten = quantized_graph(job)
         run, nodes = compile_graph(rewritten.graph_module, threads=job.threads, reporter=job.reporter)
         return TorchaoLowered(job, rewritten, run, nodes)

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 
 from ace_studio.gui.widgets.small import column, label, quiet, set_role
 from ace_studio.records.messages import TargetReport
-from ace_studio.records.recipes.recipe import TARGET_NAMES
+from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
@@ -25,9 +25,9 @@ class TargetsForm(QWidget):
         self.auto = QCheckBox("All that are here and fit the plan")
         self.auto.toggled.connect(self._choose_auto)
         self.boxes: dict[str, QCheckBox] = {}
-        self._reasons = {name: label("", "dim") for name in TARGET_NAMES}
+        self._reasons = {name: label("", "dim") for name in TARGET_ROWS}
         layout = column(self.auto, gap=4)
-        for name in TARGET_NAMES:
+        for name in TARGET_ROWS:
             box = QCheckBox(name)
             box.toggled.connect(lambda _: self._choose())
             self.boxes[name] = box

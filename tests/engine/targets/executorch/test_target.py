@@ -47,7 +47,7 @@ def test_where_it_is_missing_the_install_line_is_given(monkeypatch):
     monkeypatch.setattr(executorch.importlib.util, "find_spec", lambda _: None)
     found = TARGET.available()
     assert not found.ok
-    assert found.install == executorch.INSTALL
+    assert found.install == TARGETS["executorch"].row.install
 
 
 def test_what_xnnpack_has_no_kernel_for_is_refused_with_the_reason():

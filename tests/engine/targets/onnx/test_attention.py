@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention as attention
 
+from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.onnx import attention as onnx_attention
 from ace_studio.engine.targets.onnx.attention import fuse_attention, program_with_attention
 from ace_studio.engine.targets.onnx.program import OnnxProgram, export_onnx
-from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.onnx_cases import capture, job_for
 from tests.tiny_models import TinyModel
@@ -85,8 +85,8 @@ APART = {
 @pytest.mark.parametrize("name", WHOLE)
 def test_an_attention_becomes_one_kernel_with_the_same_results_at_every_size(name):
     captured = capture(model_of(*WHOLE[name]))
-    job = job_for(OnnxRuntimeTarget(), captured)
-    lowered = OnnxRuntimeTarget().lower(job)
+    job = job_for(TARGETS["onnxruntime"], captured)
+    lowered = TARGETS["onnxruntime"].lower(job)
     fused = kinds(program_with_attention(job))
     assert fused.count("MultiHeadAttention") == 1
     assert "Softmax" not in fused
@@ -127,8 +127,8 @@ def test_the_parts_of_one_projection_are_read_as_they_are():
             return attention(q, k, v).transpose(1, 2).flatten(2)
 
     captured = capture(TinyModel(Packed().eval(), tuple((torch.randn(n, t, 16),) for n, t in ((2, 5), (3, 9)))))
-    job = job_for(OnnxRuntimeTarget(), captured)
-    lowered = OnnxRuntimeTarget().lower(job)
+    job = job_for(TARGETS["onnxruntime"], captured)
+    lowered = TARGETS["onnxruntime"].lower(job)
     assert kinds(program_with_attention(job)).count("MultiHeadAttention") == 1
     assert "Transpose" not in kinds(program_with_attention(job))
     for example in captured.examples:
@@ -151,8 +151,8 @@ def test_layers_share_what_is_made_of_their_mask():
 
     examples = tuple((torch.randn(n, t, 16), padding(n, t).long()) for n, t in ((2, 5), (3, 9)))
     captured = capture(TinyModel(Layers().eval(), examples))
-    job = job_for(OnnxRuntimeTarget(), captured)
-    lowered = OnnxRuntimeTarget().lower(job)
+    job = job_for(TARGETS["onnxruntime"], captured)
+    lowered = TARGETS["onnxruntime"].lower(job)
     fused = kinds(program_with_attention(job))
     assert fused.count("MultiHeadAttention") == 2
     for example in captured.examples:
@@ -179,7 +179,7 @@ def test_the_plain_program_is_left_as_it_was():
 @pytest.mark.parametrize("precision", [Precision.INT8_DYNAMIC, Precision.INT8_STATIC, Precision.INT4_WEIGHT])
 def test_quantized_projections_feed_the_kernel(precision):
     captured = capture(model_of(*WHOLE["a boolean row"]))
-    lowered = OnnxRuntimeTarget().lower(job_for(OnnxRuntimeTarget(), captured, precision))
+    lowered = TARGETS["onnxruntime"].lower(job_for(TARGETS["onnxruntime"], captured, precision))
     found = {one.op_id: one.actual for one in lowered.read_back()}
     assert found["linear"] == precision
     assert found["scaled_dot_product_attention"] == Precision.FP32

@@ -16,8 +16,8 @@ from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.load import make_importable
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.onnx.program import export_onnx
-from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from tests.engine.targets.onnx_cases import capture, captured_easy, exported, job_for, sqnr_db
@@ -51,7 +51,7 @@ def test_regions_of_torchvision_become_one_node_whatever_library_it_has():
     captured = capture(TinyModel(Pool(), [(features, regions), (features[:1], regions[:1].repeat(3, 1))]))
     program = exported(captured)
     assert "RoiAlign" in {node.op_type for node in program.model.graph.node}
-    target = OnnxRuntimeTarget()
+    target = TARGETS["onnxruntime"]
     lowered = target.lower(job_for(target, captured))
     assert sqnr_db([captured.module(features, regions)], [lowered(features, regions)]) > 100
 
@@ -105,7 +105,7 @@ def test_a_recurrent_network_takes_lengths_that_were_not_traced():
     recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
     examples = [Example.of(example) for example in tiny.examples]
     captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
-    lowered = OnnxRuntimeTarget().lower(job_for(OnnxRuntimeTarget(), captured))
+    lowered = TARGETS["onnxruntime"].lower(job_for(TARGETS["onnxruntime"], captured))
     for example in (*captured.examples, *captured.unseen):
         assert sqnr_db(example.call(captured.module), example.call(lowered)) > 100
 

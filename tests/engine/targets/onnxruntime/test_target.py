@@ -15,16 +15,17 @@ import torch
 from torch import nn
 
 from ace_studio.engine.progress import Cancelled
+from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.onnx import quantize as onnx_quantize
 from ace_studio.engine.targets.onnx.program import onnx_program_of
-from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget, providers_for, session_options
+from ace_studio.engine.targets.onnxruntime.target import providers_for, session_options
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import PlanRule, Precision
 from tests.engine.targets.onnx_cases import MODELS, cancelled_at, capture, captured_easy, job_for, sqnr_db
 from tests.tiny_models import TinyModel, lstm_cell
 
 torch.set_num_threads(1)
-TARGET = OnnxRuntimeTarget()
+TARGET = TARGETS["onnxruntime"]
 LEAST_SQNR_DB = {
     Precision.FP32: 100.0,
     Precision.INT8_STATIC: 30.0,
@@ -174,9 +175,9 @@ def test_the_artifact_runs_in_a_process_that_has_never_seen_the_model(tmp_path):
     torch.save([example.tensors(), list(example.call(lowered).values())], tmp_path / "call.pt")
     code = (
         "import sys, torch; from pathlib import Path\n"
-        "from ace_studio.engine.targets.onnxruntime.target import OnnxRuntimeTarget\n"
+        "from ace_studio.engine.targets import TARGETS\n"
         "inputs, expected = torch.load(sys.argv[2], weights_only=True)\n"
-        "got = OnnxRuntimeTarget().load(Path(sys.argv[1]), threads=1)(*inputs)\n"
+        "got = TARGETS['onnxruntime'].load(Path(sys.argv[1]), threads=1)(*inputs)\n"
         "assert len(got) == len(expected) and all(map(torch.allclose, got, expected))\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path), str(tmp_path / "call.pt")], check=True, timeout=120)

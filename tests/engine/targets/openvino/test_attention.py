@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as attention
 
+from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.onnx.program import export_onnx
 from ace_studio.engine.targets.openvino.attention import WHOLE, program_for_openvino, with_whole_attention
 from ace_studio.engine.targets.openvino.library import import_openvino
-from ace_studio.engine.targets.openvino.target import OpenVinoTarget
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.onnx.test_attention import APART, kinds, model_of, padding
 from tests.engine.targets.onnx.test_attention import WHOLE as KERNELS
@@ -44,8 +44,8 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_an_attention_becomes_one_operation_with_the_same_results_at_every_size(name):
     captured = capture(model_of(*CASES[name]))
-    job = job_for(OpenVinoTarget(), captured)
-    lowered = OpenVinoTarget().lower(job)
+    job = job_for(TARGETS["openvino"], captured)
+    lowered = TARGETS["openvino"].lower(job)
     whole = kinds(program_for_openvino(job))
     assert whole.count(WHOLE) == 1
     assert "Softmax" not in whole
@@ -65,7 +65,7 @@ def test_a_causal_attention_with_a_past_stays_in_parts():
 @pytest.mark.parametrize("precision", [Precision.INT8_DYNAMIC, Precision.INT8_STATIC])
 def test_an_artifact_with_quantized_projections_needs_nothing_of_ours(precision, tmp_path):
     captured = capture(model_of(*KERNELS["a boolean row"]))
-    lowered = OpenVinoTarget().lower(job_for(OpenVinoTarget(), captured, precision))
+    lowered = TARGETS["openvino"].lower(job_for(TARGETS["openvino"], captured, precision))
     found = {one.op_id: one.actual for one in lowered.read_back()}
     assert found["linear"] == precision
     assert found["scaled_dot_product_attention"] == Precision.FP32

@@ -12,13 +12,13 @@ pytest.importorskip("nncf")
 import torch
 from torch import nn
 
-from ace_studio.engine.targets.openvino.target import OpenVinoTarget
+from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
 from tests.tiny_models import TinyModel, conv_net
 
-TARGET = OpenVinoTarget()
+TARGET = TARGETS["openvino"]
 
 
 class PostNorm(nn.Module):

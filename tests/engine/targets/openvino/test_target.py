@@ -19,17 +19,21 @@ import torch
 from torch import nn
 
 from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.simulate import PAIRS, READS
+from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.openvino import target as openvino
 from ace_studio.engine.targets.openvino.library import import_openvino
-from ace_studio.engine.targets.openvino.target import OpenVinoTarget, base_options
+from ace_studio.engine.targets.openvino.target import base_options
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Progress
-from ace_studio.records.recipes.plan import PlanRule, Precision
+from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightGranularity
+from ace_studio.records.recipes.recipe import Observer
 from tests.engine.targets.onnx_cases import MODELS, cancelled_at, capture, captured_easy, job_for, sqnr_db
 from tests.tiny_models import TinyModel, lstm_cell
 
 torch.set_num_threads(1)
-TARGET = OpenVinoTarget()
+TARGET = TARGETS["openvino"]
 LEAST_SQNR_DB = {
     Precision.FP32: 100.0,
     Precision.BF16: 35.0,
@@ -150,9 +154,9 @@ def test_the_artifact_keeps_fp32_weights_and_runs_as_planned_in_a_process_that_h
     torch.save([example.tensors(), list(example.call(captured.module).values())], tmp_path / "call.pt")
     code = (
         "import sys, torch; from pathlib import Path\n"
-        "from ace_studio.engine.targets.openvino.target import OpenVinoTarget\n"
+        "from ace_studio.engine.targets import TARGETS\n"
         "inputs, expected = torch.load(sys.argv[2], weights_only=True)\n"
-        "got = OpenVinoTarget().load(Path(sys.argv[1]), threads=1)(*inputs)\n"
+        "got = TARGETS['openvino'].load(Path(sys.argv[1]), threads=1)(*inputs)\n"
         "assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(got, expected, strict=True))\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path), str(tmp_path / "call.pt")], check=True, timeout=120)
@@ -179,11 +183,11 @@ sys.path[:0] = sys.argv[1:]
 import torch
 torch.set_num_threads(1)
 from tests.engine.targets.onnx_cases import captured_easy, job_for
-from ace_studio.engine.targets.openvino.target import OpenVinoTarget
+from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipes.plan import Precision
 captured = captured_easy("mlp")
 for precision in (Precision.INT8_STATIC, Precision.INT8_WEIGHT):
-    OpenVinoTarget().lower(job_for(OpenVinoTarget(), captured, precision))
+    TARGETS["openvino"].lower(job_for(TARGETS["openvino"], captured, precision))
 """
     here = Path(__file__).parent
     home = tmp_path / "home"
@@ -278,10 +282,20 @@ def test_one_position_of_an_8_bit_product_loses_its_dimension():
     torch.manual_seed(0)
     examples = tuple((torch.randn(n, t, 16),) for n, t in ((1, 4), (2, 3)))
     captured = capture(TinyModel(LastToken().eval(), examples))
-    lowered = OpenVinoTarget().lower(job_for(OpenVinoTarget(), captured, Precision.INT8_STATIC))
+    lowered = TARGETS["openvino"].lower(job_for(TARGETS["openvino"], captured, Precision.INT8_STATIC))
     for example in captured.examples:
         got, wanted = lowered(*example.args), captured.module(*example.args)
         assert [one.shape for one in got] == [one.shape for one in wanted]
         assert sqnr_db(wanted, got) > 25
     found = {one.op_id: one.actual for one in lowered.read_back()}
     assert found["linear"] == Precision.INT8_STATIC
+
+
+def test_it_rounds_in_pairs_where_nncf_cannot_make_the_grids():
+    int8, plain = Plan(default=Precision.INT8_STATIC), RangeChoice()
+    assert TARGET.int8_style(int8, plain) is READS
+    assert TARGET.int8_style(int8, RangeChoice(Observer.MSE)) is PAIRS
+    symmetric = Plan(default=Precision.INT8_STATIC, activations=ActivationGrid.SYMMETRIC)
+    assert TARGET.int8_style(symmetric, plain) is PAIRS
+    rule = PlanRule(match="module:0", precision=Precision.INT8_STATIC, weights=WeightGranularity.PER_TENSOR)
+    assert TARGET.int8_style(Plan(default=Precision.INT8_STATIC, rules=(rule,)), plain) is PAIRS

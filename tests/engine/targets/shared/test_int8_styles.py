@@ -16,9 +16,8 @@ from ace_studio.engine.quantize.pt2e import is_torchao_installed
 from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, Simulator, float_graph
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.executorch.quantize import quantize_for_xnnpack
-from ace_studio.engine.targets.shared.int8_styles import STYLES, int8_style_of, most_rounding
-from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightGranularity
-from ace_studio.records.recipes.recipe import Observer
+from ace_studio.engine.targets.shared.int8_styles import most_rounding
+from ace_studio.records.recipes.plan import Plan, Precision, WeightGranularity
 from tests.engine.targets.conftest import MODELS, bound, captured_model, make_job
 from tests.engine.targets.onnx_cases import capture, job_for
 from tests.tiny_models import TinyModel
@@ -50,7 +49,7 @@ def test_what_is_built_is_as_good_as_foretold(target, model, lower):
     captured = captured_model(model)
     lowered = lower(target, Precision.INT8_STATIC, model)
     plan = bound(target, captured, Precision.INT8_STATIC)
-    foretold = _foretold(captured, plan, int8_style_of(target, INT8, PLAIN))
+    foretold = _foretold(captured, plan, TARGETS[target].int8_style(INT8, PLAIN))
     assert foretold == pytest.approx(_found(captured, lowered), abs=0.5)
 
 
@@ -112,25 +111,15 @@ def test_a_stored_mask_that_is_added_to_a_product_takes_no_grid(target: str) -> 
     torch.manual_seed(0)
     captured = capture(TinyModel(CausalScores().eval(), tuple((torch.randn(n, 6, 8),) for n in (2, 5, 3))))
     job = job_for(TARGETS[target], captured, Precision.INT8_STATIC)
-    foretold = _foretold(captured, job.plan, int8_style_of(target, INT8, PLAIN))
+    foretold = _foretold(captured, job.plan, TARGETS[target].int8_style(INT8, PLAIN))
     assert foretold > 25.0
     assert foretold == pytest.approx(_found(captured, TARGETS[target].lower(job)), abs=1.0)
 
 
-def test_every_target_has_a_style():
-    assert set(STYLES) == set(TARGETS)
-
-
-def test_openvino_gets_pairs_where_nncf_cannot_give_the_grids():
-    assert int8_style_of("openvino", INT8, PLAIN) is READS
-    assert int8_style_of("openvino", INT8, RangeChoice(Observer.MSE)) is PAIRS
-    around_zero = Plan(default=Precision.INT8_STATIC, activations=ActivationGrid.SYMMETRIC)
-    assert int8_style_of("openvino", around_zero, PLAIN) is PAIRS
-    rule = PlanRule(match="module:0", precision=Precision.INT8_STATIC, weights=WeightGranularity.PER_TENSOR)
-    assert int8_style_of("openvino", Plan(default=Precision.INT8_STATIC, rules=(rule,)), PLAIN) is PAIRS
-
-
 def test_what_is_found_once_for_all_targets_follows_the_one_that_rounds_most():
-    assert most_rounding(["inductor", "onnxruntime", "executorch"], INT8, PLAIN) is PAIRS
-    assert most_rounding(["inductor", "executorch"], INT8, PLAIN) is RESULTS
-    assert most_rounding([], INT8, PLAIN) is READS
+    def most(*names):
+        return most_rounding(TARGETS[name].int8_style(INT8, PLAIN) for name in names)
+
+    assert most("inductor", "onnxruntime", "executorch") is PAIRS
+    assert most("inductor", "executorch") is RESULTS
+    assert most() is READS

@@ -105,7 +105,7 @@ def test_a_gpu_before_ada_has_no_8_bit_floats(monkeypatch):
 
 def test_on_a_gpu_the_packages_that_are_missing_are_named(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(tensorrt.importlib.util, "find_spec", lambda name: None if name == "tensorrt" else name)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "tensorrt" else name)
     assert TARGET.available().reason == "not installed: tensorrt"
 
 

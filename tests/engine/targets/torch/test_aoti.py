@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ace_studio.engine.pipeline.compress.candidates import select_targets
-from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets import TARGETS, select_targets
 from ace_studio.engine.targets.torch.aoti import checked_package
 from ace_studio.engine.targets.torch.program import ARTIFACT_NAME
 from ace_studio.records.errors import AceError, ErrorCode
@@ -46,7 +45,7 @@ def test_inputs_that_the_code_would_misread_are_refused(package, wrong):
 
 
 def test_auto_does_not_build_the_same_code_twice():
-    names = [target.name for target in select_targets(["auto"], TARGETS)]
+    names = [target.name for target in select_targets(["auto"])]
     assert "inductor" in names
     assert "aoti" not in names
-    assert [target.name for target in select_targets(["aoti"], TARGETS)] == ["aoti"]
+    assert [target.name for target in select_targets(["aoti"])] == ["aoti"]
