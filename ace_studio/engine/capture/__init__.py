@@ -14,7 +14,7 @@ from ace_studio.engine.capture.batch_only import batch_only
 from ace_studio.engine.capture.cache import CaptureCache
 from ace_studio.engine.capture.in_order import capture_in_order
 from ace_studio.engine.capture.reference import run_reference
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.flow import AnyCapture, CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureAttempt, CaptureReport
@@ -28,7 +28,7 @@ def capture_model(
     device: torch.device,
     reporter: Reporter,
     rungs_done: tuple[CaptureAttempt, ...] = (),
-) -> tuple[CapturedModel | PartialModel, CaptureReport]:
+) -> tuple[AnyCapture, CaptureReport]:
     """Capture the whole graph, or subgraphs of it, prove that it equals eager, and say what was found.
 
     Args:

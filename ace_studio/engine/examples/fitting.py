@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from ace_studio.engine.examples.forms import places_of_forward
-from ace_studio.engine.flow import Captured, CapturedModel, Example
+from ace_studio.engine.flow import Captured, Example
 from ace_studio.engine.progress import Reporter
 
 _WHERE = "[calibration] inputs"
@@ -32,7 +32,7 @@ def without_labels(examples: Sequence[Example], captured: Captured, reporter: Re
 
 def that_fit(examples: Sequence[Example], captured: Captured, reporter: Reporter) -> list[Example]:
     """The examples of sizes that the graph takes; all if it takes none, because torch's targets may take them still."""
-    if not isinstance(captured, CapturedModel):
+    if not captured.is_whole:
         return list(examples)
     examples = _in_batches_of_the_graph(examples, captured)
     problems = [_size_problem(example, captured) for example in examples]
@@ -53,7 +53,7 @@ def that_fit(examples: Sequence[Example], captured: Captured, reporter: Reporter
     return fitting or list(examples)
 
 
-def _in_batches_of_the_graph(examples: Sequence[Example], captured: CapturedModel) -> Sequence[Example]:
+def _in_batches_of_the_graph(examples: Sequence[Example], captured: Captured) -> Sequence[Example]:
     """The same samples in batches of the size that the graph holds, where only the batches are of another size.
 
     A loader gives the batches of training, and a graph that was traced with one sample takes one. Rows that fill no

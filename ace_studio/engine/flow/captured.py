@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -14,8 +17,8 @@ from ace_studio.records.tensors import InputFinding
 
 
 @dataclass(kw_only=True)
-class Captured:
-    """What every capture has, whole or in subgraphs; it matches eager."""
+class Captured(ABC):
+    """What every capture has, whole or in subgraphs; its outputs equal those of eager."""
 
     table: GraphTable
     inputs: tuple[InputFinding, ...]
@@ -43,12 +46,77 @@ class Captured:
             for found in self.inputs
         ]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is one graph; if not, the model's own Python runs between its subgraphs."""
+        return True
+
+    @property
+    def has_eager_ops(self) -> bool:
+        """Whether its ops can be run, differentiated and timed one by one in torch."""
+        return True
+
+    @abstractmethod
+    def graphs(self) -> Sequence[Graph]:
+        """Its graph, or those of its subgraphs."""
+
+    @property
+    @abstractmethod
+    def torch_graph(self) -> CapturedModel | None:
+        """The one graph that can be simulated and given other weights; None if there is none."""
+
+    @property
+    @abstractmethod
+    def improvement_problem(self) -> str:
+        """Why its weights cannot be improved; empty if they can."""
+
 
 @dataclass(kw_only=True)
 class CapturedModel(Captured):
     """A capture of the whole graph: ``table.op_id[row]`` is the name of the node in ``program.graph``, in order."""
 
     program: torch.export.ExportedProgram
+
+    def graphs(self) -> Sequence[Graph]:
+        """Itself."""
+        return (Graph(self, str),)
+
+    @property
+    def torch_graph(self) -> CapturedModel | None:
+        """Itself."""
+        return self
+
+    @property
+    def improvement_problem(self) -> str:
+        """None."""
+        return ""
+
+
+@dataclass(kw_only=True)
+class CapturedFile(CapturedModel):
+    """The graph of an ONNX file; its program only records how a call looks."""
+
+    @property
+    def has_eager_ops(self) -> bool:
+        """The runtime of the file executes them."""
+        return False
+
+    @property
+    def torch_graph(self) -> CapturedModel | None:
+        """None: the graph is ONNX's."""
+        return None
+
+    @property
+    def improvement_problem(self) -> str:
+        """The weights are in the file."""
+        return "the targets take this file as it is, and its weights are not torch's"
+
+
+class Graph(NamedTuple):
+    """One captured graph, and the ids of its ops in the model's table."""
+
+    captured: CapturedModel
+    id_in_model: Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -76,3 +144,25 @@ class PartialModel(Captured):
     subgraphs: tuple[Subgraph, ...]
     controls: tuple[tuple[str, str], ...] = ()
     """Function (``module:name``) and mark of the controls that the subgraphs were found with."""
+
+    @property
+    def is_whole(self) -> bool:
+        """No."""
+        return False
+
+    def graphs(self) -> Sequence[Graph]:
+        """Those of the subgraphs, in order."""
+        return [Graph(subgraph.captured, subgraph.id_in_model) for subgraph in self.subgraphs]
+
+    @property
+    def torch_graph(self) -> CapturedModel | None:
+        """None: there are several."""
+        return None
+
+    @property
+    def improvement_problem(self) -> str:
+        """A method looks across a whole graph."""
+        return "the model was captured in subgraphs, and a method looks across a whole graph"
+
+
+AnyCapture = CapturedModel | PartialModel

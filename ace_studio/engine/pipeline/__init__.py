@@ -15,7 +15,7 @@ import msgspec
 import torch
 
 from ace_studio.engine.environment import environment_report
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.load import files_sha256, inspect_file, load_model
 from ace_studio.engine.pipeline.advising import with_advice
 from ace_studio.engine.pipeline.catching import catch_inputs
@@ -209,7 +209,7 @@ def fixes(
 
 def capture(
     ready: ReadyModel, recipe: Recipe, *, reporter: Reporter, rungs_done: tuple[CaptureAttempt, ...] = ()
-) -> tuple[CapturedModel | PartialModel, CaptureReport]:
+) -> tuple[AnyCapture, CaptureReport]:
     """Capture the graph, and send it.
 
     ``rungs_done`` are outcomes of an engine process that ended under the last of them.
@@ -234,7 +234,7 @@ def capture(
 
 def compress(
     loaded: LoadedModel,
-    captured: CapturedModel | PartialModel,
+    captured: AnyCapture,
     report: CaptureReport,
     *,
     recipe: Recipe,

@@ -10,14 +10,13 @@ import msgspec
 import torch
 
 from ace_studio.engine.capture import capture_fingerprint, capture_model
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.pipeline import onnx_file
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import report_support, select_targets
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport
 
-AnyCapture = CapturedModel | PartialModel
 Capture = Callable[
     [LoadedModel, Sequence[Example], Recipe, torch.device, Reporter, tuple[CaptureAttempt, ...]],
     tuple[AnyCapture, CaptureReport],
@@ -32,6 +31,8 @@ class Frontend:
     baseline: str = Baseline().name
     """What every target is compared with."""
     can_leave_the_cpu: bool = True
+    can_change_weights: bool = True
+    """Whether the module can be pruned and trained."""
     shared: Callable[[AnyCapture], dict[str, Any]] = lambda captured: {}  # noqa: ARG005 - the row's interface
     """What the targets of one job find ready."""
     fit_recipe: Callable[[Recipe], Recipe] = lambda recipe: recipe
@@ -69,6 +70,7 @@ FRONTENDS: dict[str, Frontend] = {
         capture=_read_file,
         baseline=onnx_file.BASELINE_NAME,
         can_leave_the_cpu=False,
+        can_change_weights=False,
         shared=onnx_file.program_of,
         fit_recipe=onnx_file.with_its_targets,
     ),

@@ -14,7 +14,7 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import Captured, CapturedModel, Example, LoadedModel, tensor_leaves
+from ace_studio.engine.flow import Captured, CapturedFile, Example, LoadedModel, tensor_leaves
 from ace_studio.engine.load import OnnxModule, dims_of_inputs, node_ids, onnx_example, onnx_table
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.onnx.file_program import shared_program
@@ -46,7 +46,7 @@ class _Interface(nn.Module):
 
 def read_onnx(
     loaded: LoadedModel, examples: Sequence[Example], *, fingerprint: str, reporter: Reporter
-) -> tuple[CapturedModel, CaptureReport]:
+) -> tuple[CapturedFile, CaptureReport]:
     """Run the file on the examples and on sizes that nobody gave, and read its graph.
 
     Raises: AceError(BAD_INPUT) if it does not take the examples.
@@ -64,7 +64,7 @@ def read_onnx(
     table = onnx_table(module, flat[0].tensors())
     names = list(result) if isinstance(result, dict) else ["output"]
     findings = _findings(module, (*flat, *unseen))
-    captured = CapturedModel(
+    captured = CapturedFile(
         program=torch.export.export(_Interface(names), flat[0].args),
         table=table,
         inputs=findings,

@@ -17,8 +17,9 @@ from ace_studio.engine import evaluate
 from ace_studio.engine.examples.forms import in_form_of
 from ace_studio.engine.examples.reader import PAIR_FORMS, prepared, read_examples, read_values, split_pair
 from ace_studio.engine.finetune import FinetuneJob, finetune_module
-from ace_studio.engine.flow import Example, LoadedModel, PartialModel
+from ace_studio.engine.flow import Captured, Example, LoadedModel
 from ace_studio.engine.pipeline.compress.metric import metric_of, samples_of
+from ace_studio.engine.pipeline.frontends import FRONTENDS
 from ace_studio.engine.pipeline.ready import ReadyModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.prune import Pruned, PruneJob, prune_module
@@ -98,12 +99,12 @@ def preview_pruning(ready: ReadyModel, recipe: Recipe, *, reporter: Reporter) ->
     )
 
 
-def check_subgraphs(loaded: LoadedModel, captured: object) -> None:
+def check_subgraphs(loaded: LoadedModel, captured: Captured) -> None:
     """A model in subgraphs is loaded from the user's files again and given the weights of the artifact: they must fit.
 
     Raises: AceError(UNSUPPORTED) if channels were taken away from a model that could not be captured whole.
     """
-    if loaded.original is None or not isinstance(captured, PartialModel):
+    if loaded.original is None or captured.is_whole:
         return
     before, after = ([one.shape for one in module.parameters()] for module in (loaded.original, loaded.module))
     if before != after:
@@ -125,7 +126,7 @@ class _Workshop:
     reporter: Reporter
 
     def __post_init__(self) -> None:
-        if self.ready.loaded.frontend != "torch":
+        if not FRONTENDS[self.ready.loaded.frontend].can_change_weights:
             raise AceError.of(
                 ErrorCode.UNSUPPORTED,
                 "An ONNX file cannot be pruned or trained",

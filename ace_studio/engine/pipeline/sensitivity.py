@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from ace_studio.engine.capture.cache_store import CaptureStore
-from ace_studio.engine.flow import CapturedModel, Example, PartialModel
+from ace_studio.engine.flow import AnyCapture, CapturedModel, Example, PartialModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.sensitivity import SIMULATED, Noise, Scan, ScanRequest, noise_db
@@ -61,7 +61,7 @@ def scanned_precisions(recipe: Recipe) -> tuple[Precision, ...]:
 
 
 def sense(
-    captured: CapturedModel | PartialModel,
+    captured: AnyCapture,
     recipe: Recipe,
     calibration: Calibration,
     *,
@@ -80,7 +80,7 @@ def sense(
         folder: Where scans are kept; None keeps none.
     """
     reporter.phase(Phase.SENSITIVITY, "finding which ops disturb the outputs most")
-    if not captured.table.op_count or _is_file(captured):
+    if not captured.table.op_count or not captured.has_eager_ops:
         reporter.emit(_nothing_found(captured.fingerprint, reporter.job, _FILE_NOTE))
         return Sensing(notes=(_FILE_NOTE,))
     if isinstance(captured, PartialModel):
@@ -101,10 +101,6 @@ def _nothing_found(fingerprint: str, job: str, note: str) -> SensitivityFound:
         is_complete=True,
         notes=(note,),
     )
-
-
-def _is_file(captured: CapturedModel | PartialModel) -> bool:
-    return any(op.startswith("onnx.") for op in captured.table.op)
 
 
 def _sense_subgraphs(

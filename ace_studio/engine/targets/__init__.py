@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
-from ace_studio.engine.flow import CapturedModel, PartialModel
+from ace_studio.engine.flow import Captured
 from ace_studio.engine.targets.base import Target
 from ace_studio.engine.targets.shared.support import judge_model, summarize
 from ace_studio.records.errors import AceError, ErrorCode
@@ -83,7 +83,7 @@ def report_targets() -> tuple[TargetReport, ...]:
     return tuple(_report(target) for target in TARGETS.values())
 
 
-def report_support(captured: CapturedModel | PartialModel, targets: Iterable[Target]) -> tuple[TargetSupport, ...]:
+def report_support(captured: Captured, targets: Iterable[Target]) -> tuple[TargetSupport, ...]:
     """How each of the targets that are available takes the ops of a graph; nothing is built."""
     return tuple(
         summarize(target.name, judge_model(target.support, captured)) for target in targets if target.available().ok

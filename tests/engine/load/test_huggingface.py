@@ -283,7 +283,7 @@ def test_a_language_model_opens_as_one_step_that_continues_what_its_cache_holds(
     llama(transformers, tmp_path / "lm")
     whole = load(tmp_path, "lm", trusted=False).module
     step = load(tmp_path, "lm", entry="step", trusted=False)
-    lengths = [example.kwargs["cache"][0][0].shape[2] for example in step.examples]
+    lengths = [example.kwargs["cache"][0][0].shape[2] for example in step.data.examples]
     assert len(set(lengths)) == 2
     text = torch.randint(0, 50, (1, 12))
     with torch.no_grad():

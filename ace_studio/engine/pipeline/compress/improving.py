@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ace_studio.engine.flow import BoundPlan, CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.flow import BoundPlan, Captured, CapturedModel, Example
 from ace_studio.engine.improve import Improved, improve, with_layers
 from ace_studio.engine.improve.watch import HIGH
 from ace_studio.engine.pipeline.sensitivity import targets_of
@@ -27,8 +27,7 @@ Methods = tuple[ImproveMethod, ...]
 class Improvements:
     """Finds improved weights for plans and keeps what it found."""
 
-    loaded: LoadedModel
-    captured: CapturedModel | PartialModel
+    captured: Captured
     recipe: Recipe
     calibration: Callable[[], Sequence[Example]]
     reporter: Reporter
@@ -88,13 +87,10 @@ class Improvements:
         return self._found[key]
 
     def _find(self, plan: Plan, methods: Methods) -> Improved:
-        if not isinstance(self.captured, CapturedModel):
-            reason = "the model was captured in subgraphs, and a method looks across a whole graph"
-        elif self.loaded.frontend != "torch":
-            reason = "the targets take this file as it is, and its weights are not torch's"
-        else:
+        reason, captured = self.captured.improvement_problem, self.captured.torch_graph
+        if not reason and captured is not None:
             try:
-                return self._improve(self.captured, plan, methods)
+                return self._improve(captured, plan, methods)
             except (RuntimeError, ValueError, KeyError, TypeError, IndexError) as error:
                 reason = f"the graph could not be simulated: {str(error).strip()[:200] or type(error).__name__}"
                 self.reporter.warn("not-improved", f"Improvements were not tried: {reason}", where="[improve] methods")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine import evaluate, measure
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.metrics import Score
 from ace_studio.engine.pipeline.builders import Builders
 from ace_studio.engine.pipeline.compress.calibration import CalibrationExamples
@@ -60,7 +60,7 @@ class CompressionJob:
     """What every stage is given. Only `state` changes; `of` makes one."""
 
     loaded: LoadedModel
-    captured: CapturedModel | PartialModel
+    captured: AnyCapture
     """What is lowered; ``captured.module`` is the eager module that it was captured from."""
     capture_report: CaptureReport
     recipe: Recipe
@@ -81,7 +81,7 @@ class CompressionJob:
     def of(
         cls,
         loaded: LoadedModel,
-        captured: CapturedModel | PartialModel,
+        captured: AnyCapture,
         capture_report: CaptureReport,
         *,
         recipe: Recipe,
@@ -113,7 +113,7 @@ class CompressionJob:
             threads=measure.resolve_threads(recipe.measure.threads),
             references=evaluate.eager_outputs(loaded.original or captured.module, captured.examples),
             calibration=calibration,
-            improvements=Improvements(loaded, captured, recipe, calibration, reporter),
+            improvements=Improvements(captured, recipe, calibration, reporter),
             shared={} if shared is None else shared,
             state=JobState(baseline=Baseline(name=baseline)),
         )

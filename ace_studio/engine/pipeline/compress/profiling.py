@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ace_studio.engine.capture.cache_store import user_cache_folder
 from ace_studio.engine.environment import processor_name
-from ace_studio.engine.flow import CapturedModel, PartialModel
+from ace_studio.engine.flow import Captured, CapturedModel
 from ace_studio.engine.node_times import time_nodes
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.improving import ranges_of
@@ -54,7 +54,7 @@ def _ceilings_folder() -> Path:
 
 
 def _profile_baseline(job: CompressionJob) -> None:
-    if job.loaded.frontend != "torch" or job.reference is not job.captured.module:
+    if not job.captured.has_eager_ops or job.reference is not job.captured.module:
         return  # a file of ONNX has no eager ops, and of a pruned model the graph is not the original's
     job.reporter.phase(Phase.MEASURE, "the float model, op by op")
     times = eager_times(job.captured, check=job.reporter.check)
@@ -79,18 +79,15 @@ def _profile_baseline(job: CompressionJob) -> None:
     job.tell_baseline()
 
 
-def eager_times(captured: CapturedModel | PartialModel, *, check: Callable[[], None]) -> dict[str, float]:
+def eager_times(captured: Captured, *, check: Callable[[], None]) -> dict[str, float]:
     """Op id -> median time of one call, ms. Subgraphs run on the values of the first example."""
-    if isinstance(captured, CapturedModel):
-        graph_module = flat_graph(captured.program)
+    times_ms: dict[str, float] = {}
+    for graph in captured.graphs():
+        graph_module = flat_graph(graph.captured.program)
         names = op_ids(graph_module)
-        found = time_nodes(graph_module, captured.examples[0].tensors(), check=check)
-        return {names[name]: time_ms for name, time_ms in found.items() if name in names}
-    return {
-        subgraph.id_in_model(op_id): time_ms
-        for subgraph in captured.subgraphs
-        for op_id, time_ms in eager_times(subgraph.captured, check=check).items()
-    }
+        measured = time_nodes(graph_module, graph.captured.examples[0].tensors(), check=check)
+        times_ms |= {graph.id_in_model(names[name]): time_ms for name, time_ms in measured.items() if name in names}
+    return times_ms
 
 
 def _profile_run(job: CompressionJob, candidate: Candidate, errors: _ErrorsAlongTheGraph) -> None:
@@ -115,10 +112,8 @@ class _ErrorsAlongTheGraph:
 
     def of(self, candidate: Candidate) -> Mapping[str, float]:
         """Op id -> SQNR of its value, dB; nothing for a model in subgraphs, a file of ONNX, or a plan all in fp32."""
-        captured = self._job.captured
-        if not isinstance(captured, CapturedModel) or self._job.loaded.frontend != "torch":
-            return {}
-        if candidate.plan.precisions <= {Precision.FP32}:
+        captured = self._job.captured.torch_graph
+        if captured is None or candidate.plan.precisions <= {Precision.FP32}:
             return {}
         style = candidate.target.int8_style(candidate.plan.plan, self._choice)
         key = tuple(sorted(candidate.plan.precision.items())), candidate.plan.plan, style.name

@@ -7,7 +7,6 @@ from dataclasses import replace
 import msgspec
 import torch
 
-from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.builders import Builders, BuildJob
 from ace_studio.engine.pipeline.compress.batches import measure_batches
 from ace_studio.engine.pipeline.compress.candidates import first_plans
@@ -57,8 +56,8 @@ def run_job(job: CompressionJob) -> Outcome:
 
 def _builders_for(job: CompressionJob) -> Builders | None:
     """What can build beside this process: whole graphs of torch modules, on the CPU; a GPU's memory is not shared."""
-    captured = job.captured
-    if not isinstance(captured, CapturedModel) or job.loaded.frontend != "torch" or captured.device.type != "cpu":
+    captured = job.captured.torch_graph
+    if captured is None or captured.device.type != "cpu":
         return None
     return Builders(
         BuildJob(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from ace_studio.engine import evaluate
-from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.flow import CapturedModel, PartialModel
 from ace_studio.engine.pipeline.builders import Wanted
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, unsupported_op
 from ace_studio.engine.pipeline.compress.improving import ranges_of
@@ -43,8 +43,8 @@ def try_plan(
         job.state.left_out.append(candidate)  # auto is all targets that fit; this one does not
         return candidate
     job.state.candidates.append(candidate)
-    is_whole = isinstance(job.captured, CapturedModel)  # a subgraph that cannot be built stays eager
-    if is_whole and (problem := unsupported_op(target, job.capture_report, job.captured.table)):
+    # a subgraph that cannot be built stays eager
+    if job.captured.is_whole and (problem := unsupported_op(target, job.capture_report, job.captured.table)):
         candidate.fail(problem)
     if candidate.run.status is RunStatus.OK:
         job.guarded(candidate, build)
@@ -93,8 +93,8 @@ def build(job: CompressionJob, candidate: Candidate) -> None:
     started = time.monotonic()
     folder = job.folder_of(candidate)
     folder.mkdir(parents=True, exist_ok=True)
-    captured = job.captured if isinstance(job.captured, CapturedModel) else job.captured.subgraphs[0].captured
-    captured, shared = job.improvements.capture_for(candidate.plan, candidate.methods, captured, job.shared)
+    first = job.captured.graphs()[0].captured
+    captured, shared = job.improvements.capture_for(candidate.plan, candidate.methods, first, job.shared)
     lowering = LoweringJob(
         captured=captured,
         plan=candidate.plan,
@@ -107,10 +107,11 @@ def build(job: CompressionJob, candidate: Candidate) -> None:
         shared=shared,
         library_methods=job.improvements.methods_left(candidate.plan, candidate.methods),
     )
-    if isinstance(job.captured, CapturedModel):
-        candidate.lowered = candidate.target.lower(lowering)
-    else:
-        candidate.lowered = lower_subgraphs(candidate.target, job.captured, lowering)
+    match job.captured:
+        case CapturedModel():
+            candidate.lowered = candidate.target.lower(lowering)
+        case PartialModel() as partial:
+            candidate.lowered = lower_subgraphs(candidate.target, partial, lowering)
     job.improvements.add_by_target(lowering.improvements)
     candidate.note(build_seconds=round(time.monotonic() - started, 3))
 

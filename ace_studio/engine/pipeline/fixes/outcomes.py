@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ace_studio.engine.fixes import ProposedFix
-from ace_studio.engine.flow import CapturedModel, PartialModel
+from ace_studio.engine.flow import AnyCapture
 from ace_studio.engine.pipeline.fixes.check import Verdict
 from ace_studio.engine.torch_private.dynamo import is_compiler_error
 from ace_studio.records.errors import ErrorCode, Problem
@@ -67,7 +67,7 @@ class Attempt:
     outcome: CaptureOutcome
     places: tuple[tuple[str, int], ...]
     """File and line of everything that stopped it."""
-    captured: CapturedModel | PartialModel | None = None
+    captured: AnyCapture | None = None
     problem: Problem | None = None
     """The headline if nothing was captured."""
     wrong: frozenset[str] = frozenset()

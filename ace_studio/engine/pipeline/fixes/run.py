@@ -29,7 +29,7 @@ from ace_studio.engine.fixes import (
     proposed_fixes,
     unified_diff,
 )
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel, PartialModel
+from ace_studio.engine.flow import AnyCapture, CapturedModel, Example, LoadedModel
 from ace_studio.engine.load import changed_source
 from ace_studio.engine.pipeline.fixes.check import FixCheck, Verdict, copy_state
 from ace_studio.engine.pipeline.fixes.outcomes import (
@@ -192,7 +192,7 @@ class FixJob:
         )
         return with_values(report, status=FixStatus.GREEN, note=note)
 
-    def _compare_graph(self, captured: CapturedModel | PartialModel) -> Verdict:
+    def _compare_graph(self, captured: AnyCapture) -> Verdict:
         """Compare the graph with the model as it was: on all inputs, and at the sizes that the proof made up."""
         known = len(self.check.inputs)
         for example in captured.unseen:
@@ -274,7 +274,7 @@ class FixJob:
         return Reporter(take, job=self.reporter.job, is_cancelled=lambda: self.reporter.is_cancelled)
 
 
-def _runner(captured: CapturedModel | PartialModel) -> Callable[[Example], Any]:
+def _runner(captured: AnyCapture) -> Callable[[Example], Any]:
     """What runs a capture, from the same state at every call."""
     if isinstance(captured, CapturedModel):
         graph = GraphRun(captured.program)

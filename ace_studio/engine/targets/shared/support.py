@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from torch import fx
 
-from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.flow import Captured, CapturedModel
 from ace_studio.engine.ops.decompositions import leaf_operators
 from ace_studio.engine.ops.everyday import EVERYDAY_OPS
 from ace_studio.engine.torch_private.operators import is_operator
@@ -84,15 +84,12 @@ def _short(text: str) -> str:
     return text if len(text) <= 80 else text[:77].rsplit(",", 1)[0] + ", ..."
 
 
-def judge_model(judge: Callable[[CapturedModel], list[OpSupport]], captured: Any) -> list[OpSupport]:
+def judge_model(judge: Callable[[CapturedModel], list[OpSupport]], captured: Captured) -> list[OpSupport]:
     """How one target takes each op of a whole graph, or of every subgraph, with the op ids of the model's table."""
-    subgraphs = getattr(captured, "subgraphs", None)
-    if subgraphs is None:
-        return judge(captured)
     return [
-        msgspec.structs.replace(one, id=subgraph.id_in_model(one.id))
-        for subgraph in subgraphs
-        for one in judge(subgraph.captured)
+        msgspec.structs.replace(op, id=graph.id_in_model(op.id))
+        for graph in captured.graphs()
+        for op in judge(graph.captured)
     ]
 
 
