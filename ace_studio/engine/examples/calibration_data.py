@@ -6,19 +6,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from torch import nn
-
-from ace_studio.engine.examples.data_files import (
-    ImageScaling,
-    ReadContent,
-    WantedInput,
-    examples_from_arrays,
-    examples_from_images,
-)
-from ace_studio.engine.examples.leaves import forward_parameters, named_leaves
+from ace_studio.engine.examples.arrays import ReadContent, examples_from_arrays
+from ace_studio.engine.examples.images import ImageScaling, examples_from_images
+from ace_studio.engine.examples.wanted import WantedInput, wanted_inputs
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.tensors import DimChoice
 
 WHERE = "[calibration] inputs"
 
@@ -39,24 +31,6 @@ def with_calibration_data(
         return loaded
     inputs = wanted_inputs(loaded.module, examples, recipe)
     return loaded.with_data(calibration=partial(_read, path, examples[0], inputs, recipe, read_content))
-
-
-def wanted_inputs(module: nn.Module, examples: Sequence[Example], recipe: Recipe) -> list[WantedInput]:
-    """Name, traced tensor and free dimensions of every tensor input."""
-    leaves = [leaf for leaf in named_leaves(examples[0], forward_parameters(module)) if leaf.tensor is not None]
-    others = [example.tensors() for example in examples]
-    inputs = []
-    for index, leaf in enumerate(leaves):
-        assert leaf.tensor is not None
-        shapes = [tuple(tensors[index].shape) for tensors in others if len(tensors) == len(leaves)]
-        free = {
-            dim
-            for dim in range(leaf.tensor.dim())
-            if len({shape[dim] for shape in shapes if len(shape) == leaf.tensor.dim()}) > 1
-            or recipe.inputs.dims.get(f"{leaf.name}.{dim}") is DimChoice.DYNAMIC
-        }
-        inputs.append(WantedInput(leaf.name, leaf.tensor, frozenset(free)))
-    return inputs
 
 
 def _read(

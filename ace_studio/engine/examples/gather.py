@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ace_studio.engine.examples.data_files import ReadContent
+from ace_studio.engine.examples.arrays import ReadContent
 from ace_studio.engine.examples.forms import in_one_form
 from ace_studio.engine.examples.reader import prepared, read_examples
 from ace_studio.engine.examples.rows import ReadTensor, examples_from_rows

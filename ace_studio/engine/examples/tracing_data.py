@@ -7,14 +7,13 @@ from pathlib import Path
 
 from torch import nn
 
-from ace_studio.engine.examples.calibration_data import wanted_inputs
-from ace_studio.engine.examples.data_files import ImageScaling, ReadContent, examples_from_images, images_to_trace
-from ace_studio.engine.examples.from_arrays import stored_examples
+from ace_studio.engine.examples.arrays import ReadContent, stored_examples
+from ace_studio.engine.examples.images import IMAGE_CHANNELS, ImageScaling, examples_from_images, images_to_trace
+from ace_studio.engine.examples.wanted import wanted_inputs
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.records.recipes.recipe import Recipe
 
 WHERE = "[inputs] tracing"
-_IMAGE_CHANNELS = (1, 3)
 
 
 def tracing_examples(path: Path, loaded: LoadedModel, recipe: Recipe, read_content: ReadContent) -> Iterable[Example]:
@@ -32,4 +31,4 @@ def tracing_examples(path: Path, loaded: LoadedModel, recipe: Recipe, read_conte
 def _image_channels(module: nn.Module) -> int:
     """Channels that the first convolution takes, if images have so many; else 3."""
     shapes = [tuple(weight.shape) for weight in module.parameters() if weight.dim() == 4]
-    return shapes[0][1] if shapes and shapes[0][1] in _IMAGE_CHANNELS else 3
+    return shapes[0][1] if shapes and shapes[0][1] in IMAGE_CHANNELS else 3

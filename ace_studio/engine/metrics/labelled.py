@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ace_studio.engine.examples.data_files import LABEL_NAMES
+from ace_studio.engine.examples.arrays import LABEL_NAMES
 from ace_studio.engine.examples.leaves import positions_below, tensor_paths
 from ace_studio.engine.examples.reader import PAIR_FORMS, read_values, split_pair
 from ace_studio.engine.flow import Example

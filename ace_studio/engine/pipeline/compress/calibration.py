@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from ace_studio.engine.capture.eager import EagerRun, run_example
 from ace_studio.engine.examples.calibration_data import WHERE
-from ace_studio.engine.examples.data_files import choose_indices
 from ace_studio.engine.examples.fitting import that_fit, without_labels
 from ace_studio.engine.examples.forms import in_form_of
 from ace_studio.engine.examples.reader import read_examples
+from ace_studio.engine.examples.wanted import choose_indices
 from ace_studio.engine.flow import Captured, DataSources, Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.messages import Phase

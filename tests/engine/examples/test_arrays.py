@@ -1,22 +1,17 @@
-"""Examples from files: arrays by name, lists, pictures; and what is said of data that do not fit."""
+"""Examples from files of arrays: by name, as lists, as samples; and what is said of data that do not fit."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from ace_studio.engine.examples import data_files
-from ace_studio.engine.examples.data_files import (
-    ImageScaling,
-    WantedInput,
-    choose_indices,
-    examples_from_arrays,
-    examples_from_images,
-)
+from ace_studio.engine.examples.arrays import examples_from_arrays, stored_examples
+from ace_studio.engine.examples.wanted import WantedInput
 from ace_studio.engine.flow import Example
+from ace_studio.engine.load.tensors import read_arrays
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.recipe import Subset
 
 IDS = WantedInput("ids", torch.zeros(2, 7, dtype=torch.int64), frozenset({0, 1}))
 X = WantedInput("x", torch.zeros(1, 3, 8, 6), frozenset({0}))
@@ -113,70 +108,92 @@ def test_arrays_of_different_length_are_refused():
         examples_from_arrays(arrays, form, [IDS, X], samples=9)
 
 
-def test_subsets_keep_the_order_and_random_ones_are_the_same_every_time():
-    assert choose_indices(10, samples=4, subset=Subset.FIRST) == [0, 1, 2, 3]
-    assert choose_indices(10, samples=4, subset=Subset.SPREAD) == [0, 2, 5, 7]
-    drawn = choose_indices(100, samples=10, subset=Subset.RANDOM)
-    assert drawn == sorted(set(drawn)) == choose_indices(100, samples=10, subset=Subset.RANDOM)
-    assert drawn != list(range(10))
-    for subset in Subset:
-        assert choose_indices(3, samples=9, subset=subset) == [0, 1, 2]
-
-
-# --- pictures ---
-
-pillow = pytest.importorskip("PIL.Image", reason="needs Pillow")
-
-
-def _save(path, colour, size=(20, 10)):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pillow.new("RGB", size, colour).save(path)
-
-
-def test_pictures_are_resized_and_scaled(tmp_path):
-    _save(tmp_path / "b.png", (0, 0, 0))
-    _save(tmp_path / "deep" / "a.PNG", (255, 0, 51))
-    (tmp_path / "notes.txt").write_text("no picture")
-    scaling = ImageScaling(mean=(0.5, 0.5, 0.5), std=(0.5, 1.0, 1.0))
-    first, second = _tensors(examples_from_images(tmp_path, FORM_X, [X], samples=9, scaling=scaling))
-    assert first.shape == X.template.shape
-    assert torch.equal(first[0, :, 0, 0], torch.tensor([-1.0, -0.5, -0.5]))
-    assert second[0, :, 3, 3].tolist() == pytest.approx([1.0, -0.5, -0.3])
-
-
-def test_one_channel_makes_pictures_grey_and_channels_may_come_last(tmp_path):
-    _save(tmp_path / "a.png", (255, 255, 255))
-    grey = WantedInput("x", torch.zeros(2, 1, 4, 5))
-    last = WantedInput("x", torch.zeros(1, 4, 5, 3))
-    for wanted in (grey, last):
-        (found,) = _tensors(examples_from_images(tmp_path, Example((wanted.template,)), [wanted], samples=9))
-        assert torch.equal(found, torch.ones_like(wanted.template))
-
-
-def test_a_folder_without_pictures_and_a_model_without_pictures_are_told(tmp_path):
-    with pytest.raises(AceError, match="no images"):
-        list(examples_from_images(tmp_path, FORM_X, [X], samples=9))
-    _save(tmp_path / "a.png", (1, 2, 3))
-    with pytest.raises(AceError, match="does not fit"):
-        list(examples_from_images(tmp_path, Example((IDS.template,)), [IDS], samples=9))
-    with pytest.raises(AceError, match="2 values for 3 channels"):
-        list(examples_from_images(tmp_path, FORM_X, [X], samples=9, scaling=ImageScaling(mean=(0.5, 0.5))))
-    (tmp_path / "0.png").write_bytes(b"broken")
-    with pytest.raises(AceError, match=r"0\.png"):
-        list(examples_from_images(tmp_path, FORM_X, [X], samples=9))
-
-
-def test_without_pillow_the_install_line_is_given(tmp_path, monkeypatch):
-    monkeypatch.setattr(data_files.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(AceError) as caught:
-        list(examples_from_images(tmp_path, FORM_X, [X], samples=9))
-    assert caught.value.problem.code is ErrorCode.NOT_INSTALLED
-    assert "pillow" in caught.value.problem.remedy
-
-
 def test_numbers_of_numpy_arrive_as_they_are(tmp_path):
-    from ace_studio.engine.load.tensors import read_arrays
-
     np.savez(tmp_path / "a.npz", x=np.ones((2, 3, 8, 6)))
     (first, _) = _tensors(examples_from_arrays(read_arrays(tmp_path / "a.npz"), FORM_X, [X], samples=9))
     assert first.dtype is torch.float32
+
+
+# --- to trace ---
+
+
+class Two(nn.Module):
+    """Takes a batch and a state whose batch comes second."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, state, *, scale=None):
+        return self.layer(x) + state[0], scale
+
+
+ONE = nn.Linear(4, 2)
+
+
+def _stored(content, module=ONE):
+    return stored_examples(content, module, giver="a.npz", where="[inputs] tracing")
+
+
+def test_arrays_of_samples_give_one_sample_and_a_few():
+    x = torch.randn(9, 4)
+    one, few = _stored({"input": x})
+    assert torch.equal(one.args[0], x[:1]) and torch.equal(few.args[0], x[:4])
+    assert len(_stored({"input": x[:1]})) == 1
+
+
+def test_arrays_whose_first_axes_differ_are_one_call():
+    x, state = torch.randn(5, 4), torch.randn(2, 5, 4)
+    (call,) = _stored({"state": state, "x": x}, Two())
+    assert torch.equal(call.args[0], x) and torch.equal(call.args[1], state)
+    assert len(_stored({"x": torch.randn(2, 4), "state": torch.randn(2, 2, 4)}, Two())) == 2
+
+
+def test_lists_hold_a_whole_input_per_call():
+    calls = _stored({"input": [torch.randn(size, 4) for size in (1, 3, 5)]})
+    assert [len(call.args[0]) for call in calls] == [1, 3, 5]
+    assert len(_stored({"": [torch.randn(2, 4)]})) == 1
+
+
+def test_a_list_of_calls_is_what_a_function_would_give():
+    tuples = [(torch.randn(1, 4), torch.randn(1, 1, 4)), {"x": torch.randn(2, 4), "state": torch.randn(1, 2, 4)}]
+    first, second = _stored({"": tuples}, Two())
+    assert len(first.args) == 2 and set(second.kwargs) == {"x", "state"}
+
+
+def test_the_only_array_goes_to_the_first_argument_and_labels_go_nowhere():
+    (call,) = _stored({"pictures": torch.randn(1, 4), "labels": torch.zeros(1)})
+    assert len(call.args) == 1
+
+
+def test_dotted_names_become_containers():
+    class Nested(nn.Module):
+        def forward(self, batch):
+            return batch["ids"]
+
+    first, _ = _stored({"batch.ids": torch.ones(3, 2), "batch.mask": torch.ones(3, 2)}, Nested())
+    assert set(first.args[0]) == {"ids", "mask"}
+
+
+def test_numpys_usual_type_becomes_the_models():
+    double = torch.randn(1, 4, dtype=torch.float64)
+    assert _stored({"input": double})[0].args[0].dtype is torch.float32
+    assert _stored({"input": double}, nn.Linear(4, 2).double())[0].args[0].dtype is torch.float64
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"x": torch.zeros(2, 4)}, "A.npz lacks the input 'state'"),
+        ({"x": torch.zeros(2, 4), "stat": torch.zeros(2, 4)}, "forward has no input 'stat'"),
+        ({"x": [torch.zeros(1, 4)], "state": [torch.zeros(1, 1, 4)] * 2}, "not one per input, equally long"),
+        ({"x": [torch.zeros(1, 4)], "state": torch.zeros(1, 1, 4)}, "not one per input, equally long"),
+        ({"x": [torch.zeros(1, 4)], "state": ["a"]}, "not one per input, equally long"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_the_key(content, words):
+    with pytest.raises(AceError) as caught:
+        _stored(content, Two())
+    assert words in caught.value.problem.what
+    assert (caught.value.problem.code, caught.value.problem.where) == (ErrorCode.BAD_INPUT, "[inputs] tracing")
+    assert caught.value.problem.remedy
