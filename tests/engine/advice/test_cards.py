@@ -1,0 +1,39 @@
+"""The order of cards, and how many there are."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ace_studio.engine.advice import advise
+from ace_studio.records.advice import AdviceQuantity
+from ace_studio.records.recipes.recipe import (
+    AdviceOrigin,
+    Goal,
+    TargetsChoice,
+)
+from tests.engine.advice.finished_run import (
+    HERE,
+    RECIPE,
+    RUN,
+    facts,
+    scan,
+)
+
+
+def test_what_the_goal_misses_comes_first_and_three_are_enough():
+    misses = replace(RECIPE, goal=Goal(min_sqnr_db=30.0), targets=TargetsChoice(names=("onnxruntime",)))
+    everything = {"sensitivity": scan(5.0, 30.0, 30.0), "targets": HERE, "cores": 16}
+    cards = advise(facts(recipe=misses, **everything))
+    assert len(cards) == 3 and cards[0].kind == "keep-ops-high"
+    fast = replace(RECIPE, targets=TargetsChoice(names=("onnxruntime",)))
+    assert advise(facts(replace(RUN, sqnr_db=35.0), recipe=fast, **everything))[0].quantity is AdviceQuantity.LATENCY
+
+
+def test_a_card_is_not_given_again_to_the_run_that_was_made_from_it():
+    recipe = replace(RECIPE, advice_from=AdviceOrigin(kind="keep-ops-high", quantity="fidelity"))
+    kinds = {card.kind for card in advise(facts(recipe=recipe, sensitivity=scan(5.0, 30.0, 30.0)))}
+    assert kinds and "keep-ops-high" not in kinds
+
+
+def test_a_run_in_which_nothing_worked_has_no_advice():
+    assert advise(facts(chosen=None, runs=())) == ()
