@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.flow import Example, measured_places, tensor_leaves
+from ace_studio.engine.flow import Example, measured_places, pooled_outputs, tensor_leaves
 from ace_studio.engine.metrics.score import Score, score_from
 from ace_studio.records.errors import AceError, ErrorCode
 
@@ -93,7 +93,7 @@ def check_candidate(
         given.append(outputs)
         if index == 0:
             _check_repeatable(call, example, outputs, suspect=suspect)
-    return _fidelity(_pooled(references), _pooled(given), sqnr_db)
+    return _fidelity(pooled_outputs(references), pooled_outputs(given), sqnr_db)
 
 
 def _fidelity(wanted: Sequence[Tensor], given: Sequence[Tensor], sqnr_db: SqnrFunction) -> Fidelity:
@@ -111,11 +111,6 @@ def _fidelity(wanted: Sequence[Tensor], given: Sequence[Tensor], sqnr_db: SqnrFu
 def _equal_of(pair: tuple[Tensor, Tensor]) -> tuple[int, int]:
     """How many elements of two tensors are equal, of how many."""
     return int((pair[0] == pair[1]).sum()), pair[0].numel()
-
-
-def _pooled(outputs: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    """Each output over all examples as one flat tensor."""
-    return [torch.cat([one.reshape(-1) for one in leaves]) for leaves in zip(*outputs, strict=True)]
 
 
 def check_same_arithmetic(fidelity: Fidelity) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import Example, measured_places, tensor_leaves
-from ace_studio.engine.quantize.fidelity import sqnr_db
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.engine.flow import Example, pooled_outputs, tensor_leaves
+from ace_studio.engine.metrics.loss import scalar_loss
+from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 
 Batch = tuple[Example, Any]
 """Inputs and label; the label is None where there is none."""
@@ -42,9 +42,7 @@ def fidelity_judge(batches: Sequence[Batch], teacher: nn.Module) -> Judge:
 
     def score(module: nn.Module) -> float:
         given = [tensor_leaves(teacher_outputs(module, example)) for example, _ in batches]
-        wanted, found = _pooled(references), _pooled(given)
-        places = measured_places(wanted)
-        return sqnr_db([wanted[place] for place in places], [found[place] for place in places])
+        return measured_sqnr_db(pooled_outputs(references), pooled_outputs(given))
 
     return Judge("held-out SQNR", True, score)
 
@@ -54,33 +52,15 @@ def loss_judge(batches: Sequence[Batch], loss: Loss) -> Judge:
 
     def score(module: nn.Module) -> float:
         values = [loss(teacher_outputs(module, example), label) for example, label in batches]
-        return sum(float(check_scalar(value)) for value in values) / len(values)
+        return sum(float(scalar_loss(value)) for value in values) / len(values)
 
     return Judge("held-out loss", False, score)
-
-
-def check_scalar(value: object) -> Tensor:
-    """The loss, if it is one number in a tensor. Raises: AceError(USER_CODE) if it is not."""
-    if isinstance(value, Tensor) and value.numel() == 1:
-        return value
-    found = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
-    raise AceError.of(
-        ErrorCode.USER_CODE,
-        f"The loss gave {found}, which cannot be trained by",
-        why="training needs one number that depends on the outputs by operations of torch",
-        remedy="Return for example torch.nn.functional.cross_entropy(output, label).",
-        where="[finetune] loss",
-    )
 
 
 def teacher_outputs(module: nn.Module, example: Example) -> Any:
     """What the module gives, without gradients."""
     with torch.no_grad():
         return example.copied().call(module)
-
-
-def _pooled(outputs: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    return [torch.cat([one.reshape(-1) for one in leaves]) for leaves in zip(*outputs, strict=True)]
 
 
 def distance(outputs: object, wanted: object) -> Tensor:

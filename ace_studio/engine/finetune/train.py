@@ -18,7 +18,6 @@ from ace_studio.engine.finetune.judging import (
     Batch,
     Judge,
     Loss,
-    check_scalar,
     distance,
     fidelity_judge,
     loss_judge,
@@ -26,6 +25,7 @@ from ace_studio.engine.finetune.judging import (
     teacher_outputs,
 )
 from ace_studio.engine.finetune.rounding import ROUNDED, Rounding
+from ace_studio.engine.metrics.loss import differentiable_loss
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
@@ -58,7 +58,7 @@ class FinetuneJob:
     stays_high: Callable[[str, nn.Module], bool] = lambda _path, _layer: False
     """Whether a layer is not rounded (``qat``), because the plan keeps it at a float precision."""
     per_channel: bool = True
-    """Whether weights are rounded with a step per channel (``qat``)."""
+    """Whether weights are rounded with a scale per channel (``qat``)."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,7 @@ class _Training:
         with torch.enable_grad(), self._rounded():
             outputs = example.copied().call(self._module)
             value = distance(outputs, wanted) if self._job.loss is None else self._job.loss(outputs, label)
-            _check_loss(value)
-            value.backward()  # type: ignore[no-untyped-call]
+            differentiable_loss(value).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         with torch.no_grad():
             for parameter, mask in self._masks:
@@ -257,17 +256,6 @@ def _trainable(module: nn.Module) -> list[nn.Parameter]:
             where="[finetune] method",
         )
     return weights
-
-
-def _check_loss(value: object) -> None:
-    if not check_scalar(value).requires_grad:
-        raise AceError.of(
-            ErrorCode.USER_CODE,
-            "The loss does not depend on the weights",
-            why="nothing can be trained by a number that was computed without gradients",
-            remedy="Compute it from the outputs by operations of torch, without .item(), .detach() or numpy.",
-            where="[finetune] loss",
-        )
 
 
 def _copied_state(module: nn.Module) -> dict[str, Any]:

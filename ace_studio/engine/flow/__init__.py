@@ -2,7 +2,7 @@
 
 from ace_studio.engine.flow.bound_plan import BoundPlan
 from ace_studio.engine.flow.captured import AnyCapture, Captured, CapturedFile, CapturedModel, PartialModel, Subgraph
-from ace_studio.engine.flow.example import Example, measured_places, tensor_leaves
+from ace_studio.engine.flow.example import Example, measured_places, pooled_outputs, tensor_leaves
 from ace_studio.engine.flow.loaded import DataSources, LoadedModel, put_in_eval_mode
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "PartialModel",
     "Subgraph",
     "measured_places",
+    "pooled_outputs",
     "put_in_eval_mode",
     "tensor_leaves",
 ]

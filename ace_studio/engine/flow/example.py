@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
@@ -59,3 +60,8 @@ def measured_places(outputs: Sequence[Tensor]) -> list[int]:
     """
     numeric = [place for place, leaf in enumerate(outputs) if leaf.is_floating_point() or leaf.is_complex()]
     return numeric or list(range(len(outputs)))
+
+
+def pooled_outputs(outputs: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """Each output over all examples as one flat tensor."""
+    return [torch.cat([one.reshape(-1) for one in leaves]) for leaves in zip(*outputs, strict=True)]

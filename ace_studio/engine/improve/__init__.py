@@ -1,7 +1,7 @@
 """Better than plain quantization: methods that change the captured graph's weights, each kept only if it helps.
 
-A method is one file and one row of `METHODS`. What it gives are layers of changed weights over the capture, so every
-target builds from the same better weights, and the original module stays what results are compared with.
+A method is one file and one row of `METHODS`. It gives changed weights that are kept apart from the capture, so every
+target builds from the same improved weights, and results are still compared with the original module.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from torch import Tensor
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.improve.awq import awq
 from ace_studio.engine.improve.bias_correction import correct_biases
-from ace_studio.engine.improve.edits import Layer, changed_ops, with_layers
 from ace_studio.engine.improve.equalize import equalize
 from ace_studio.engine.improve.gptq import gptq
+from ace_studio.engine.improve.job import HIGH, ImproveJob
 from ace_studio.engine.improve.smoothquant import smoothquant
-from ace_studio.engine.improve.watch import HIGH, Workshop, fidelity_db
+from ace_studio.engine.improve.weights import NoChange, WeightChange, changed_ops, with_changes
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import READS, Int8Style
@@ -28,32 +28,30 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
 
-__all__ = ["METHODS", "Improved", "improve", "with_layers"]
+__all__ = ["METHODS", "Improved", "improve", "with_changes"]
 
 SMALLEST_GAIN_DB = 0.05
-"""What a method must gain to be kept; less is chance."""
+"""A method that gains less is not kept: less is chance."""
 MOST_EXAMPLES = 32
-"""Calibration examples that are used at most."""
+"""At most so many calibration examples are used."""
 
-METHODS: dict[ImproveMethod, Callable[[Workshop, list[Layer]], tuple[list[Layer], str]]] = {
+METHODS: dict[ImproveMethod, Callable[[ImproveJob, list[WeightChange]], WeightChange | NoChange]] = {
     ImproveMethod.EQUALIZE: equalize,
     ImproveMethod.SMOOTHQUANT: smoothquant,
     ImproveMethod.BIAS_CORRECTION: correct_biases,
     ImproveMethod.GPTQ: gptq,
     ImproveMethod.AWQ: awq,
 }
-"""Word -> what it does: takes the workshop and the layers so far, gives new ones, or none and why."""
-
-
+"""Each takes the job and the changes that were kept so far."""
 ROUNDING = frozenset({ImproveMethod.BIAS_CORRECTION, ImproveMethod.GPTQ})
-"""Methods that change the float model; what is scaled after them would not be theirs any more."""
+"""Methods that change the float model. They come last: scaling after them would move weights off their grids."""
 
 
 @dataclass(frozen=True)
 class Improved:
-    """What was kept, and what became of every method."""
+    """The changes that were kept, and the outcome of every method."""
 
-    layers: tuple[Layer, ...] = ()
+    changes: tuple[WeightChange, ...] = ()
     reports: tuple[Improvement, ...] = ()
 
 
@@ -71,43 +69,44 @@ def improve(
 
     Args:
         captured: A capture of the whole graph; it is not changed.
-        plan: What every op is rounded to.
-        methods: Tried in this order, those that leave the float model as it is before those that round.
+        plan: The precision of every op.
+        methods: Tried in this order, those that keep the float model's function before those that round.
         examples: Flat tensor inputs of calibration examples. A quarter of them, one at least, is held out: a method
             does not see them, and is kept if the simulated plan comes closer to the unchanged float model on them.
         ranges: How activation ranges follow from values.
-        reporter: Hears of every method.
+        reporter: Gets every method as a phase.
         style: What the targets round around ops at int8-static.
     """
     precision = str(plan.plan.default)
     problem = _problem(plan, examples)
     if problem:
-        return Improved(reports=tuple(_left(method, precision, problem) for method in methods))
+        return Improved(reports=tuple(_not_applied(method, precision, problem) for method in methods))
     work, held = _split(examples[:MOST_EXAMPLES])
-    shop = Workshop(captured, plan, work, ranges, reporter, style)
-    layers: list[Layer] = []
-    reports = []
+    job = ImproveJob(captured, plan, work, ranges, reporter, style)
+    changes: list[WeightChange] = []
+    reports: list[Improvement] = []
     with torch.no_grad():
-        references = shop.references(held)
-        before = fidelity_db(shop.simulator(layers), plan, held, references)
+        references = job.references(held)
+        before = job.simulator(changes).sqnr_db(plan, held, references)
         for method in sorted(methods, key=lambda one: one in ROUNDING):
             reporter.phase(Phase.COMPRESS, f"trying {method} at {precision}")
-            report, new = _try(shop, method, layers, before=before, held=held, references=references)
+            report, change = _try(job, method, changes, before=before, held=held, references=references)
             reports.append(report)
-            if report.kept and report.after_db is not None:
-                layers, before = [*layers, *new], report.after_db
-    return Improved(tuple(layers), tuple(reports))
+            if change is not None and report.after_db is not None:
+                before = report.after_db
+                changes.append(change)
+    return Improved(tuple(changes), tuple(reports))
 
 
 def _problem(plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> str:
     if not plan.precisions - HIGH:
         return f"at {plan.plan.default} nothing is rounded to integers"
     if len(examples) < 2:
-        return "it takes two calibration examples or more: some to work with, some to judge by"
+        return "it needs two calibration examples or more: some to work with, some to judge by"
     return ""
 
 
-def _left(method: ImproveMethod, precision: str, reason: str, *, before: float | None = None) -> Improvement:
+def _not_applied(method: ImproveMethod, precision: str, reason: str, *, before: float | None = None) -> Improvement:
     return Improvement(method=str(method), precision=precision, before_db=before, reason=reason)
 
 
@@ -121,20 +120,21 @@ def _split(examples: Sequence[Sequence[Tensor]]) -> tuple[list[Sequence[Tensor]]
 
 
 def _try(
-    shop: Workshop,
+    job: ImproveJob,
     method: ImproveMethod,
-    layers: list[Layer],
+    changes: list[WeightChange],
     *,
     before: float,
     held: Sequence[Sequence[Tensor]],
     references: Sequence[Sequence[Tensor]],
-) -> tuple[Improvement, list[Layer]]:
+) -> tuple[Improvement, WeightChange | None]:
+    """The outcome of one method, and its change if that is kept."""
     started = time.monotonic()
-    precision = str(shop.plan.plan.default)
-    new, reason = METHODS[method](shop, layers)
-    if not new:
-        return _left(method, precision, reason, before=round(before, 3)), []
-    after = fidelity_db(shop.simulator([*layers, *new]), shop.plan, held, references)
+    precision = str(job.plan.plan.default)
+    change = METHODS[method](job, changes)
+    if isinstance(change, NoChange):
+        return _not_applied(method, precision, change.reason, before=round(before, 3)), None
+    after = job.simulator([*changes, change]).sqnr_db(job.plan, held, references)
     kept = after >= before + SMALLEST_GAIN_DB
     words = "closer to the original" if kept else "no closer to the original"
     report = Improvement(
@@ -144,7 +144,7 @@ def _try(
         after_db=round(after, 3),
         kept=kept,
         reason=f"{words} on {len(held)} calibration example{'s' if len(held) > 1 else ''} that it did not see",
-        ops=changed_ops(shop.captured, new),
+        ops=changed_ops(job.captured, [change]),
         seconds=round(time.monotonic() - started, 3),
     )
-    return report, new
+    return report, change if kept else None

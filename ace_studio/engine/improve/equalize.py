@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
-from ace_studio.engine.improve.watch import Workshop, watch_values
+from ace_studio.engine.improve.job import ImproveJob
+from ace_studio.engine.improve.weights import NoChange, Site, WeightChange, WeightEditor
 from ace_studio.engine.ops.families import (
     ADAPTIVE_POOLS,
     AVERAGE_POOLS,
@@ -95,36 +95,35 @@ def _inputs(editor: WeightEditor, site: Site) -> int:
     return int(weight.shape[1]) * site.groups if site.role.channel_axis == 0 else int(weight.shape[0])
 
 
-def equalize(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
+def equalize(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoChange:
     """The better of two ways to choose the scales: by the weights of both layers, or by activations and weights.
 
     By weights, ``s = sqrt(largest |w1| / largest |w2|)`` per channel: what one scale per tensor asks for. With a scale
     per channel the first layer's scale costs nothing, so activations may be evened out instead.
 
     Source: Nagel et al. 2019, arXiv:1906.04721, section 4.1; Xiao et al. 2022, arXiv:2211.10438, for the second way.
-    Returns: New layers (at most one) and why there are none.
     """
-    pairs = find_pairs(WeightEditor(shop.captured, layers))
+    pairs = find_pairs(WeightEditor(job.captured, changes))
     if not pairs:
-        return [], "no two layers have only ReLU, pooling and the like between them"
-    references = shop.references(shop.work)
-    tried = [_by_weights(shop, layers), *(_by_activations(shop, layers, strength) for strength in _STRENGTHS)]
-    scored = [(shop.fidelity_db([*layers, layer], references), layer) for layer in tried]
-    return [max(scored, key=lambda pair: pair[0])[1]], ""
+        return NoChange("no two layers have only ReLU, pooling and the like between them")
+    references = job.references(job.work)
+    tried = [_by_weights(job, changes), *(_by_activations(job, changes, strength) for strength in _STRENGTHS)]
+    scored = [(job.fidelity_db([*changes, change], references), change) for change in tried]
+    return max(scored, key=lambda pair: pair[0])[1]
 
 
-def _by_weights(shop: Workshop, layers: list[Layer]) -> Layer:
-    editor = WeightEditor(shop.captured, layers)
+def _by_weights(job: ImproveJob, changes: list[WeightChange]) -> WeightChange:
+    editor = WeightEditor(job.captured, changes)
     pairs = find_pairs(editor)
     for _ in range(_SWEEPS):
         for pair in pairs:
             first, second = _output_size(editor, pair.first), _input_size(editor, pair.second)
             _scale(editor, pair, torch.sqrt(first / second))
-    return editor.layer(ImproveMethod.EQUALIZE, is_exact=True)
+    return editor.change(ImproveMethod.EQUALIZE, is_exact=True)
 
 
-def _by_activations(shop: Workshop, layers: list[Layer], strength: float) -> Layer:
-    editor = WeightEditor(shop.captured, layers)
+def _by_activations(job: ImproveJob, changes: list[WeightChange], strength: float) -> WeightChange:
+    editor = WeightEditor(job.captured, changes)
     pairs = find_pairs(editor)
     inputs = {pair.second.node.args[pair.second.role.data]: pair for pair in pairs}
     names = {node.name: pair for node, pair in inputs.items() if isinstance(node, fx.Node)}
@@ -135,11 +134,11 @@ def _by_activations(shop: Workshop, layers: list[Layer], strength: float) -> Lay
         seen = value.abs().movedim(axis, 0).flatten(1).amax(1)
         largest[name] = torch.maximum(largest[name], seen) if name in largest else seen
 
-    watch_values(shop.float_module(layers), shop.work, names, visit)
+    job.visit_inputs(changes, names, visit)
     for name, pair in names.items():
         weights = _input_size(editor, pair.second)
         _scale(editor, pair, largest[name] ** strength / weights ** (1.0 - strength))
-    return editor.layer(ImproveMethod.EQUALIZE, is_exact=True)
+    return editor.change(ImproveMethod.EQUALIZE, is_exact=True)
 
 
 def _scale(editor: WeightEditor, pair: Pair, factor: Tensor) -> None:

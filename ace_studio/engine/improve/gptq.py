@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from ace_studio.engine.improve.edits import Layer, Site, WeightEditor
-from ace_studio.engine.improve.watch import Workshop, watch_values
+from ace_studio.engine.improve.job import ImproveJob
+from ace_studio.engine.improve.weights import NoChange, Site, WeightChange, WeightEditor
 from ace_studio.engine.ops.families import LINEAR_OPS
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid
 from ace_studio.records.recipes.plan import Precision
@@ -23,33 +23,32 @@ _DAMPING = 0.01
 _BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
 
 
-def gptq(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
+def gptq(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoChange:
     """Round the weights of all linear layers that are planned at int8-weight or int4-weight.
 
     The results lie on the very grid that a target finds for them: the largest (and smallest) weight of every group is
     kept, so that its scale stays.
 
     Source: Frantar et al. 2022, arXiv:2210.17323, algorithm 1, without reordering.
-    Returns: New layers (at most one) and why there are none.
     """
-    editor = WeightEditor(shop.captured, layers)
+    editor = WeightEditor(job.captured, changes)
     sites = [
         site
         for site in editor.sites
-        if shop.plan.precision.get(site.op_id) in _BITS
+        if job.plan.precision.get(site.op_id) in _BITS
         and str(site.node.target) in LINEAR_OPS
         and _rows(editor, site).shape[1] <= WIDEST
     ]
     if not sites:
-        return [], "no linear layer is planned at int8-weight or int4-weight"
-    graph_module, done = shop.float_module(layers), 0
+        return NoChange("no linear layer is planned at int8-weight or int4-weight")
+    done = 0
     for batch in _batches(editor, sites):
-        products = _input_products(shop, graph_module, {_source(site) for site in batch})
+        products = _input_products(job, changes, {_source(site) for site in batch})
         for site in batch:
-            shop.reporter.advance(done / len(sites), f"GPTQ of {site.op_id}")
-            _round_site(shop, editor, site, products[_source(site)])
+            job.reporter.advance(done / len(sites), f"GPTQ of {site.op_id}")
+            _round_site(job, editor, site, products[_source(site)])
             done += 1
-    return [editor.layer(ImproveMethod.GPTQ, is_exact=False)], ""
+    return editor.change(ImproveMethod.GPTQ, is_exact=False)
 
 
 def _rows(editor: WeightEditor, site: Site) -> Tensor:
@@ -57,9 +56,9 @@ def _rows(editor: WeightEditor, site: Site) -> Tensor:
     return weight if site.role.channel_axis == 0 else weight.t()
 
 
-def _round_site(shop: Workshop, editor: WeightEditor, site: Site, products: Tensor) -> None:
-    bits = _BITS[shop.plan.precision[site.op_id]]
-    group_size = shop.plan.scheme_of(site.op_id).group_size
+def _round_site(job: ImproveJob, editor: WeightEditor, site: Site, products: Tensor) -> None:
+    bits = _BITS[job.plan.precision[site.op_id]]
+    group_size = job.plan.scheme_of(site.op_id).group_size
     rounded = round_rows(_rows(editor, site), products, bits=bits, group_size=group_size)
     value = rounded if site.role.channel_axis == 0 else rounded.t().contiguous()
     editor.set(site.weight, value, owner=site.op_id)
@@ -87,17 +86,17 @@ def _batches(editor: WeightEditor, sites: Sequence[Site]) -> Iterator[list[Site]
         yield batch
 
 
-def _input_products(shop: Workshop, graph_module: torch.fx.GraphModule, names: Collection[str]) -> dict[str, Tensor]:
+def _input_products(job: ImproveJob, changes: Sequence[WeightChange], names: Collection[str]) -> dict[str, Tensor]:
     """Sum of x x^T over all values of each node, [in, in], float64; one pass over the examples."""
     total: dict[str, Tensor] = {}
 
     def visit(name: str, value: Tensor) -> None:
-        shop.reporter.check()
+        job.reporter.check()
         flat = value.flatten(0, -2).float()
         product = (flat.t() @ flat).double()
         total[name] = total[name] + product if name in total else product
 
-    watch_values(graph_module, shop.work, names, visit)
+    job.visit_inputs(changes, names, visit)
     return total
 
 

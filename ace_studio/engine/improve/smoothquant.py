@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ace_studio.engine.improve.edits import Layer, WeightEditor
+from ace_studio.engine.improve.job import ImproveJob
 from ace_studio.engine.improve.norm_sites import find_norm_sites
-from ace_studio.engine.improve.watch import Workshop, watch_values
+from ace_studio.engine.improve.weights import NoChange, WeightChange, WeightEditor
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 
@@ -16,37 +16,36 @@ ALPHAS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _FACTORS = (1e-4, 1e4)
 
 
-def smoothquant(shop: Workshop, layers: list[Layer]) -> tuple[list[Layer], str]:
+def smoothquant(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoChange:
     """Divide each normed channel by ``s = max|x|^alpha / max|w|^(1 - alpha)``; alpha is the best of `ALPHAS`.
 
     Source: Xiao et al. 2022, arXiv:2211.10438, equation 4.
-    Returns: New layers (at most one) and why there are none.
     """
-    if not shop.plan.precisions & {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.FP8}:
-        return [], "the plan leaves activations in float"
-    editor = WeightEditor(shop.captured, layers)
+    if not job.plan.precisions & {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.FP8}:
+        return NoChange("the plan leaves activations in float")
+    editor = WeightEditor(job.captured, changes)
     sites = find_norm_sites(editor)
     if not sites:
-        return [], "no norm is read by linear layers only"
+        return NoChange("no norm is read by linear layers only")
     largest: dict[str, Tensor] = {}
 
     def visit(name: str, value: Tensor) -> None:
         seen = value.abs().flatten(0, -2).amax(0)
         largest[name] = torch.maximum(largest[name], seen) if name in largest else seen
 
-    watch_values(shop.float_module(layers), shop.work, {site.source.name for site in sites}, visit)
-    references = shop.references(shop.work)
+    job.visit_inputs(changes, {site.source.name for site in sites}, visit)
+    references = job.references(job.work)
     scored = []
     for alpha in ALPHAS:
-        shop.reporter.check()
-        layer = _smoothed(shop, layers, largest, alpha)
-        scored.append((shop.fidelity_db([*layers, layer], references), layer))
-    return [max(scored, key=lambda pair: pair[0])[1]], ""
+        job.reporter.check()
+        change = _smoothed(job, changes, largest, alpha)
+        scored.append((job.fidelity_db([*changes, change], references), change))
+    return max(scored, key=lambda pair: pair[0])[1]
 
 
-def _smoothed(shop: Workshop, layers: list[Layer], largest: dict[str, Tensor], alpha: float) -> Layer:
-    editor = WeightEditor(shop.captured, layers)
+def _smoothed(job: ImproveJob, changes: list[WeightChange], largest: dict[str, Tensor], alpha: float) -> WeightChange:
+    editor = WeightEditor(job.captured, changes)
     for site in find_norm_sites(editor):
         seen, weights = largest[site.source.name].clamp(min=1e-8), site.input_size(editor).clamp(min=1e-8)
         site.divide(editor, (seen**alpha / weights ** (1.0 - alpha)).clamp(*_FACTORS))
-    return editor.layer(ImproveMethod.SMOOTHQUANT, is_exact=True)
+    return editor.change(ImproveMethod.SMOOTHQUANT, is_exact=True)

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
-from ace_studio.engine.flow import measured_places
 from ace_studio.engine.metrics import Score
 from ace_studio.engine.metrics.score import Floats
-from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, sqnr_db
+from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, decibels, measured_sqnr_db
 from ace_studio.records.results import WorstSample
 
 SHOWN = 5
@@ -37,7 +36,7 @@ def worst_of_scores(baseline: Score, score: Score, *, run: int, shown: int = SHO
             sample=index,
             source="evaluation",
             error=float(errors[index]),
-            sqnr_db=None if ratios is None else _decibels(float(ratios[index])),
+            sqnr_db=None if ratios is None else round(decibels(1.0, float(ratios[index])), 2),
             label=score.labels[index] if index < len(score.labels) else "",
         )
         for index in order[:shown]
@@ -77,8 +76,7 @@ def _fidelity_db(wanted: Sequence[Tensor], given: Sequence[Tensor]) -> float:
     """SQNR of the worst output that is measured by it; the least there is where shapes differ."""
     if [one.shape for one in wanted] != [one.shape for one in given]:
         return -SQNR_CAP_DB
-    places = measured_places(wanted)
-    return sqnr_db([wanted[place] for place in places], [given[place] for place in places])
+    return measured_sqnr_db(wanted, given)
 
 
 def _output_errors(wanted: Sequence[Floats], given: Sequence[Floats]) -> Floats | None:
@@ -93,9 +91,3 @@ def _output_errors(wanted: Sequence[Floats], given: Sequence[Floats]) -> Floats 
         )
         found.append(0.0 if noise == 0 else noise / signal if signal else math.inf)
     return np.asarray(found)
-
-
-def _decibels(ratio: float) -> float:
-    if ratio == 0:
-        return SQNR_CAP_DB
-    return -SQNR_CAP_DB if math.isinf(ratio) else round(min(SQNR_CAP_DB, -10 * math.log10(ratio)), 2)

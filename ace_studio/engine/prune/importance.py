@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.metrics.loss import differentiable_loss
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.errors import AceError, ErrorCode
 
 OUTPUT_PROBES = 2
 """Random directions of the outputs that are derived where there is no loss."""
@@ -45,8 +45,7 @@ def accumulate_gradients(module: nn.Module, data: TaylorData, *, reporter: Repor
             for _ in range(1 if data.loss is not None else OUTPUT_PROBES):
                 outputs = example.copied().call(module)
                 value = _projected(outputs, generator) if data.loss is None else data.loss(outputs, label)
-                check_loss(value)
-                _add_gradients(value, parameters, sums)
+                _add_gradients(differentiable_loss(value), parameters, sums)
     for parameter, total in zip(parameters, sums, strict=True):
         parameter.grad = total
 
@@ -55,20 +54,6 @@ def _add_gradients(value: Tensor, parameters: list[Tensor], sums: list[Tensor]) 
     for gradient, total in zip(torch.autograd.grad(value, parameters, allow_unused=True), sums, strict=True):
         if gradient is not None:
             total.add_(gradient.abs())
-
-
-def check_loss(value: object) -> None:
-    """Raises: AceError(USER_CODE) if it is no scalar tensor that can be derived."""
-    if isinstance(value, Tensor) and value.numel() == 1 and value.requires_grad:
-        return
-    found = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
-    raise AceError.of(
-        ErrorCode.USER_CODE,
-        f"The loss gave {found}, which cannot be trained by",
-        why="training needs one number that depends on the outputs by operations of torch",
-        remedy="Return for example torch.nn.functional.cross_entropy(output, label).",
-        where="[finetune] loss",
-    )
 
 
 def _projected(outputs: object, generator: torch.Generator) -> Tensor:

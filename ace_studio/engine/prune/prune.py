@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import Example, measured_places, tensor_leaves
+from ace_studio.engine.flow import Example, pooled_outputs, tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.prune.importance import TaylorData, accumulate_gradients, weight_scores
 from ace_studio.engine.prune.layers import Layers, count_macs, find_layers, layer_bytes, shape_text
 from ace_studio.engine.prune.masks import Masks, apply_mask, global_masks, n_of_m_masks
-from ace_studio.engine.prune.structured import StructuredJob, require_library, take_channels
-from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.prune.structured import StructuredJob, prune_channels, require_library
+from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import Importance, PruneChoice, PruneMethod
 from ace_studio.records.results.pruning import KeptLayer, PrunedLayer, PruningReport
 
-COUPLED = "its channels hang together with others that stay"
+COUPLED = "its channels are coupled with channels of layers that are not pruned"
 LAYERS_ALONE = 64
 """Of so many layers at most, the effect of pruning each alone is measured."""
 
@@ -113,7 +113,7 @@ def _take_gradients(job: PruneJob, module: nn.Module) -> None:
         raise AceError.of(
             ErrorCode.NO_DATA,
             "Importance by gradients needs data",
-            why='[prune] importance = "taylor" derives the outputs over examples, and there are none',
+            why='importance = "taylor" takes gradients of the outputs on example inputs, and there are none',
             remedy='Name [calibration] inputs or [finetune] data, or take importance = "magnitude".',
             where="[prune] importance",
         )
@@ -136,7 +136,7 @@ def _masked(module: nn.Module, layers: Layers, masks: Masks) -> _Outcome:
 
 
 def _structured(job: PruneJob, module: nn.Module, layers: Layers) -> _Outcome:
-    pruned, kept = take_channels(
+    pruned, kept = prune_channels(
         StructuredJob(
             module=module,
             layers=layers.prunable,
@@ -154,15 +154,15 @@ def _structured(job: PruneJob, module: nn.Module, layers: Layers) -> _Outcome:
 _METHODS: dict[PruneMethod, _Method] = {
     PruneMethod.UNSTRUCTURED: _Method(
         _unstructured,
-        "No runtime here multiplies faster because of single zeros: latency and size stay, the file packs better.",
+        "No runtime here is faster for single zero weights: latency and size stay, only a zipped file is smaller.",
     ),
     PruneMethod.N_M: _Method(
         _n_of_m,
-        "Sparse tensor cores of a GPU can use 2:4; on a CPU no runtime here is faster for it.",
+        "Sparse tensor cores of a GPU are faster at 2:4; no runtime here is on a CPU.",
     ),
     PruneMethod.STRUCTURED: _Method(
         _structured,
-        "The tensors are smaller: every runtime does less arithmetic and moves fewer bytes.",
+        "The tensors are smaller: every runtime computes less and moves fewer bytes.",
         needs_library=True,
     ),
 }
@@ -265,18 +265,11 @@ def _effects_alone(job: PruneJob, outcome: _Outcome) -> dict[str, float]:
 def _fidelity(reference: nn.Module, module: nn.Module, examples: Sequence[Example]) -> float:
     """SQNR over all examples together, the worst output's, dB."""
     with torch.no_grad():
-        pairs = [
-            (tensor_leaves(one.copied().call(reference)), tensor_leaves(one.copied().call(module))) for one in examples
-        ]
-    pooled = [
-        [
-            torch.cat([leaf.reshape(-1) for leaf in leaves])
-            for leaves in zip(*(pair[side] for pair in pairs), strict=True)
-        ]
-        for side in (0, 1)
-    ]
-    places = measured_places(pooled[0])
-    return round(sqnr_db([pooled[0][place] for place in places], [pooled[1][place] for place in places]), 3)
+        wanted, given = (
+            pooled_outputs([tensor_leaves(example.copied().call(one)) for example in examples])
+            for one in (reference, module)
+        )
+    return round(measured_sqnr_db(wanted, given), 3)
 
 
 def _weight(layer: nn.Module) -> Tensor:

@@ -1,4 +1,4 @@
-"""Taking whole channels away, with all that reads or writes them: torch-pruning follows the graph of autograd."""
+"""Structured pruning: whole channels are removed from every layer that reads or writes them, by torch-pruning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OUTPUT_REASON = "its channels are the model's output"
 
 @dataclass(frozen=True)
 class StructuredJob:
-    """What channels are taken from."""
+    """What channels are removed from."""
 
     module: nn.Module
     """Changed in place; gradients in ``.grad`` are used if ``is_taylor``."""
@@ -46,17 +46,17 @@ def require_library() -> None:
         raise AceError.of(
             ErrorCode.NOT_INSTALLED,
             "Structured pruning needs the package torch-pruning",
-            why="it finds out which layers a channel runs through",
-            remedy=f"Install it with: {INSTALL}; or take unstructured or n:m, which need nothing.",
+            why="it finds the layers that share a channel",
+            remedy=f"Install it with: {INSTALL}; or choose unstructured or n:m, which do not need it.",
             where="[prune] method",
         ) from error
 
 
-def take_channels(job: StructuredJob) -> tuple[nn.Module, dict[str, str]]:
-    """Take the least important channels of every layer away.
+def prune_channels(job: StructuredJob) -> tuple[nn.Module, dict[str, str]]:
+    """Remove the least important channels of every layer.
 
-    The channels of layers that give the outputs stay. If the outcome does not run or has other outputs, every layer is
-    tried alone in a copy, and those that break the model stay whole.
+    Layers that give the outputs keep their channels. If the pruned model fails or its outputs have other shapes, every
+    layer is pruned alone in a copy, and those that break the model stay whole.
 
     Returns: the pruned module, and the layers that stayed whole with the reason.
     Raises: AceError(NOT_INSTALLED); AceError(UNSUPPORTED) if no layer can be pruned.
@@ -80,7 +80,7 @@ def take_channels(job: StructuredJob) -> tuple[nn.Module, dict[str, str]]:
 def _attempt(
     job: StructuredJob, pristine: nn.Module, shapes: list[Any], *, keep: dict[str, str], only: str = ""
 ) -> tuple[nn.Module | None, str]:
-    """A pruned copy whose outputs have their shapes, else None and what went wrong. Adds output layers to ``keep``."""
+    """A pruned copy whose outputs have the same shapes, else None and the problem. Adds output layers to ``keep``."""
     module = copy.deepcopy(pristine)
     _carry_gradients(pristine, module)
     try:
@@ -157,14 +157,14 @@ def _is_depthwise(layer: nn.Module) -> bool:
 def _layers_that_break(
     job: StructuredJob, pristine: nn.Module, shapes: list[Any], kept: dict[str, str]
 ) -> dict[str, str]:
-    """Every layer whose pruning alone breaks the model, with what then happens."""
+    """Path of every layer that breaks the model if it alone is pruned -> the problem."""
     found: dict[str, str] = {}
     waiting = [path for path in job.layers if path not in kept]
     for index, path in enumerate(waiting):
         job.reporter.advance(index / len(waiting), f"{path} alone")
         pruned, problem = _attempt(job, pristine, shapes, keep=dict(kept), only=path)
         if pruned is None:
-            found[path] = f"its channels cannot be followed: {problem}"
+            found[path] = f"the model fails without some of its channels: {problem}"
     return found
 
 
@@ -172,9 +172,9 @@ def _cannot_follow(kept: Mapping[str, str], problem: str) -> AceError:
     listed = [f"{path}: {why}" for path, why in kept.items() if why != OUTPUT_REASON]
     return AceError.of(
         ErrorCode.UNSUPPORTED,
-        "No layer's channels can be taken away",
+        "No layer can lose channels",
         why="; ".join(listed[:6]) or problem or "every layer gives the model's output",
-        remedy='Take method = "unstructured" or "n:m", which leave every shape as it is.',
+        remedy='Choose method = "unstructured" or "n:m", which leave every shape as it is.',
         where="[prune] method",
     )
 
@@ -185,14 +185,14 @@ def _output_shapes(module: nn.Module, examples: Sequence[Example]) -> list[Any]:
 
 
 def _carry_gradients(source: nn.Module, destination: nn.Module) -> None:
-    """Copying a module leaves its gradients behind."""
+    """Copy gradients too, which ``deepcopy`` of a module leaves out."""
     for one, other in zip(source.parameters(), destination.parameters(), strict=True):
         other.grad = None if one.grad is None else one.grad.clone()
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the library's remarks on parameters that it does not know; what matters of them is found by running."""
+    """Silence the library's warnings about parameters that it does not know; running the model finds real problems."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

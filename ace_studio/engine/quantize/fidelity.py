@@ -7,8 +7,28 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from ace_studio.engine.flow import measured_places
+
 SQNR_CAP_DB = 200.0
 """Given for identical outputs, whose ratio is infinite; double arithmetic on float32 values cannot resolve more."""
+
+
+def decibels(signal: float, noise: float) -> float:
+    """``10 log10(signal / noise)`` within [-200, 200].
+
+    200 without noise; -200 without signal, or where the noise is not finite.
+    """
+    if noise <= 0.0:
+        return SQNR_CAP_DB
+    if signal <= 0.0 or not math.isfinite(noise):
+        return -SQNR_CAP_DB
+    return max(-SQNR_CAP_DB, min(SQNR_CAP_DB, 10.0 * math.log10(signal / noise)))
+
+
+def measured_sqnr_db(reference: Sequence[Tensor], candidate: Sequence[Tensor]) -> float:
+    """`sqnr_db` of the flat outputs that a fidelity is about (`measured_places`): no indices beside real numbers."""
+    places = measured_places(reference)
+    return sqnr_db([reference[place] for place in places], [candidate[place] for place in places])
 
 
 def sqnr_db(reference: Sequence[Tensor], candidate: Sequence[Tensor]) -> float:
@@ -36,12 +56,7 @@ def _one_sqnr_db(reference: Tensor, candidate: Tensor) -> float:
     if bool((finite & ~other.isfinite()).any()):
         return -SQNR_CAP_DB
     wide, other = wide[finite], other[finite]
-    signal, noise = float(wide.square().sum()), float((wide - other).square().sum())
-    if noise == 0.0:
-        return SQNR_CAP_DB
-    if signal == 0.0:
-        return -SQNR_CAP_DB
-    return max(-SQNR_CAP_DB, min(SQNR_CAP_DB, 10.0 * math.log10(signal / noise)))
+    return decibels(float(wide.square().sum()), float((wide - other).square().sum()))
 
 
 def _as_real(tensor: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
+from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import READS, Int8Style, float_graph
@@ -268,9 +268,7 @@ class Scan:
 
 def noise_db(noise: float) -> float:
     """Relative noise power as a signal-to-noise ratio, in dB within [-200, 200]."""
-    if noise <= 0.0:
-        return SQNR_CAP_DB
-    return max(-SQNR_CAP_DB, min(SQNR_CAP_DB, -10.0 * math.log10(noise))) if math.isfinite(noise) else -SQNR_CAP_DB
+    return decibels(1.0, noise)
 
 
 def _flops_of(captured: CapturedModel, watched: Watched) -> dict[str, float]:

@@ -7,7 +7,7 @@ from torch import fx
 
 from ace_studio.engine.ops.roles import is_product, stores_table
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.quantize.simulate import Int8Style, lay_out, rounding_sums
+from ace_studio.engine.quantize.simulate import Int8Style, int8_layout, rounding_sums
 from ace_studio.engine.quantize.simulate.int8_style import PASSING, Int8Layout, readers_of
 from ace_studio.engine.sensitivity.local_error import WatchedOp, constant_names, operands_of
 from ace_studio.records.ops import is_weighted
@@ -22,7 +22,7 @@ def watched_ops(graph_module: fx.GraphModule, style: Int8Style) -> dict[str, Wat
         style: What the runtime rounds around ops at int8-static.
     """
     everything = {node.meta[OP_ID] for node in graph_module.graph.nodes if OP_ID in node.meta}
-    layout = lay_out(graph_module, everything, style)
+    layout = int8_layout(graph_module, everything, style)
     sums = {node for node in rounding_sums(graph_module, style) if node.target is not torch.ops.aten.add_.Tensor}
     constants = constant_names(graph_module)
     found = {}

@@ -11,12 +11,12 @@ from torch import nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.improve import METHODS, improve, with_layers
-from ace_studio.engine.improve.edits import WeightEditor
+from ace_studio.engine.improve import METHODS, improve, with_changes
 from ace_studio.engine.improve.equalize import find_pairs
 from ace_studio.engine.improve.gptq import gptq, round_rows
+from ace_studio.engine.improve.job import ImproveJob
 from ace_studio.engine.improve.norm_sites import find_norm_sites
-from ace_studio.engine.improve.watch import Workshop
+from ace_studio.engine.improve.weights import WeightEditor
 from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
@@ -118,7 +118,7 @@ def test_equalisation_helps_uneven_channels_and_leaves_the_float_model_alone(con
     (report,) = found.reports
     assert report.kept
     assert report.after_db > report.before_db + 3.0
-    changed = with_layers(convs, found.layers)
+    changed = with_changes(convs, found.changes)
     torch.testing.assert_close(_outputs(changed, examples[0]), _outputs(convs, examples[0]), rtol=1e-3, atol=1e-4)
     assert changed.module is convs.module
 
@@ -146,7 +146,7 @@ def test_equalisation_works_from_a_norm_that_stands_alone():
     found = _improved(captured, Plan(default=Precision.INT8_STATIC), [ImproveMethod.EQUALIZE], examples)
     assert found.reports[0].kept
     assert found.reports[0].after_db > found.reports[0].before_db + 3.0
-    changed = with_layers(captured, found.layers)
+    changed = with_changes(captured, found.changes)
     torch.testing.assert_close(_outputs(changed, examples[0]), _outputs(captured, examples[0]), rtol=1e-3, atol=1e-4)
 
 
@@ -165,7 +165,7 @@ def test_smoothquant_helps_outlier_channels_and_leaves_the_float_model_alone(blo
     (report,) = found.reports
     assert report.kept
     assert report.after_db > report.before_db + 6.0
-    changed = with_layers(block, found.layers)
+    changed = with_changes(block, found.changes)
     torch.testing.assert_close(_outputs(changed, examples[0]), _outputs(block, examples[0]), rtol=1e-3, atol=1e-4)
 
 
@@ -187,10 +187,10 @@ def test_gptq_helps_at_four_bits_where_inputs_go_together(block):
 
 def test_gptq_gives_the_same_however_many_layers_it_looks_at_in_one_pass(block, monkeypatch):
     plan = bind_plan(Plan(default=Precision.INT4_WEIGHT), block.table, op_problem=lambda op, precision: "")
-    shop = Workshop(block, plan, _examples(3, 32), RangeChoice(), Reporter())
-    (together,), _ = gptq(shop, [])
+    job = ImproveJob(block, plan, _examples(3, 32), RangeChoice(), Reporter())
+    together = gptq(job, [])
     monkeypatch.setattr(sys.modules[gptq.__module__], "PRODUCT_BYTES", 1)
-    (apart,), _ = gptq(shop, [])
+    apart = gptq(job, [])
     assert set(together.tensors) == {"up.weight", "gate.weight", "down.weight"}
     for name, value in together.tensors.items():
         torch.testing.assert_close(apart.tensors[name], value)
@@ -220,9 +220,9 @@ def test_bias_correction_takes_the_mean_error_out(convs):
 
 def test_changes_for_an_op_that_stays_in_float_are_left_out(block):
     found = _improved(block, Plan(default=Precision.INT4_WEIGHT), [ImproveMethod.GPTQ], _examples(4, 32))
-    assert found.layers
-    assert with_layers(block, found.layers, is_low=lambda op_id: False) is block
-    one = with_layers(block, found.layers, is_low=lambda op_id: op_id == "linear")
+    assert found.changes
+    assert with_changes(block, found.changes, is_low=lambda op_id: False) is block
+    one = with_changes(block, found.changes, is_low=lambda op_id: op_id == "linear")
     before, after = (dict(each.program.state_dict) for each in (block, one))
     assert {name for name in before if not torch.equal(before[name], after[name])} == {"up.weight"}
 

@@ -22,7 +22,7 @@ from ace_studio.engine.quantize.simulate import (
     OpError,
     Simulator,
     float_graph,
-    lay_out,
+    int8_layout,
     ops_of,
     simulated_precisions,
 )
@@ -249,7 +249,7 @@ def _styled(style, *, precision=INT8, module=None, x=None):
 def _rounded_names(style, **options):
     simulator, plan, examples = _styled(style, **options)
     graph_module = simulator.graph_module
-    layout = lay_out(graph_module, plan.ops_at(INT8), style, ranges=observe_ranges(graph_module, examples))
+    layout = int8_layout(graph_module, plan.ops_at(INT8), style, ranges=observe_ranges(graph_module, examples))
     return {node.name for node in layout.values}
 
 

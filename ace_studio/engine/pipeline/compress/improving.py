@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from ace_studio.engine.flow import BoundPlan, Captured, CapturedModel, Example
-from ace_studio.engine.improve import Improved, improve, with_layers
-from ace_studio.engine.improve.watch import HIGH
+from ace_studio.engine.improve import Improved, improve, with_changes
+from ace_studio.engine.improve.job import HIGH
 from ace_studio.engine.pipeline.sensitivity import targets_of
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
@@ -57,16 +57,16 @@ class Improvements:
         if not methods or not plan.precisions - HIGH:
             return captured, shared
         improved = self._improved(plan.plan, methods)
-        if not improved.layers:
+        if not improved.changes:
             return captured, shared
 
         def is_low(op_id: str) -> bool:
             return plan.precision.get(op_id, Precision.FP32) not in HIGH
 
-        owners = {op_id for layer in improved.layers for op_id in layer.owners.values()}
+        owners = {op_id for change in improved.changes for op_id in change.owners.values()}
         key = (_rounding_part(plan.plan), methods, frozenset(op_id for op_id in owners if is_low(op_id)))
         if self._built is None or self._built[0] != key:
-            self._built = (key, with_layers(captured, improved.layers, is_low=is_low), {})
+            self._built = (key, with_changes(captured, improved.changes, is_low=is_low), {})
         return self._built[1], self._built[2]
 
     def methods_that_help(self, plan: Plan, methods: Methods) -> Methods:

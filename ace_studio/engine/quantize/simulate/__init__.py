@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from ace_studio.engine.quantize.simulate.arithmetic import simulated_precisions
 from ace_studio.engine.quantize.simulate.float_graph import FloatGraph, float_graph, ops_of
-from ace_studio.engine.quantize.simulate.int8_style import PAIRS, READS, RESULTS, Int8Style, lay_out, rounding_sums
+from ace_studio.engine.quantize.simulate.int8_style import PAIRS, READS, RESULTS, Int8Style, int8_layout, rounding_sums
 from ace_studio.engine.quantize.simulate.op_error import OpError, add_energy
 from ace_studio.engine.quantize.simulate.simulator import Simulator
 
@@ -33,7 +33,7 @@ __all__ = [
     "Simulator",
     "add_energy",
     "float_graph",
-    "lay_out",
+    "int8_layout",
     "ops_of",
     "rounding_sums",
     "simulated_precisions",

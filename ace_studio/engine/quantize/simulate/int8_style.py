@@ -1,12 +1,12 @@
-"""What families of runtimes round around ops at int8-static, and which values of a graph that is under a plan.
+"""Int8 styles: what a runtime rounds to 8 bits around ops at int8-static.
 
-All of them read the factors of a product in 8 bits. They differ in what else is rounded: the results, for whom, and
-which ops go on in 8 bits behind a product.
+Every style rounds both factors of a product. Styles differ in what else they round (results, and for which readers)
+and in which ops behind a product compute in 8 bits too.
 
-- ``READS``: only what an 8-bit op reads is rounded, and for it alone. torch's PT2E graphs, NNCF's models.
-- ``PAIRS``: ONNX models of pairs of QuantizeLinear and DequantizeLinear. Every 8-bit op has an 8-bit result, except for
-  a matrix product that only float ops read, or whose bias is a sum of its own. Much goes on in 8 bits behind a product.
-- ``RESULTS``: reads as above, and every 8-bit op has an 8-bit result. XNNPACK.
+- ``READS``: an 8-bit op rounds what it reads, for itself alone; results stay float. torch's PT2E graphs, NNCF's models.
+- ``PAIRS``: ONNX models with pairs of QuantizeLinear and DequantizeLinear. Every 8-bit op has an 8-bit result, except a
+  matrix product that only float ops read, or whose bias is a separate addition. Many ops behind a product are 8-bit.
+- ``RESULTS``: rounds inputs as ``READS`` does, and every 8-bit op has an 8-bit result. XNNPACK.
 """
 
 from __future__ import annotations
@@ -37,44 +37,44 @@ _SAME_VALUES = MAX_POOLS | aten_ops(
     "view.default reshape.default flatten.using_ints _unsafe_view.default transpose.int permute.default t.default"
     " squeeze.default squeeze.dim squeeze.dims unsqueeze.default chunk.default split.Tensor split_with_sizes.default"
 )
-"""Ops besides identities that only pass 8-bit values on. Fewer than `LAYOUT_OPS`: QuantizeLinear and DequantizeLinear
-are put around these in ONNX models, and not around a slice or a padding."""
+"""Ops besides identities that pass 8-bit values on unchanged. Fewer than `LAYOUT_OPS`: ONNX models have pairs around
+these, and none around a slice or a padding."""
 SAME_GRID = _SAME_VALUES | AVERAGE_POOLS
 """Ops whose result is on the grid of what they read."""
 PASSING = IDENTITIES | _SAME_VALUES
-"""Ops that change no value, so that rounding behind them changes none either."""
+"""Ops that change no value: rounding their results again has no effect."""
 _OWN_GRID = LEAKY_RELUS | aten_ops("adaptive_avg_pool2d.default cat.default")
 _BEHIND_PRODUCTS = (
     CLAMPS | LEAKY_RELUS | MAX_POOLS | AVERAGE_POOLS | aten_ops("adaptive_avg_pool2d.default batch_norm.default")
 )
-"""Ops behind a product that targets do in 8 bits with it."""
-SMALL_SHARE = 0.1
-"""A last convolution with less than this part of the weights is left float where its result would be 8-bit scores."""
+"""Ops behind a product that targets compute in 8 bits together with it."""
+SMALL_END_SHARE = 0.1
+"""A last convolution with a smaller share of the weights stays float: its 8-bit results would be the model's scores."""
 
 
 @dataclass(frozen=True)
 class Int8Style:
-    """One family."""
+    """What a family of runtimes rounds at int8-static."""
 
     name: str
     followers: frozenset[str] = frozenset()
-    """Ops besides products that are done in 8 bits if all that they read is 8-bit."""
+    """Ops besides products that compute in 8 bits if all their inputs are 8-bit."""
     leaders: frozenset[str] = frozenset()
-    """Ops besides products that are done in 8 bits wherever they are planned so."""
+    """Ops besides products that compute in 8 bits wherever they are planned so."""
     clamps: frozenset[str] = frozenset()
-    """Ops that the kernel in front of them does too, if nobody else reads its result."""
+    """Ops that are fused into the kernel in front of them, if they are the only reader of its result."""
     rounds_results: bool = False
     """Whether 8-bit ops have 8-bit results."""
     clamps_follow: bool = False
-    """Whether a kernel does only clamps that are planned 8-bit too, and that have an affine grid."""
+    """Whether only clamps that are planned 8-bit too, on an affine grid, are fused."""
     gives_float: Callable[[fx.Node], bool] = lambda _: False
-    """Whether a product's result is float whoever reads it."""
+    """Whether a product's result is always float."""
     can_give_float: Callable[[fx.Node], bool] = lambda _: False
     """Whether a product's result stays float where only float ops read it."""
     adds_constants_in_float: Callable[[fx.Node], bool] = lambda _: False
-    """Whether a sum is one of a product and a stored tensor (a bias, a causal mask) that is left to float."""
+    """Whether an addition of a product and a stored tensor (a bias, a causal mask) stays float."""
     keeps_small_ends: bool = False
-    """Whether a small convolution without a product behind it is left float."""
+    """Whether a small convolution with no product behind it stays float."""
 
 
 def _is_matrix_product(node: fx.Node) -> bool:
@@ -82,7 +82,7 @@ def _is_matrix_product(node: fx.Node) -> bool:
 
 
 def _has_bias_of_its_own(node: fx.Node) -> bool:
-    """Whether ONNX has a product and a sum for it: a linear layer with a bias on more than two dimensions."""
+    """Whether ONNX writes it as a product and an addition: a linear layer with a bias on more than two dimensions."""
     value = node.meta.get("val")
     has_bias = len(node.args) > 2 and node.args[2] is not None
     is_linear = str(node.target) == "aten.linear.default"
@@ -90,7 +90,7 @@ def _has_bias_of_its_own(node: fx.Node) -> bool:
 
 
 def _is_sum_with_stored(node: fx.Node) -> bool:
-    """Whether ONNX has it as a sum of a ``MatMul`` and a constant."""
+    """Whether ONNX writes it as an addition of a ``MatMul`` and a constant."""
     computed = _inputs(node)
     if str(node.target) not in ADDING_OPS or _adds_two(node) or len(computed) != 1:
         return False
@@ -123,12 +123,12 @@ class Int8Layout:
     eight_bit: frozenset[fx.Node]
     """Ops that compute in 8 bits."""
     values: Mapping[fx.Node, str]
-    """Nodes whose value every reader gets rounded -> name of the node whose range its grid has."""
+    """Nodes whose value is rounded for all readers -> name of the node whose range the grid covers."""
     results: Mapping[fx.Node, fx.Node] = field(default_factory=dict)
-    """8-bit ops with an 8-bit result -> the node that gives it: the op itself, or a clamp that its kernel does too."""
+    """8-bit ops with an 8-bit result -> the node that gives it: the op itself, or a clamp fused into its kernel."""
 
 
-def lay_out(
+def int8_layout(
     graph_module: fx.GraphModule,
     planned: Collection[str],
     style: Int8Style,
@@ -136,26 +136,26 @@ def lay_out(
     ranges: Mapping[str, ValueRange] | None = None,
     scheme_of: Callable[[str], Scheme] = lambda _: Scheme(),
 ) -> Int8Layout:
-    """Find what a family of runtimes computes in 8 bits, and which values it rounds for all.
+    """Which ops of a graph compute in 8 bits under a plan, and which values are rounded for all of their readers.
 
     Args:
         graph_module: That of a `FloatGraph`.
         planned: Op ids at int8-static.
-        style: The family.
-        ranges: Node name -> range; a product that reads a value which never moved stays float, and so does all that
-            reads or gives a value without one, which was not finite. None: every value moves.
+        style: That of the runtime.
+        ranges: Node name -> range. A product that reads a constant value (low = high) stays float, and so does every
+            other op that reads or gives a value without a range, which was not finite. None: no value is constant.
         scheme_of: Op id -> grids.
     """
     products = [
         node
         for node in graph_module.graph.nodes
-        if node.meta.get(OP_ID) in planned and is_product(str(node.target)) and not _is_still(node, ranges or {})
+        if node.meta.get(OP_ID) in planned and is_product(str(node.target)) and not _reads_constant(node, ranges or {})
     ]
     if style.keeps_small_ends:
         products = _without_small_ends(graph_module, products)
     eight_bit = set(products)
     for node in graph_module.graph.nodes:
-        if node.meta.get(OP_ID) in planned and _goes_on(node, eight_bit, style) and _has_grids(node, ranges):
+        if node.meta.get(OP_ID) in planned and _follows_or_leads(node, eight_bit, style) and _has_grids(node, ranges):
             eight_bit.add(node)
     results: dict[fx.Node, fx.Node] = {}
     if style.rounds_results:
@@ -171,10 +171,10 @@ def lay_out(
 
 
 def rounding_sums(graph_module: fx.GraphModule, style: Int8Style) -> frozenset[fx.Node]:
-    """The additions that round what they read, for themselves, at int8-static.
+    """The additions that round their inputs themselves at int8-static: sums of results of products, and of such sums.
 
-    Those are sums of results of products, or of such sums: a sum of two values that were computed in float would only
-    lose by it, and few targets do it. A style with followers has 8-bit results, so that their inputs are rounded.
+    A sum of two values that were computed in float would only lose precision by it, and few targets do it. In a style
+    with followers the inputs of an addition are 8-bit already.
     """
     found: set[fx.Node] = set()
     for node in graph_module.graph.nodes:
@@ -189,19 +189,19 @@ def rounding_sums(graph_module: fx.GraphModule, style: Int8Style) -> frozenset[f
 
 
 def _adds_two(node: fx.Node) -> bool:
-    """Whether both parts of a sum are computed: a number or a stored tensor is a bias, which targets add in float."""
+    """Whether both inputs are computed: a number or a stored tensor is a bias, which targets add in float."""
     return all(isinstance(one, fx.Node) and one.op != "get_attr" for one in node.args[:2])
 
 
 def _source(node: fx.Node) -> fx.Node:
-    """The node that computed a value, seen through activations and what only moves values."""
+    """The node that computed a value, looked for through activations and layout ops."""
     while str(node.target) in LAYOUT_OPS | _BEHIND_PRODUCTS and node.all_input_nodes:
         node = node.all_input_nodes[0]
     return node
 
 
-def _goes_on(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style) -> bool:
-    """Whether an op that is no product is done in 8 bits."""
+def _follows_or_leads(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style) -> bool:
+    """Whether an op that is no product computes in 8 bits."""
     op = str(node.target)
     sources = [_maker(one) for one in _inputs(node)]
     is_8_bit = [one in eight_bit and not style.gives_float(one) for one in sources]
@@ -210,7 +210,7 @@ def _goes_on(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style) ->
 
 
 def _has_grids(node: fx.Node, ranges: Mapping[str, ValueRange] | None) -> bool:
-    """Whether calibration knows the range of all floating-point tensors that an op reads and gives."""
+    """Whether every floating-point tensor that an op reads or gives has a range."""
     if ranges is None:
         return True
     values = [one for one in (node, *_inputs(node)) if isinstance(one.meta.get("val"), Tensor)]
@@ -218,24 +218,24 @@ def _has_grids(node: fx.Node, ranges: Mapping[str, ValueRange] | None) -> bool:
 
 
 def _inputs(node: fx.Node) -> list[fx.Node]:
-    """The nodes that it reads, without stored tensors."""
+    """The computed inputs: no stored tensors."""
     return [one for one in node.all_input_nodes if one.op != "get_attr"]
 
 
-def _is_still(node: fx.Node, ranges: Mapping[str, ValueRange]) -> bool:
+def _reads_constant(node: fx.Node, ranges: Mapping[str, ValueRange]) -> bool:
     found = [ranges[one.name] for one in _inputs(node) if one.name in ranges]
     return any(one.low == one.high for one in found)
 
 
 def _maker(node: fx.Node) -> fx.Node:
-    """The op that made a value, also if it is one of several."""
+    """The op that made a value, looked for through identities and ``getitem``."""
     while str(node.target) in IDENTITIES or node.target is operator.getitem:
         node = node.all_input_nodes[0]
     return node
 
 
 def _grid_name(node: fx.Node) -> str:
-    """The value that has the same grid and was made first."""
+    """Name of the first node whose value has the same grid."""
     while str(node.target) in SAME_GRID | IDENTITIES or node.target is operator.getitem:
         node = node.all_input_nodes[0]
     return node.name
@@ -251,7 +251,7 @@ def _is_read_in_float(node: fx.Node, eight_bit: Collection[fx.Node]) -> bool:
 
 
 def readers_of(node: fx.Node, *, through: Collection[str]) -> list[fx.Node]:
-    """Who reads a value, seen through some ops and the parts of a result of several."""
+    """The readers of a value, looked for through the ops named and ``getitem``."""
     found, waiting = [], list(node.users)
     while waiting:
         reader = waiting.pop()
@@ -265,7 +265,7 @@ def readers_of(node: fx.Node, *, through: Collection[str]) -> list[fx.Node]:
 def _behind_clamp(
     node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style, scheme_of: Callable[[str], Scheme]
 ) -> fx.Node:
-    """The node whose value a kernel gives: that of the op, or of the clamp behind it if the kernel does that too."""
+    """The node whose value the op's kernel gives: the op itself, or a clamp behind it that is fused."""
     users = list(node.users)
     if len(users) != 1 or str(users[0].target) not in style.clamps:
         return node
@@ -276,7 +276,7 @@ def _behind_clamp(
 
 
 def _without_small_ends(graph_module: fx.GraphModule, products: Sequence[fx.Node]) -> list[fx.Node]:
-    """Without the convolutions that no product follows and that hold less than `SMALL_SHARE` of the weights."""
+    """The products but for convolutions with no product behind them and less than `SMALL_END_SHARE` of the weights."""
     sizes = {}
     for node in products:
         role = op_role(str(node.target))
@@ -286,7 +286,7 @@ def _without_small_ends(graph_module: fx.GraphModule, products: Sequence[fx.Node
     for node in reversed(graph_module.graph.nodes):
         if node in sizes or node in leading:
             leading.update(node.all_input_nodes)
-    small = SMALL_SHARE * sum(sizes.values())
+    small = SMALL_END_SHARE * sum(sizes.values())
     return [
         node for node in products if node in leading or sizes[node] >= small or not is_convolution(str(node.target))
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
+from ace_studio.engine.quantize.fidelity import decibels
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,8 @@ class OpError:
 
     @property
     def sqnr_db(self) -> float:
-        """``10 log10(signal / noise)`` in [-200, 200]; 200 where there is no noise."""
-        if self.noise == 0.0:
-            return SQNR_CAP_DB
-        if self.signal == 0.0 or not math.isfinite(self.noise):
-            return -SQNR_CAP_DB
-        return max(-SQNR_CAP_DB, min(SQNR_CAP_DB, 10.0 * math.log10(self.signal / self.noise)))
+        """Signal-to-noise ratio in [-200, 200] dB."""
+        return decibels(self.signal, self.noise)
 
 
 def add_energy(sums: list[float], wide: Tensor, rounded: Tensor) -> None:

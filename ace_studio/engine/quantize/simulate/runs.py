@@ -11,7 +11,7 @@ from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.ops.roles import stores_table
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, simulated_precisions
-from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Layout, lay_out
+from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Layout, int8_layout
 from ace_studio.engine.quantize.simulate.op_error import add_energy
 from ace_studio.engine.torch_private.operators import is_operator
 from ace_studio.records.recipes.plan import Precision, Scheme
@@ -29,7 +29,7 @@ class PlannedOps:
         self._layout: Int8Layout | None = None
         planned = plan.ops_at(Precision.INT8_STATIC)
         if planned and arithmetic.style is not READS:  # where only reads are rounded, ops know all there is to know
-            self._layout = lay_out(
+            self._layout = int8_layout(
                 arithmetic.graph_module,
                 planned,
                 arithmetic.style,

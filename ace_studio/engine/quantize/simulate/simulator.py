@@ -84,16 +84,20 @@ class Simulator:
         homes = {norm: errors[home] for norm, home in self.folded.items() if home in errors}
         return errors | homes
 
-    def output_errors(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> list[OpError]:
-        """Error of every floating-point output of the model under the plan, over all examples, in order."""
+    def sqnr_db(
+        self,
+        plan: BoundPlan,
+        examples: Sequence[Sequence[Tensor]],
+        references: Sequence[Sequence[Tensor]] | None = None,
+    ) -> float:
+        """Fidelity of the worst output under the plan, pooled over all examples; 200 if there is no float output.
+
+        ``references`` are the flat outputs to compare with; None: those of this graph in float.
+        """
         sums: dict[int, list[float]] = {}
-        for example in examples:
-            pairs = zip(self.float_outputs(example), self.outputs(plan, example), strict=True)
-            for index, (wide, rounded) in enumerate(pairs):
+        for place, example in enumerate(examples):
+            reference = self.float_outputs(example) if references is None else references[place]
+            for index, (wide, rounded) in enumerate(zip(reference, self.outputs(plan, example), strict=True)):
                 if wide.is_floating_point():
                     add_energy(sums.setdefault(index, [0.0, 0.0]), wide, rounded)
-        return [OpError(*sums[index]) for index in sorted(sums)]
-
-    def sqnr_db(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> float:
-        """Fidelity of the worst output under the plan, pooled over all examples; 200 if there is no float output."""
-        return min((error.sqnr_db for error in self.output_errors(plan, examples)), default=SQNR_CAP_DB)
+        return min((OpError(*pair).sqnr_db for pair in sums.values()), default=SQNR_CAP_DB)

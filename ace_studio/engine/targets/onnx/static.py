@@ -14,6 +14,7 @@ import torch
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
+from ace_studio.engine.quantize.simulate.int8_style import SMALL_END_SHARE
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.shared.flat_call import as_numpy
@@ -30,7 +31,6 @@ FOLLOWING_TYPES = frozenset(
      "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Split", "Resize"}
 )  # fmt: skip
 """Nodes worth running on 8-bit values if all of their inputs are 8-bit already."""
-_SMALL_SHARE = 0.1
 _RANGES_KEY = "onnx_activation_ranges"
 
 Ranges = Mapping[str, tuple[float, float]]
@@ -102,7 +102,7 @@ def _constant_inputs(node: Any, ranges: Ranges) -> list[float]:
 
 
 def _small_last_convolutions(program: OnnxProgram, products: Sequence[Any]) -> list[str]:
-    """Convolutions that no product follows, if they hold less than a tenth of the planned weights.
+    """Convolutions that no product follows, if they hold less than `SMALL_END_SHARE` of the planned weights.
 
     An 8-bit convolution has an 8-bit result (a ``Gemm`` does not need one). In front of a score that makes ties:
     a voice detector's AUC fell from .991 to .978 by its last, tiny convolution alone.
@@ -116,7 +116,7 @@ def _small_last_convolutions(program: OnnxProgram, products: Sequence[Any]) -> l
         for node in products
         if node.op_type in {"Conv", "ConvTranspose"}
         and node.name not in leading
-        and weights[node.name] < _SMALL_SHARE * total
+        and weights[node.name] < SMALL_END_SHARE * total
     ]
 
 

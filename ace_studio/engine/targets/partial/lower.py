@@ -18,10 +18,9 @@ from ace_studio.engine.flow import (
     Example,
     PartialModel,
     Subgraph,
-    measured_places,
     tensor_leaves,
 )
-from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, Manifest, SavedSubgraph, SubgraphRunner
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
@@ -169,8 +168,8 @@ class SubgraphsLowered(Lowered):
                 for example in one.subgraph.captured.examples if one.lowered is not None else ():
                     assert one.lowered is not None
                     wanted = tensor_leaves(example.copied().call(one.subgraph.captured.module))
-                    given, places = tensor_leaves(example.copied().call(one.lowered)), measured_places(wanted)
-                    worst = min(worst, sqnr_db([wanted[at] for at in places], [given[at] for at in places]))
+                    given = tensor_leaves(example.copied().call(one.lowered))
+                    worst = min(worst, measured_sqnr_db(wanted, given))
         return worst
 
     def read_back(self) -> list[OpActual]:

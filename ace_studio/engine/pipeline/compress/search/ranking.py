@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
-_CAP_DB = 200.0
+from ace_studio.engine.quantize.fidelity import decibels
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,7 @@ class SensitivityRanking:
 
     def predicted_db(self, count: int) -> float:
         """Fidelity of the outputs with the first ``count`` ops high, dB in [-200, 200]; high ops count as exact."""
-        noise = self._noise_left[count]
-        if noise <= 0.0:
-            return _CAP_DB
-        return max(-_CAP_DB, min(_CAP_DB, -10.0 * math.log10(noise))) if math.isfinite(noise) else -_CAP_DB
+        return decibels(1.0, self._noise_left[count])
 
     def first_above(self, min_db: float) -> int:
         """The smallest count with at least this predicted fidelity."""

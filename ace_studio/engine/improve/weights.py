@@ -1,4 +1,4 @@
-"""Changes of the weights of a captured graph: made as layers over it, so that each can be taken away again.
+"""Changes of the weights of a captured graph, kept apart from it, so that each can be undone.
 
 A change is exact if the float model stays what it is (two scales that cancel). Other changes belong to one op, and only
 a plan that puts this op below full precision gets them.
@@ -23,8 +23,8 @@ _GROUPS_AT = {"aten.conv1d": 6, "aten.conv2d": 6, "aten.conv3d": 6, "aten.convol
 
 
 @dataclass(frozen=True)
-class Layer:
-    """What one method changed."""
+class WeightChange:
+    """The stored tensors that one method of improvement changed."""
 
     method: str
     is_exact: bool
@@ -32,6 +32,13 @@ class Layer:
     """Name of a stored tensor -> its new value, of the same shape and type."""
     owners: Mapping[str, str] = field(default_factory=dict)
     """Name of a stored tensor -> the op that the change is for; of changes that are not exact."""
+
+
+@dataclass(frozen=True)
+class NoChange:
+    """A method of improvement found nothing to change."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -66,13 +73,13 @@ class Site:
 class WeightEditor:
     """A captured graph whose stored tensors can be changed; the capture itself stays as it is."""
 
-    def __init__(self, captured: CapturedModel, layers: Sequence[Layer] = ()) -> None:
+    def __init__(self, captured: CapturedModel, changes: Sequence[WeightChange] = ()) -> None:
         self._captured = captured
         self.graph_module = flat_graph(captured.program)
         """The graph as captured, batch norms and all. Its own tensors are not changed: ask `tensor`."""
         self._overlay: dict[str, Tensor] = {}
-        for layer in layers:
-            self._overlay |= layer.tensors
+        for change in changes:
+            self._overlay |= change.tensors
         self._changed: dict[str, Tensor] = {}
         self._owners: dict[str, str] = {}
         self._readers: dict[str, int] = {}
@@ -141,9 +148,9 @@ class WeightEditor:
         """Name of the stored tensor that is added to the result per channel; empty if there is none."""
         return self.stored(site.norm.args[2]) if site.norm is not None else site.bias
 
-    def layer(self, method: str, *, is_exact: bool) -> Layer:
+    def change(self, method: str, *, is_exact: bool) -> WeightChange:
         """What was changed so far."""
-        return Layer(method, is_exact, dict(self._changed), dict(self._owners))
+        return WeightChange(method, is_exact, dict(self._changed), dict(self._owners))
 
     def _key(self, target: str) -> str:
         """Parameters that share memory are one."""
@@ -167,28 +174,28 @@ def _argument(node: fx.Node, place: int) -> object:
     return node.args[place] if len(node.args) > place else None
 
 
-def changed_ops(captured: CapturedModel, layers: Sequence[Layer]) -> int:
-    """How many ops read a tensor that the layers change."""
-    names = {name for layer in layers for name in layer.tensors}
+def changed_ops(captured: CapturedModel, changes: Sequence[WeightChange]) -> int:
+    """How many ops read a changed tensor."""
+    names = {name for change in changes for name in change.tensors}
     nodes = flat_graph(captured.program).graph.find_nodes(op="get_attr")
     return len({user for node in nodes if str(node.target) in names for user in node.users})
 
 
-def with_layers(
-    captured: CapturedModel, layers: Sequence[Layer], *, is_low: Callable[[str], bool] = lambda _: True
+def with_changes(
+    captured: CapturedModel, changes: Sequence[WeightChange], *, is_low: Callable[[str], bool] = lambda _: True
 ) -> CapturedModel:
     """The capture with changed weights; ``module``, the original that results are compared with, stays.
 
     Args:
         captured: A capture of the whole graph.
-        layers: Changes, the oldest first.
+        changes: The oldest first.
         is_low: Op id -> whether the plan puts it below full precision; changes for other ops are left out.
     """
     changed = {
         name: value
-        for layer in layers
-        for name, value in layer.tensors.items()
-        if layer.is_exact or is_low(layer.owners.get(name, ""))
+        for change in changes
+        for name, value in change.tensors.items()
+        if change.is_exact or is_low(change.owners.get(name, ""))
     }
     if not changed:
         return captured
