@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan import Plan, Precision, Scheme, resolve_plan
+from ace_studio.records.recipes.plan import Plan, Precision, Scheme
+from ace_studio.records.recipes.plan_index import PlanIndex
 
 
 def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Precision], str]) -> BoundPlan:
@@ -22,7 +23,7 @@ def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Preci
     precision: dict[str, Precision] = {}
     reason: dict[str, str] = {}
     schemes: dict[str, Scheme] = {}
-    for planned in resolve_plan(plan, table):
+    for planned in PlanIndex(table).resolve(plan):
         problem = ""
         if planned.precision is not Precision.FP32:
             problem = op_problem(operators[planned.op_id], planned.precision)

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from ace_studio.records.advice import Advice
 from ace_studio.records.recipes.plan import rule_problem
+from ace_studio.records.recipes.plan_index import PlanIndex
 from ace_studio.records.recipes.recipe import AdviceOrigin, Recipe
 from ace_studio.session.document import Document
-from ace_studio.session.plan_rules import PlanIndex
 
 
 def without_origin(recipe: Recipe) -> Recipe:

@@ -1,20 +1,15 @@
-"""Rules of the plan against a graph: what each matches, what it decides, and what a tick on a module means.
-
-`PlanIndex` answers as `resolve_plan` does, but fast enough to be asked after every gesture: words are matched once
-per different module, operator and class instead of once per op.
-"""
+"""Changes of the plan's rules: reorder, replace, and compress or keep a module by a tick."""
 
 from __future__ import annotations
 
-import fnmatch
 import glob
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec.structs import replace
 
-from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan import OpPlan, Plan, PlanRule, Precision, rule_matches
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
+from ace_studio.records.recipes.plan_index import PlanIndex
 
 
 class Tick(StrEnum):
@@ -25,77 +20,11 @@ class Tick(StrEnum):
     NONE = "none"
 
 
-class PlanIndex:
-    """The ops of a graph by what rules select them by. Rows are those of the table."""
-
-    def __init__(self, table: GraphTable) -> None:
-        """Sort the ops into drawers."""
-        types = dict(zip(table.module_paths, table.module_types, strict=True))
-        self.rows = tuple(table.op_rows())
-        """Rows that compute something."""
-        self._table = table
-        self._drawers: dict[str, dict[str, list[int]]] = {"module": {}, "op": {}, "type": {}, "id": {}}
-        for row in self.rows:
-            path = table.module[row]
-            kind = types.get(path, "" if path else table.name)
-            subjects = {"module": path, "op": table.op[row], "type": kind, "id": table.op_id[row]}
-            for name, subject in subjects.items():
-                self._drawers[name].setdefault(subject, []).append(row)
-        self._found: dict[str, tuple[int, ...]] = {}
-
-    def rows_of(self, match: str) -> tuple[int, ...]:
-        """Rows that a rule with these words selects, ascending."""
-        found = self._found.get(match)
-        if found is None:
-            found = self._found[match] = tuple(sorted(self._find(match)))
-        return found
-
-    def _find(self, match: str) -> list[int]:
-        kind, _, pattern = match.partition(":")
-        drawer = self._drawers.get(kind, {})
-        if kind == "id" and pattern in drawer and pattern == glob.escape(pattern):
-            return drawer[pattern]
-        fits = _fits(kind, pattern, match)
-        return [row for subject, rows in drawer.items() if fits(subject) for row in rows]
-
-    def deciding(self, plan: Plan) -> dict[int, int]:
-        """Row -> index of the rule that decides it; rows of the default are missing."""
-        return {row: at for at, rule in enumerate(plan.rules) for row in self.rows_of(rule.match)}
-
-    def resolve(self, plan: Plan) -> tuple[OpPlan, ...]:
-        """The planned precision of every op in row order, as `resolve_plan` gives it."""
-        deciding, rules = self.deciding(plan), plan.rules
-        found = []
-        for row in self.rows:
-            at = deciding.get(row, -1)
-            precision = plan.default if at < 0 else rules[at].precision
-            reason = "default of the plan" if at < 0 else f"rule {rules[at].match}"
-            found.append(OpPlan(op_id=self._table.op_id[row], precision=precision, reason=reason))
-        return tuple(found)
-
-    def precisions(self, plan: Plan) -> dict[int, Precision]:
-        """Row -> planned precision."""
-        deciding = self.deciding(plan)
-        return {row: plan.rules[deciding[row]].precision if row in deciding else plan.default for row in self.rows}
-
-    def counts(self, plan: Plan) -> tuple[tuple[int, int], ...]:
-        """Of each rule: how many ops it matches, and how many of them it decides."""
-        decided: dict[int, int] = {}
-        for at in self.deciding(plan).values():
-            decided[at] = decided.get(at, 0) + 1
-        return tuple((len(self.rows_of(rule.match)), decided.get(at, 0)) for at, rule in enumerate(plan.rules))
-
-    def tick(self, plan: Plan, path: str) -> Tick:
-        """Whether the ops in a module (empty: the whole model) are compressed by a plan."""
-        known = self.precisions(plan)
-        is_high = {known[row] is Precision.FP32 for row in self.rows_of(module_match(path))}
-        return Tick.SOME if len(is_high) == 2 else Tick.NONE if True in is_high else Tick.ALL
-
-
-def _fits(kind: str, pattern: str, match: str) -> Callable[[str], bool]:
-    if kind == "module":
-        return lambda path: rule_matches(match, op_id="", op="", module=path, module_type="")
-    return lambda subject: fnmatch.fnmatchcase(subject, pattern)
+def tick(index: PlanIndex, plan: Plan, path: str) -> Tick:
+    """Whether a plan compresses the ops in a module (empty: the whole model)."""
+    known = index.precisions(plan)
+    is_high = {known[row] is Precision.FP32 for row in index.rows_of(module_match(path))}
+    return Tick.SOME if len(is_high) == 2 else Tick.NONE if True in is_high else Tick.ALL
 
 
 def module_match(path: str) -> str:
@@ -155,9 +84,8 @@ def ticked(plan: Plan, index: PlanIndex, path: str, *, on: bool, precision: Prec
         on: Whether its ops are to be compressed.
         precision: At what, if nothing but fp32 is left once its own rules are gone.
     """
-    wanted = Tick.ALL if on else Tick.NONE
     bare = with_module(plan, path, None)
-    if path and index.tick(bare, path) is wanted:
+    if path and tick(index, bare, path) is (Tick.ALL if on else Tick.NONE):
         return bare
     return with_module(plan, path, precision if on else Precision.FP32)
 

@@ -54,7 +54,8 @@ from ace_studio.records.messages import (
     TraceRequest,
 )
 from ace_studio.records.recipes.file import recipe_text
-from ace_studio.records.recipes.plan import Precision, idle_rules
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan_index import PlanIndex
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureAttempt, CaptureReport, Result
 from ace_studio.records.safe_file import make_output_folder
@@ -247,7 +248,7 @@ def compress(
     loaded = with_metric(loaded, captured, recipe, Path.cwd())
     _warn_about_made_up_data(loaded, recipe, reporter)
     check_subgraphs(loaded, captured)
-    for match in idle_rules(recipe.plan, captured.table):
+    for match in PlanIndex(captured.table).idle_rules(recipe.plan):
         reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")
     with torch.no_grad():
         job = CompressionJob.of(

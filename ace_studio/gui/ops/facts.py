@@ -9,9 +9,9 @@ from functools import lru_cache
 from ace_studio.gui.ops.fates import OpFate, fates_of
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Plan
+from ace_studio.records.recipes.plan_index import PlanIndex
 from ace_studio.records.results import CaptureReport, OpReport, TargetRun
 from ace_studio.session.document import Document
-from ace_studio.session.plan_rules import PlanIndex
 from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 
 

@@ -12,7 +12,8 @@ from ace_studio.gui.widgets.code_view import CodeView
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, button, column, label, row
 from ace_studio.session.document import Document, Part
-from ace_studio.session.generated_code.text import command_line, python_code
+from ace_studio.session.generated_code.python_program import python_code
+from ace_studio.session.generated_code.shell import command_line
 from ace_studio.session.session import Session
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from msgspec import inspect as types
 
+from ace_studio.records.recipes.contradictions import contradictions
 from ace_studio.records.recipes.fault import Fault, listing_hint, nearest_hint, path_text
 from ace_studio.records.recipes.plan import ActivationGrid, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import (
@@ -26,7 +27,7 @@ from ace_studio.records.recipes.recipe import (
     ScanChoice,
     Subset,
 )
-from ace_studio.records.recipes.rules import meaning_faults, value_faults
+from ace_studio.records.recipes.rules import value_faults
 from ace_studio.records.recipes.toml_lines import KeyPath
 from ace_studio.records.tensors import DimChoice
 
@@ -55,7 +56,7 @@ def recipe_faults(document: Mapping[str, Any]) -> list[Fault]:
     return [
         *misshapen,
         *(fault for fault in value_faults(document) if fault.path not in told),
-        *meaning_faults(document),
+        *contradictions(document),
     ]
 
 

@@ -1,13 +1,13 @@
-"""Changing one thing in a recipe file that a person wrote: their comments, order and blanks stay as they are."""
+"""Changes of a recipe, and of a recipe file that a person wrote: its comments, order and blanks stay."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import tomlkit
+from msgspec.structs import replace
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
@@ -18,93 +18,62 @@ from ace_studio.records.safe_file import write_atomically
 
 
 def add_controls(path: Path, controls: Sequence[CaptureControl]) -> tuple[CaptureControl, ...]:
-    """Put controls behind those that a recipe file has; what was there before is kept as ``NAME.bak``.
+    """Append controls to those of a recipe file; the file as it was is kept as ``NAME.bak``.
 
     Returns: Those that were new.
     Raises: AceError(NOT_FOUND or RECIPE) if the file is no recipe, or cannot be written; it then is as it was.
     """
     recipe = read_recipe(path)
     new = tuple(dict.fromkeys(one for one in controls if one not in recipe.capture.controls))
-    if not new:
-        return ()
-    text = path.read_bytes().decode("utf-8-sig")
-    wanted = msgspec.structs.replace(recipe.capture, controls=(*recipe.capture.controls, *new))
-    try:
-        changed = _with_controls(text, new)
-        if parse_recipe(changed, name=path.name) != msgspec.structs.replace(recipe, capture=wanted):
-            raise ValueError("the changed text means something else")
-        write_atomically(path, changed.encode(), keep_backup=True)
-    except (AceError, OSError, ValueError, TOMLKitError) as error:
-        raise AceError.of(
-            ErrorCode.RECIPE,
-            f"The controls could not be written into {path.name}",
-            why=error.problem.what if isinstance(error, AceError) else str(error),
-            remedy="Add them by hand: " + "; ".join(_written(one) for one in new),
-            where=str(path),
-        ) from error
+    if new:
+        _rewrite(
+            path,
+            replace(recipe, capture=replace(recipe.capture, controls=(*recipe.capture.controls, *new))),
+            lambda text: _with_controls(text, new),
+            failure=f"The controls could not be written into {path.name}",
+            remedy="Add them by hand: "
+            + "; ".join(f'[[capture.controls]] function = "{one.function}" as = "{one.treat_as}"' for one in new),
+        )
     return new
 
 
 def name_caught_inputs(path: Path, caught: str) -> None:
-    """Let a recipe trace with inputs that a script was seen to use, instead of its function or rows.
+    """Change a recipe to trace with caught inputs instead of its function or rows.
 
     Args:
-        path: The recipe; what was there before is kept as ``NAME.bak``.
+        path: The recipe; the file as it was is kept as ``NAME.bak``.
         caught: Path of the caught inputs, relative to the recipe.
 
     Raises: AceError(NOT_FOUND or RECIPE) if the file is no recipe, or cannot be written; it then is as it was.
     """
     recipe = read_recipe(path)
-    inputs = msgspec.structs.replace(recipe.inputs, caught=caught, tracing="", rows=())
-    text = path.read_bytes().decode("utf-8-sig")
+    _rewrite(
+        path,
+        replace(recipe, inputs=replace(recipe.inputs, caught=caught, tracing="", rows=())),
+        lambda text: _changed_text(text, {"inputs": {"tracing": None, "rows": None, "caught": caught}}),
+        failure=f"The caught inputs could not be named in {path.name}",
+        remedy=f'Write caught = "{caught}" below [inputs] by hand, and remove tracing and rows.',
+    )
+
+
+def _rewrite(path: Path, expected: Recipe, change: Callable[[str], str], *, failure: str, remedy: str) -> None:
+    """Change the text of a recipe file, unless the changed text would not be the expected recipe."""
     try:
-        document: Any = tomlkit.parse(text)
-        if "inputs" not in document:
-            document["inputs"] = tomlkit.table()
-        for key in ("tracing", "rows"):
-            document["inputs"].pop(key, None)
-        document["inputs"]["caught"] = caught
-        changed = tomlkit.dumps(document)
-        if parse_recipe(changed, name=path.name) != msgspec.structs.replace(recipe, inputs=inputs):
-            raise ValueError("the changed text means something else")
+        changed = change(path.read_bytes().decode("utf-8-sig"))
+        if parse_recipe(changed, name=path.name) != expected:
+            raise ValueError("the changed text would not give the expected recipe")
         write_atomically(path, changed.encode(), keep_backup=True)
-    except (OSError, ValueError, TOMLKitError) as error:
-        raise AceError.of(
-            ErrorCode.RECIPE,
-            f"The caught inputs could not be named in {path.name}",
-            why=str(error),
-            remedy=f'Write caught = "{caught}" below [inputs] by hand, and remove tracing and rows.',
-            where=str(path),
-        ) from error
+    except (AceError, OSError, ValueError, TOMLKitError) as error:
+        why = error.problem.what if isinstance(error, AceError) else str(error)
+        raise AceError.of(ErrorCode.RECIPE, failure, why=why, remedy=remedy, where=str(path)) from error
 
 
 def with_changes(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
-    """The recipe with some values set: ``{"plan": {"default": "bf16"}}``. None takes a key out; the rest stays.
+    """The recipe with some values set: ``{"plan": {"default": "bf16"}}``. None removes a key; the rest stays.
 
-    Raises: AceError(RECIPE) with every problem if the outcome is no valid recipe.
+    Raises: AceError(RECIPE) with every problem if the changed recipe is invalid.
     """
     return parse_recipe(_changed_text(recipe_text(recipe), changes), name="the changed recipe")
-
-
-def write_changes(path: Path, changes: Mapping[str, Any]) -> None:
-    """Set values in a recipe file as `with_changes` does; what was there before is kept as ``NAME.bak``.
-
-    Raises: AceError(NOT_FOUND or RECIPE) if the file is no recipe, or cannot be written; it then is as it was.
-    """
-    wanted = with_changes(read_recipe(path), changes)
-    try:
-        changed = _changed_text(path.read_bytes().decode("utf-8-sig"), changes)
-        if parse_recipe(changed, name=path.name) != wanted:
-            raise ValueError("the changed text means something else")
-        write_atomically(path, changed.encode(), keep_backup=True)
-    except (OSError, ValueError, TOMLKitError) as error:
-        raise AceError.of(
-            ErrorCode.RECIPE,
-            f"The changes could not be written into {path.name}",
-            why=str(error),
-            remedy=f"Set by hand: {dict(changes)}",
-            where=str(path),
-        ) from error
 
 
 def _changed_text(text: str, changes: Mapping[str, Any]) -> str:
@@ -117,10 +86,6 @@ def _changed_text(text: str, changes: Mapping[str, Any]) -> str:
             if value is not None:
                 document[name][key] = value
     return tomlkit.dumps(document)
-
-
-def _written(control: CaptureControl) -> str:
-    return f'[[capture.controls]] function = "{control.function}" as = "{control.treat_as}"'
 
 
 def _with_controls(text: str, controls: Sequence[CaptureControl]) -> str:

@@ -1,14 +1,11 @@
-"""The plan: which precision every op should have, by rules, resolved without running anything."""
+"""The plan: rules that say which precision every op should have."""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
-
-from ace_studio.records.graph import GraphTable
 
 
 class Precision(StrEnum):
@@ -157,35 +154,3 @@ def rule_matches(match: str, *, op_id: str, op: str, module: str, module_type: s
         return inside or (pattern.endswith(".*") and fnmatch.fnmatchcase(path, pattern[:-2]))
     subject = {"op": op, "type": module_type, "id": op_id}.get(kind, "")
     return fnmatch.fnmatchcase(subject, pattern)
-
-
-def idle_rules(plan: Plan, table: GraphTable) -> tuple[str, ...]:
-    """The rules that match no op of the graph: most often a misspelt name."""
-    types = dict(zip(table.module_paths, table.module_types, strict=True))
-    return tuple(
-        rule.match for rule in plan.rules if not any(_matches(rule.match, table, row, types) for row in table.op_rows())
-    )
-
-
-def _matches(match: str, table: GraphTable, row: int, types: Mapping[str, str]) -> bool:
-    module = table.module[row]
-    return rule_matches(
-        match,
-        op_id=table.op_id[row],
-        op=table.op[row],
-        module=module,
-        module_type=types.get(module, "" if module else table.name),
-    )
-
-
-def resolve_plan(plan: Plan, table: GraphTable) -> tuple[OpPlan, ...]:
-    """The planned precision of every op (not of inputs and outputs), in row order, with the deciding rule."""
-    types = dict(zip(table.module_paths, table.module_types, strict=True))
-    resolved = []
-    for row in table.op_rows():
-        precision, reason, scheme = plan.default, "default of the plan", plan.scheme
-        for rule in plan.rules:
-            if _matches(rule.match, table, row, types):
-                precision, reason, scheme = rule.precision, f"rule {rule.match}", rule.scheme(plan)
-        resolved.append(OpPlan(op_id=table.op_id[row], precision=precision, reason=reason, scheme=scheme))
-    return tuple(resolved)

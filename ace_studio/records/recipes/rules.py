@@ -1,7 +1,4 @@
-"""What the values of a recipe may be, beyond their types: ranges, known words, and what must fit together.
-
-`_RULES` has one row per value with rules of its own; the checks below it look at several values.
-"""
+"""What single values of a recipe may be, beyond their types: ranges and known words. `_RULES` has one row per value."""
 
 from __future__ import annotations
 
@@ -28,13 +25,9 @@ _DTYPES = tuple(
 )  # fmt: skip
 _REFERENCE = re.compile(r"(?:.+\.py:)?[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _CONTROL = re.compile(r"[^:\s]+(?::[^:\s]+)?")
-_DIM_KEY = re.compile(r"(.+)\.([0-9]{1,9})", re.DOTALL)
 DATA_SUFFIXES = (".npz", ".safetensors", ".pt")
 """Files of tensors that data can be read from."""
 _FILE_VALUE = re.compile(r".*[./\\].*", re.DOTALL)
-
-
-# --- the values that have rules of their own ---
 
 
 @dataclass(frozen=True)
@@ -264,149 +257,3 @@ def _children(value: object) -> Iterable[tuple[str | int, object]]:
     if isinstance(value, dict):
         return list(value.items())
     return enumerate(value) if isinstance(value, list) else ()
-
-
-# --- the values that must fit each other ---
-
-
-def meaning_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
-    """Values that are missing or contradict each other."""
-    yield from _source_faults(document.get("model", {}))
-    yield from _finetune_faults(document.get("finetune", {}))
-    yield from _metric_faults(document.get("evaluate", {}))
-    yield from _decode_faults(document.get("measure", {}))
-    inputs = document.get("inputs", {})
-    if not isinstance(inputs, dict):
-        return
-    rows = inputs.get("rows", [])
-    yield from _source_of_examples_faults(inputs)
-    calibration = document.get("calibration", {})
-    if isinstance(calibration, dict) and calibration.get("inputs") and calibration.get("caught"):
-        yield Fault(
-            ("calibration", "caught"),
-            "[calibration] has both a function and caught inputs",
-            why="only one of them can say what to calibrate with",
-            remedy="remove 'inputs' or 'caught'",
-        )
-    named = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)] if isinstance(rows, list) else []
-    yield from _row_faults(named)
-    yield from _dim_faults(inputs.get("dims", {}), [row for _, row in named])
-
-
-def _metric_faults(evaluate: object) -> Iterator[Fault]:
-    if not isinstance(evaluate, dict):
-        return
-    metric, data = evaluate.get("metric"), evaluate.get("data")
-    if metric and evaluate.get("function"):
-        yield Fault(
-            ("evaluate", "metric"),
-            "[evaluate] has both a function and a metric",
-            why="only one of them can say how good a model is",
-            remedy="remove 'function' or 'metric'",
-        )
-    elif metric and not data:
-        yield Fault(
-            ("evaluate", "metric"),
-            f"[evaluate] metric = '{metric}' has no data",
-            why="a metric compares outputs with labels",
-            remedy="add data: a function that gives (inputs, labels), or a file with the inputs and 'labels'",
-        )
-    elif data and not metric:
-        yield Fault(
-            ("evaluate", "data"),
-            "[evaluate] has data, but no metric",
-            why="nobody would read them",
-            remedy="add metric: one of " + ", ".join(METRIC_NAMES),
-        )
-
-
-def _decode_faults(measure: object) -> Iterator[Fault]:
-    decode = measure.get("decode", {}) if isinstance(measure, dict) else {}
-    if isinstance(decode, dict) and decode and not decode.get("token"):
-        yield Fault(
-            ("measure", "decode"),
-            "[measure] decode does not say which input takes the token",
-            why="every step feeds the last token and the cache back",
-            remedy='write for example decode = { token = "token", feed = { cache = "1" } }',
-        )
-
-
-def _finetune_faults(finetune: object) -> Iterator[Fault]:
-    if not isinstance(finetune, dict):
-        return
-    if finetune.get("method") == "train" and not (finetune.get("loss") and finetune.get("data")):
-        yield Fault(
-            ("finetune", "method"),
-            "[finetune] method = 'train' needs both a loss and data",
-            why="it trains on pairs of input and label, by a loss of yours",
-            remedy='name both functions, or take method = "distill", which needs neither',
-        )
-    elif finetune.get("loss") and not finetune.get("data"):
-        yield Fault(
-            ("finetune", "loss"),
-            "[finetune] has a loss, but no data",
-            why="a loss compares outputs with labels, and calibration data have none",
-            remedy="add data: a function that gives (input, label) pairs",
-        )
-
-
-_SOURCES_OF_EXAMPLES = {"tracing": "tracing inputs", "caught": "caught inputs", "rows": "rows"}
-
-
-def _source_of_examples_faults(inputs: Mapping[str, Any]) -> Iterator[Fault]:
-    given = [key for key in _SOURCES_OF_EXAMPLES if inputs.get(key)]
-    if len(given) > 1:
-        yield Fault(
-            ("inputs", given[-1]),
-            "[inputs] has both " + " and ".join(_SOURCES_OF_EXAMPLES[key] for key in given),
-            why="only one of them can say what to trace with",
-            remedy="keep one of " + ", ".join(f"'{key}'" for key in given),
-        )
-
-
-def _source_faults(model: object) -> Iterator[Fault]:
-    if isinstance(model, dict) and model.get("source", "") == "":
-        yield Fault(
-            ("model", "source") if "source" in model else ("model",),
-            "The recipe names no model",
-            why="[model] source is missing or empty",
-            remedy='write [model] and below it source = "model.py", a path relative to the recipe',
-        )
-
-
-def _row_faults(rows: list[tuple[int, dict[str, Any]]]) -> Iterator[Fault]:
-    for index, row in rows:
-        path: KeyPath = ("inputs", "rows", index)
-        if not row:
-            yield Fault(path, f"{path_text(path)} is empty", remedy="give every input a shape, or remove the row")
-        elif set(row) != set(rows[0][1]):
-            ours, first = ", ".join(sorted(row)), ", ".join(sorted(rows[0][1])) or "no input"
-            yield Fault(
-                path,
-                f"{path_text(path)} gives {ours}, but the first row gives {first}",
-                why="every row is one call of the same model",
-                remedy="give the same inputs in every row",
-            )
-
-
-def _dim_faults(dims: object, rows: list[dict[str, Any]]) -> Iterator[Fault]:
-    for key in dims if isinstance(dims, dict) else ():
-        path: KeyPath = ("inputs", "dims", key)
-        parsed = _DIM_KEY.fullmatch(key)
-        if parsed is None:
-            yield Fault(path, f"'{key}' does not name a dimension", remedy='write "NAME.INDEX", for example "x.0"')
-            continue
-        name, index = parsed[1], int(parsed[2])
-        if not rows or not all(rows):
-            continue
-        if name not in rows[0]:
-            yield Fault(path, f"'{key}': no row gives an input '{name}'", remedy=nearest_hint(name, rows[0]))
-            continue
-        rank = _rank(rows[0][name])
-        if rank is not None and index >= rank:
-            yield Fault(path, f"'{key}': '{name}' has {rank} dimensions, counted from 0", remedy="give a smaller index")
-
-
-def _rank(spec: object) -> int | None:
-    shape = spec.get("shape") if isinstance(spec, dict) else None
-    return len(shape) if isinstance(shape, list) else None

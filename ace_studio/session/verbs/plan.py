@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, WeightGranularity, rule_problem
+from ace_studio.records.recipes.plan_index import PlanIndex
 from ace_studio.session import choices, plan_rules
 from ace_studio.session.state import SessionState
 
@@ -89,7 +90,7 @@ class PlanVerbs:
         """Compress a module (at ``precision``, unless the plan around it says another), or keep it at fp32."""
         graph = self._state.document.graph
         if graph is not None:
-            index = plan_rules.PlanIndex(graph)
+            index = PlanIndex(graph)
             plan = plan_rules.ticked(self._state.document.recipe.plan, index, path, on=on, precision=precision)
             self._plan(f"{'compress' if on else 'keep'} {path or 'the whole model'}", plan)
 

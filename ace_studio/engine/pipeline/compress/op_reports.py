@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan import resolve_plan
+from ace_studio.records.recipes.plan_index import PlanIndex
 from ace_studio.records.results import OpReport, OpSupport, SupportStatus
 
 
@@ -19,7 +19,7 @@ def report_ops(
     ``support`` has the ops that the target does not take as they are; where it calls PyTorch instead, that is told.
     """
     found = {one.op_id: one for one in actual}
-    planned = {one.op_id: one.precision for one in resolve_plan(plan.plan, table)}
+    planned = {one.op_id: one.precision for one in PlanIndex(table).resolve(plan.plan)}
     reports = []
     for row in table.op_rows():
         op_id = table.op_id[row]

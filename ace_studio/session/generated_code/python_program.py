@@ -1,8 +1,7 @@
-"""The Python and the shell line that do what the window would do now: shown live, and meant to be copied and run."""
+"""The Python program that runs the current choices: shown live, to be copied and run."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 
@@ -13,20 +12,9 @@ from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, FinetuneMetho
 from ace_studio.records.recipes.rules import DATA_SUFFIXES
 from ace_studio.records.tensors import TensorSpec, ValueSource
 from ace_studio.session.document import Document
+from ace_studio.session.generated_code.shell import command_line
 
-DEFAULT_OUTPUT = "ace-output"
 _FLOATS = ("float", "bfloat")
-
-
-def command_line(document: Document, *, output: str = DEFAULT_OUTPUT) -> str:
-    """The shell lines that run the current choices; a comment says so if they have to be saved first."""
-    name = document.recipe_path or str(Path(document.folder) / f"{PurePath(document.title).stem or 'model'}.toml")
-    words = ["ace-studio", "run", name, "--out", output]
-    if document.file is None or document.file.trust == "code":
-        words.append("--trust")
-    line = shlex.join(words)
-    is_saved = bool(document.recipe_path) and not document.is_dirty
-    return line if is_saved else f"# Save the recipe first: it is not in the file as it is here.\n{line}"
 
 
 def python_code(document: Document) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import runpy
-import shlex
 import sys
 import types
 from pathlib import Path
@@ -33,7 +32,7 @@ from ace_studio.records.recipes.recipe import (
 )
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session.document import Document
-from ace_studio.session.generated_code.text import command_line, python_code, unsaid_choices
+from ace_studio.session.generated_code.python_program import python_code, unsaid_choices
 
 MODEL = """
 class Model:
@@ -214,16 +213,6 @@ def test_tracing_inputs_in_a_file_are_left_to_the_command_line_too() -> None:
 
 def test_nothing_open_is_a_comment() -> None:
     assert python_code(Document()).startswith("#")
-
-
-def test_the_command_runs_the_saved_file_and_asks_to_save_first() -> None:
-    recipe = Recipe(model=ModelChoice(source="m.py"))
-    saved = Document(recipe=recipe, folder="/my models", recipe_path="/my models/r.toml")
-    line = "ace-studio run '/my models/r.toml' --out ace-output --trust"
-    assert command_line(saved) == line
-    assert shlex.split(line)[2] == "/my models/r.toml"
-    unsaved = command_line(Document(recipe=recipe, folder="/m")).splitlines()
-    assert unsaved[0].startswith("# Save") and unsaved[1] == "ace-studio run /m/m.toml --out ace-output --trust"
 
 
 @pytest.mark.parametrize(

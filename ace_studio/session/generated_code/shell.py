@@ -1,0 +1,21 @@
+"""The shell line that runs the current choices: shown live, to be copied and run."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path, PurePath
+
+from ace_studio.session.document import Document
+
+DEFAULT_OUTPUT = "ace-output"
+
+
+def command_line(document: Document, *, output: str = DEFAULT_OUTPUT) -> str:
+    """The shell lines that run the current choices; a comment says so if they have to be saved first."""
+    name = document.recipe_path or str(Path(document.folder) / f"{PurePath(document.title).stem or 'model'}.toml")
+    words = ["ace-studio", "run", name, "--out", output]
+    if document.file is None or document.file.trust == "code":
+        words.append("--trust")
+    line = shlex.join(words)
+    is_saved = bool(document.recipe_path) and not document.is_dirty
+    return line if is_saved else f"# Save the recipe first: it is not in the file as it is here.\n{line}"
