@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ace_studio.jobs.autopsy import Death, cause_of_death
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
-from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import (
     FileInspected,
     InspectRequest,
@@ -88,11 +86,3 @@ def test_a_worker_lost_in_a_request_ends_it() -> None:
     with WorkerExecutor(WorkerClient(handlers=HANDLERS)) as executor:
         assert isinstance(list(executor.run(ask("leave 0")))[-1], WorkerLost)
         assert isinstance(list(executor.run(ask("echo x")))[-1], FileInspected)
-
-
-def test_a_kill_for_lack_of_memory_is_told_from_one_by_hand() -> None:
-    def killed(was_oom_kill: bool) -> ErrorCode:
-        death = Death(exit_code=-9, was_ready=True, was_oom_kill=was_oom_kill, interpreter="python")
-        return cause_of_death(death).code
-
-    assert (killed(True), killed(False)) == (ErrorCode.OUT_OF_MEMORY, ErrorCode.CRASH)

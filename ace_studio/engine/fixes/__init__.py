@@ -1,4 +1,4 @@
-"""Fixes for places where capture stops: which there are, and what each would change. Trying them is the pipeline's."""
+"""Proposes fixes for places where capture stops; the pipeline tries them."""
 
 from __future__ import annotations
 

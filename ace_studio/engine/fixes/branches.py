@@ -1,4 +1,4 @@
-"""Where a branch by a value stands, and what both rewrites of it need to know."""
+"""Finds a branch that depends on a tensor's value, and analyses it for both rewrites."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CONTAINER_CHANGES = frozenset({"append", "extend", "insert", "pop", "remove", "
 
 
 class CannotRewriteError(Exception):
-    """Why a branch cannot be written in another way; the message is for the user."""
+    """A branch or call cannot be rewritten; the message tells the user why."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """``if test: ... else: ...`` or ``a if test else b`` that decides by a tensor's value."""
+    """``if test: ... else: ...`` or ``a if test else b`` that depends on a tensor's value."""
 
     source: SourceText
     function: Function
@@ -31,12 +31,12 @@ class Branch:
     """None for the expression form."""
     expression: ast.IfExp | None
     block: list[ast.stmt]
-    """The statements among which the ``if`` stands."""
+    """The block of statements that holds the ``if``."""
     spot: Spot
 
     @property
     def rest(self) -> list[ast.stmt]:
-        """What follows the ``if`` in its block."""
+        """The statements after the ``if`` in its block."""
         assert self.statement is not None
         return self.block[self.block.index(self.statement) + 1 :]
 
@@ -48,7 +48,7 @@ class Branch:
         return self.source.text.startswith("elif", start)
 
     def sides(self) -> list[ast.AST]:
-        """Everything that runs on one side only."""
+        """Code that runs on one side only."""
         if self.expression is not None:
             return [self.expression.body, self.expression.orelse]
         assert self.statement is not None
@@ -76,7 +76,7 @@ def _covers(node: ast.expr, line: int) -> bool:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of a statement that are not inside of statements of its own."""
+    """The nodes of a statement outside of its nested statements."""
     waiting: list[ast.AST] = [statement]
     while waiting:
         node = waiting.pop(0)
@@ -93,7 +93,7 @@ def _blocks(scope: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def has_return(statement: ast.stmt) -> bool:
-    """Whether the function may return inside the statement, functions inside of it not counted."""
+    """Whether the function may return inside the statement; nested functions do not count."""
     if isinstance(statement, ast.Return):
         return True
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -104,7 +104,7 @@ def has_return(statement: ast.stmt) -> bool:
 
 
 def torch_name(source: SourceText) -> tuple[str, list[Edit]]:
-    """What the file calls torch, and the edit that imports it if it does not."""
+    """The file's name for torch, and the edit that imports torch if the file does not."""
     for node in source.tree.body:
         if isinstance(node, ast.Import):
             for one in node.names:
@@ -122,7 +122,7 @@ def torch_name(source: SourceText) -> tuple[str, list[Edit]]:
 
 
 def locals_of(function: Function) -> set[str]:
-    """Arguments of the function and names that it assigns."""
+    """The function's arguments and the names that it assigns."""
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     return {one.arg for one in named if one is not None} | set(stored_names(function.body))
@@ -134,7 +134,7 @@ def all_names(function: Function) -> set[str]:
 
 
 def side_effect(nodes: list[ast.AST]) -> str:
-    """What computing both sides would change beyond their results, in words; empty if nothing is seen."""
+    """The side effect of computing both sides, as text for the user; empty if none is found."""
     for top in nodes:
         for node in ast.walk(top):
             if text := _effect(node):
@@ -162,7 +162,7 @@ def _effect(node: ast.AST) -> str:
 
 
 def guarded_operation(nodes: list[ast.AST]) -> str:
-    """An operation that is defined only for some values, which the branch may be there to keep away."""
+    """An operation that is undefined for some values, against which the branch may guard; empty if there is none."""
     for top in nodes:
         for node in ast.walk(top):
             if isinstance(node, ast.BinOp) and isinstance(node.op, GUARDED):

@@ -1,4 +1,4 @@
-"""A branch by a value written as ``torch.cond``: the sides become functions, one of them runs."""
+"""Rewrites a branch on a tensor's value as ``torch.cond``: the sides become functions, of which one runs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,14 @@ from ace_studio.engine.fixes.source_text import Edit, SourceText, definitions, n
 
 
 def cond_text(branch: Branch) -> str:
-    """The whole file with the branch rewritten.
-
-    Raises: CannotRewriteError with the reason why it cannot be.
-    """
+    """The whole file with the branch rewritten. Raises: CannotRewriteError with the reason."""
     if effect := side_effect(branch.sides()):
         raise CannotRewriteError(f"the sides of torch.cond may only compute, and one of these does more: {effect}")
     return _Rewriter(_flattened(branch)).text()
 
 
 def _flattened(branch: Branch) -> Branch:
-    """The branch with those below it rewritten: a function cannot begin with ``elif``, nor return for another one."""
+    """Rewrite nested branches first: a function cannot begin with ``elif``, nor return for another function."""
     while (inner := _below(branch)) is not None:
         text = _Rewriter(_flattened(inner)).text()
         changed = branch_at(replace(branch.spot, source=SourceText.parse(branch.source.path, text)))
@@ -42,7 +39,7 @@ def _flattened(branch: Branch) -> Branch:
 
 
 def _below(branch: Branch) -> Branch | None:
-    """An ``elif`` of the branch, or the last branch behind it that returns."""
+    """An ``elif`` of the branch, or the last branch after it that returns."""
     statement = branch.statement
     if statement is None:
         return None
@@ -81,7 +78,7 @@ class _Rewriter:
         return self.source.edited([*self.edits, self._assigning(statement)])
 
     def _returning(self, statement: ast.If) -> Edit:
-        """The second function holds what follows the branch as well."""
+        """Replace a branch that returns; the second function also holds the statements after the branch."""
         rest = self.branch.rest
         if not _ends(statement.body) or not _ends(rest if rest else statement.orelse):
             raise CannotRewriteError(
@@ -97,7 +94,7 @@ class _Rewriter:
         return self._replaced(statement, rest[-1] if rest else statement, lines)
 
     def _assigning(self, statement: ast.If) -> Edit:
-        """Each function returns the variables that either side changes."""
+        """Replace a branch that assigns; each function returns the variables that either side changes."""
         sides = [statement.body, statement.orelse]
         results = [
             name for name in stored_names([*statement.body, *statement.orelse]) if self._is_result(name, statement)
@@ -117,7 +114,7 @@ class _Rewriter:
         return self._replaced(statement, statement, lines)
 
     def _is_result(self, name: str, statement: ast.If) -> bool:
-        """Whether a variable is needed behind the branch. Raises if one side does not give it a value."""
+        """Whether a variable is read after the branch. Raises: CannotRewriteError if one side does not assign it."""
         end = statement.end_lineno or statement.lineno
         is_read = any(
             isinstance(node, ast.Name) and node.id == name and node.lineno > end
@@ -138,7 +135,7 @@ class _Rewriter:
         )
 
     def _operands(self, sides: Sequence[Sequence[ast.stmt]]) -> list[str]:
-        """Variables that a side both reads from outside and changes: those cannot be found by closing over them."""
+        """Variables that a side both reads and changes: they must be passed, because closures cannot change them."""
         own = locals_of(self.branch.function)
         changed = {name for side in sides for name in stored_names(side)}
         read = read_names([node for side in sides for node in side])
@@ -153,7 +150,7 @@ class _Rewriter:
         return f"{self.torch}.cond({self.condition}, {taken}, {other}{given})"
 
     def _block(self, statements: Sequence[ast.stmt]) -> list[str]:
-        """The lines of a side, without their indentation; results that are operands themselves are copied."""
+        """The lines of a side without indentation; results that are operands are copied."""
         if not statements:
             return []
         edits = [
@@ -183,7 +180,7 @@ class _Rewriter:
 
 
 def _ends(statements: Sequence[ast.stmt]) -> bool:
-    """Whether nothing after these is reached."""
+    """Whether no statement after these is reached."""
     if not statements:
         return False
     last = statements[-1]
@@ -193,7 +190,7 @@ def _ends(statements: Sequence[ast.stmt]) -> bool:
 
 
 def _aliases(side: Sequence[ast.stmt]) -> set[str]:
-    """Variables that are only another name of something; torch.cond wants results of its own."""
+    """Variables that are another name of a value; torch.cond allows no aliases among its results."""
     return {
         name for one in side if isinstance(one, ast.Assign) and isinstance(one.value, ast.Name)
         for name in stored_names(one.targets)

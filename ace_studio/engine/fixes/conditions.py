@@ -1,4 +1,4 @@
-"""The test of a branch, written so that it stays a tensor."""
+"""Rewrites the test of a branch so that its value stays a tensor."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import ast
 from collections.abc import Callable, Mapping
 
 Text = Callable[[ast.expr], str]
-"""Text of an expression as it stands in the source, renamed where names were changed."""
+"""Returns the text of an expression in the source, with changed names replaced."""
 _PLAIN_CALLS = frozenset({"bool", "float"})
 _GIVE_TRUTH = frozenset({"any", "all", "is_nonzero", "logical_and", "logical_or", "logical_not", "eq", "gt", "lt"})
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
 
 def condition_text(test: ast.expr, text: Text, made: Mapping[str, ast.expr]) -> str:
-    """The test as an expression whose value is a tensor of booleans; ``made`` says what names were assigned.
+    """The test as an expression whose value is a bool tensor; ``made`` maps names to what they were assigned.
 
-    ``and``, ``or``, ``not``, chained comparisons, ``bool()`` and ``.item()`` make a plain Python value of a tensor;
-    here they become what does the same to tensors. What is no tensor at all is found out when the change is tried.
+    ``and``, ``or``, ``not``, chained comparisons, ``bool()`` and ``.item()`` turn a tensor into a Python value; they
+    become operations on tensors. Whether the operands are tensors is found out when the change is tried.
     """
     match test:
         case ast.BoolOp(op=op, values=values):
@@ -66,7 +66,7 @@ _SIGNS: dict[type[ast.cmpop], str] = {
 
 
 def _tensor_text(side: ast.expr, text: Text, made: Mapping[str, ast.expr]) -> str:
-    """One side of a comparison, without what turns a tensor into a number; also of what made a name."""
+    """One side of a comparison without calls that turn a tensor into a number, also in the definition of a name."""
     match side:
         case ast.Name(id=name) if name in made:
             behind = _tensor_text(made[name], text, {})

@@ -1,4 +1,4 @@
-"""A plain number that follows from a value, written as the constant that it is on every example."""
+"""Rewrites a call that gives a plain number as a constant, if it gives the same number on every example."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_studio.engine.fixes.source_text import Edit, SourceText, definitions, r
 from ace_studio.engine.fixes.spots import Spot
 
 HOOK = "__ace_studio_note__"
-"""Name under which the instrumented copy finds the function that notes values."""
+"""Name of the function that records values, in the instrumented copy."""
 _METHODS = frozenset({"item", "tolist", "numel", "size", "dim"})
 _FUNCTIONS = frozenset({"int", "float", "bool", "round", "len", "max", "min", "sum"})
 _PLAIN = (bool, int, float)
@@ -27,15 +27,15 @@ class ValueCalls:
 
     source: SourceText
     calls: tuple[ast.Call, ...]
-    """In the order in which they stand, none inside of another."""
+    """In source order, none inside of another."""
 
     @property
     def words(self) -> str:
-        """The calls as they are written."""
+        """The calls as written in the source."""
         return ", ".join(f"`{' '.join(self.source.segment(call).split())}`" for call in self.calls)
 
     def instrumented(self) -> str:
-        """The file with a hook around every call, which is told number and value."""
+        """The file with a hook around every call, which gets the call's number and value."""
         edits = []
         for number, call in enumerate(self.calls):
             start, end = self.source.start_of(call), self.source.end_of(call)
@@ -43,7 +43,7 @@ class ValueCalls:
         return self.source.edited(edits)
 
     def with_constants(self, seen: Sequence[Sequence[Any]]) -> str:
-        """The file with a constant in the place of every call; ``seen`` holds the values of each, as they came.
+        """The file with every call replaced by a constant; ``seen`` holds the recorded values of each.
 
         Raises: CannotRewriteError if a call was never reached, or its values differ.
         """
@@ -55,7 +55,7 @@ class ValueCalls:
 
 
 def value_calls(spot: Spot) -> ValueCalls | None:
-    """The calls on the line that give plain numbers, else those that made the names on it; None if there are none."""
+    """The calls on the line that give plain numbers, else those that define names read on it; None without any."""
     if spot.source is None or spot.function is None:
         return None
     found = _numbers_of([call for call in spot.calls() if call.lineno == spot.line], spot)
@@ -71,7 +71,7 @@ def value_calls(spot: Spot) -> ValueCalls | None:
 
 
 def _numbers_of(calls: Sequence[ast.Call], spot: Spot) -> list[ast.Call]:
-    """Those that give numbers, none inside of another; outer ones come first."""
+    """Those that give numbers, the outermost of nested ones."""
     found: list[ast.Call] = []
     for call in calls:
         inside = any(call is node for one in found for node in ast.walk(one))
@@ -115,7 +115,7 @@ def _leaves(value: Any) -> list[Any]:
 
 
 def noting(seen: list[list[Any]]) -> Callable[[int, Any], Any]:
-    """The hook: notes a value under its number and gives it back."""
+    """Make the hook, which records a value under its number and returns it."""
 
     def note(number: int, value: Any) -> Any:
         seen[number].append(tuple(value) if type(value) is not list and isinstance(value, tuple) else value)

@@ -1,4 +1,4 @@
-"""A source file as text and as a tree, edited in place: what is not changed keeps every blank and comment."""
+"""A source file as text and as a syntax tree; edits keep all other blanks and comments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ace_studio.records.patches import make_patch
 
-Statement = ast.stmt
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -37,7 +36,7 @@ class SourceText:
 
     @classmethod
     def read(cls, path: Path) -> SourceText | None:
-        """The file; None if it is not Python in UTF-8."""
+        """Read a file; None if it is not Python in UTF-8."""
         try:
             return cls.parse(path, path.read_bytes().decode("utf-8"))
         except (OSError, ValueError, SyntaxError):
@@ -45,7 +44,7 @@ class SourceText:
 
     @classmethod
     def parse(cls, path: Path, text: str) -> SourceText:
-        """A text that stands, or will stand, in the file. Raises: SyntaxError or ValueError if it is not Python."""
+        """Parse the present or future text of a file. Raises: SyntaxError or ValueError if it is not Python."""
         tree = ast.parse(text)
         ends = [match.end() for match in _LINE_END.finditer(text)]  # splitlines knows more line ends than Python does
         tail = [len(text)] if not ends or ends[-1] < len(text) else []
@@ -53,7 +52,7 @@ class SourceText:
 
     @property
     def newline(self) -> str:
-        """How its lines end."""
+        """The file's line end."""
         return "\r\n" if "\r\n" in self.text else "\n"
 
     def line_text(self, line: int) -> str:
@@ -61,7 +60,7 @@ class SourceText:
         return self.text[self.starts[line - 1] : self.starts[line]].rstrip("\r\n")
 
     def indent(self, line: int) -> str:
-        """The blanks that the line begins with."""
+        """The line's indentation."""
         text = self.line_text(line)
         return text[: len(text) - len(text.lstrip())]
 
@@ -140,7 +139,7 @@ def read_names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def definitions(function: Function) -> dict[str, ast.expr]:
-    """Names that the function assigns exactly once, by a plain assignment, with what they are assigned."""
+    """Names that the function assigns exactly once, by a plain assignment -> the assigned expression."""
     stored: dict[str, int] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -153,18 +152,18 @@ def definitions(function: Function) -> dict[str, ast.expr]:
     }
 
 
-def new_name(wish: str, taken: set[str]) -> str:
-    """The name, with a number behind it if it is taken already; it is taken afterwards."""
-    name, number = wish, 1
+def new_name(hint: str, taken: set[str]) -> str:
+    """The name, with a number after it if it is taken; it is added to ``taken``."""
+    name, number = hint, 1
     while name in taken:
         number += 1
-        name = f"{wish}_{number}"
+        name = f"{hint}_{number}"
     taken.add(name)
     return name
 
 
 def unified_diff(source: SourceText, changed: str, *, folder: Path) -> str:
-    """What changes, as ``patch -p0`` and ``git apply -p0`` take it in ``folder`` (or beside the file, if elsewhere)."""
+    """The change as a patch for ``patch -p0`` or ``git apply -p0`` in ``folder`` (or beside a file outside of it)."""
     inside = source.path.is_relative_to(folder)
     name = os.path.relpath(source.path, folder).replace(os.sep, "/") if inside else source.path.name
     return make_patch(source.text, changed, name=name)

@@ -1,4 +1,4 @@
-"""A place where capture stops, with everything that is known about it: text, tree, live module, live functions."""
+"""A place where capture stops, with its source text, syntax tree, live module and live functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FoundFunction:
     name: str
     """The name alone, for titles."""
     is_enclosing: bool = False
-    """Whether the line is inside of it, not a call of it."""
+    """Whether the line is inside of it; else the line calls it."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Spot:
 
     @classmethod
     def of(cls, file: str, line: int, root: nn.Module) -> Spot:
-        """Look the line up."""
+        """Find the source and the live module of a line."""
         source = SourceText.read(Path(file))
         if source is not None and not 0 < line < len(source.starts):
             source = None
@@ -75,7 +75,7 @@ class Spot:
         ]
 
     def functions(self) -> Iterator[FoundFunction]:
-        """Functions that a control could name: the one around the line, then those that are called on it."""
+        """Functions that a control can name: the one around the line, then those called on it."""
         known: set[int] = set()
         for found in (*self._enclosing(), *self._called()):
             if id(found.target) not in known:
@@ -83,7 +83,7 @@ class Spot:
                 yield found
 
     def classes(self) -> Iterator[FoundFunction]:
-        """Classes of submodules that could be kept whole: of the forward around the line, and those called on it."""
+        """Classes of submodules that can be kept whole: that of the forward around the line, and those called on it."""
         kinds = {type(child) for child in self.root.modules() if child is not self.root}
         candidates = [found for found in self.functions() if inspect.isclass(found.target)]
         for kind in (*self._enclosing_classes(), *(found.target for found in candidates)):
@@ -91,14 +91,14 @@ class Spot:
                 yield FoundFunction(kind, reference_of(kind), kind.__name__)
 
     def _enclosing_classes(self) -> Iterator[type]:
-        """Classes whose code has the line, as the modules of the model have them."""
+        """Classes of the model's submodules whose code contains the line."""
         name = next((one.name for one in reversed(self.scopes) if isinstance(one, ast.ClassDef)), "")
         for kind in dict.fromkeys(type(child) for child in self.root.modules()):
             if kind.__name__ == name and self.space is not None and kind.__module__ == self.space.__name__:
                 yield kind
 
     def _enclosing(self) -> Iterator[FoundFunction]:
-        """The function around the line, unless it is a forward: without that there is no graph."""
+        """The function around the line, unless it is a forward, without which there is no graph."""
         names = [one.name for one in self.scopes]
         if self.space is None or self.function is None or self.function.name in ("forward", "__call__", "__init__"):
             return
@@ -120,7 +120,7 @@ class Spot:
                 yield found
 
     def _named(self, written: ast.expr, target: Any) -> FoundFunction | None:
-        """The function with a name by which it is found again; None if there is none."""
+        """The function with an importable name; None if it has none."""
         plain = getattr(target, "__func__", target)
         reference = reference_of(plain)
         if not reference and self.space is not None and isinstance(written, ast.Name):
@@ -128,7 +128,7 @@ class Spot:
         return FoundFunction(plain, reference, reference.rpartition(":")[2]) if reference else None
 
     def resolve(self, expression: ast.expr) -> Any:
-        """The live object that an expression of names and dots means on that line; None if nobody can tell."""
+        """The live object that a dotted name means on the line; None if that cannot be determined."""
         if isinstance(expression, ast.Attribute):
             owner = self.resolve(expression.value)
             return None if owner is None else getattr(owner, expression.attr, None)
@@ -153,7 +153,7 @@ class Spot:
         return any(one is not None and one.arg == name for one in named) or any(node.id == name for node in stored)
 
     def _local_imports(self) -> dict[str, Any]:
-        """What is imported inside the function, as far as it is loaded."""
+        """Names imported inside the function -> their objects, if those are loaded."""
         found: dict[str, Any] = {}
         for node in ast.walk(self.function) if self.function else ():
             if isinstance(node, ast.Import):
@@ -167,7 +167,7 @@ class Spot:
 
 
 def reference_of(target: Any) -> str:
-    """``module:name`` by which a function or class is found again; empty if it is not."""
+    """``module:name`` from which a function or class can be imported; empty if there is none."""
     space, name = getattr(target, "__module__", None), getattr(target, "__qualname__", "")
     if not isinstance(space, str) or "<" in name:
         return ""

@@ -1,4 +1,4 @@
-"""The kinds of fixes, one row each: where a kind applies, and what it would change."""
+"""The kinds of fixes, one row each: where a kind applies, and what it changes."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class ProposedFix:
     note: str = ""
     control: CaptureControl | None = None
     text: str = ""
-    """The whole file with the change, for a change of the source."""
+    """The whole changed file, for a change of the source."""
     values: ValueCalls | None = None
     """Calls whose values must be known before the change can be written."""
     refusal: str = ""
-    """Why it cannot even be tried."""
+    """Why it cannot be tried; empty if it can."""
 
     @property
     def change(self) -> tuple[object, ...]:
-        """What it would change: two places may be served by the same one."""
+        """A key of what it changes; fixes of two places may be the same."""
         instrumented = self.values.instrumented() if self.values else ""
         place = (self.file, self.line) if self.refusal else ()
         return (self.kind, self.control, self.file if self.control is None else "", self.text, instrumented, place)
@@ -46,11 +46,11 @@ class FixRow:
 
     kind: FixKind
     find: Callable[[Spot], Iterator[ProposedFix]]
-    """What fits a place; nothing if the kind does not apply there."""
+    """Yields the fixes of this kind for a place, if it applies there."""
 
 
 def proposed_fixes(spot: Spot) -> Iterator[ProposedFix]:
-    """Everything that fits a place, the most likely to help first."""
+    """Yield all fixes for a place, the most likely to help first."""
     for row in FIX_ROWS:
         yield from row.find(spot)
 
@@ -59,7 +59,7 @@ def proposed_fixes(spot: Spot) -> Iterator[ProposedFix]:
 
 
 def is_changeable(spot: Spot) -> bool:
-    """Whether the file is one of the user's own; an installed package is nobody's to patch."""
+    """Whether the file is the user's own; installed packages are not patched."""
     return spot.source is not None and not any(part in spot.file for part in ("site-packages", "dist-packages"))
 
 
@@ -81,9 +81,8 @@ def _where_note(branch: Branch) -> str:
     text = "Both sides are computed at every call."
     if guarded := guarded_operation(branch.sides()):
         text += (
-            f" The branch may have kept {guarded} away from values that it is not defined for: the NaN or infinity of "
-            "the side that is not taken never gets into the result, but it does get into gradients, and whole numbers "
-            "raise."
+            f" The branch may guard {guarded} against values for which it is undefined: a NaN or infinity of the side "
+            "that is not taken does not reach the result, but it does reach gradients, and integers raise."
         )
     return text
 
@@ -91,15 +90,15 @@ def _where_note(branch: Branch) -> str:
 def _cond_note(branch: Branch) -> str:
     del branch
     return (
-        "One side is computed at every call, and both must give results of one structure, shape and type. "
-        "Not every target takes a graph with torch.cond in it; called outside of a graph it compiles itself at first."
+        "One side is computed at every call, and both must give results of the same structure, shape and type. "
+        "Not every target supports torch.cond; outside of a graph, its first call compiles it."
     )
 
 
 def _constants(spot: Spot) -> Iterator[ProposedFix]:
     calls = value_calls(spot) if is_changeable(spot) else None
     if calls is not None:
-        title = f"write {calls.words} as the constant that it is on all examples"
+        title = f"replace {calls.words} by its constant value on all examples"
         yield ProposedFix(FixKind.CONSTANT, title, spot.file, spot.line, values=calls)
 
 
@@ -117,14 +116,14 @@ def _is_torchs(found: FoundFunction) -> bool:
 
 
 def _user_functions(spot: Spot) -> Iterator[FoundFunction]:
-    """Functions with code of their own that is not torch's."""
+    """Functions written in Python that are not torch's."""
     for found in spot.functions():
         if not (inspect.isclass(found.target) or _is_pythons(found) or _is_torchs(found)):
             yield found
 
 
 def _wrappable(spot: Spot) -> Iterator[FoundFunction]:
-    """Functions of a module, Python's own among them; not methods, whose object a graph cannot hold."""
+    """Functions of a module, Python's own included; not methods, whose object a graph cannot hold."""
     for found in spot.functions():
         is_method = "." in found.reference.rpartition(":")[2]
         if not (inspect.isclass(found.target) or is_method or _is_torchs(found)):
@@ -151,32 +150,32 @@ FIX_ROWS: tuple[FixRow, ...] = (
     _control_row(
         ControlKind.NONSTRICT_TRACE,
         "mark {name} as nonstrict_trace: run it while tracing instead of reading its code",
-        "Whatever it reads besides its arguments is frozen at the value that it has while tracing.",
+        "All that it reads besides its arguments is frozen at its value during tracing.",
         _user_functions,
     ),
     _control_row(
         ControlKind.ALLOW_IN_GRAPH,
         "mark {name} as allow_in_graph: keep the call as one op of the compiler's graph",
-        "It must be made of torch operations, depend on its arguments alone and change nothing outside of itself.",
+        "It must consist of torch operations, depend only on its arguments and have no side effects.",
         _user_functions,
     ),
     _control_row(
         ControlKind.FX_WRAP,
         "wrap {name}: record the call instead of making it with a placeholder",
-        "It concerns the fx rung only; the call is followed when the recorded graph is exported.",
+        "It affects the fx capture method only; the call is traced when the recorded graph is exported.",
         _wrappable,
     ),
     _control_row(
         ControlKind.LEAF,
-        "keep modules of the class {name} whole while placeholders go round them",
-        "It concerns the fx rung only; the module is followed when the recorded graph is exported.",
+        "keep modules of the class {name} as single calls while fx traces",
+        "It affects the fx capture method only; the module is traced when the recorded graph is exported.",
         Spot.classes,
     ),
     _control_row(
         ControlKind.DISABLE,
         "keep {name} out of every graph",
-        "It runs as plain Python between the subgraphs; nothing in it is compressed.",
+        "It runs as plain Python between the subgraphs and is not compressed.",
         _user_functions,
     ),
 )
-"""Adding a kind of fix is a row here, and a member of `FixKind`."""
+"""A new kind of fix is a row here and a member of `FixKind`."""

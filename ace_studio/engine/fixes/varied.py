@@ -1,4 +1,4 @@
-"""Other values of the same sizes, so that a change which is right on the examples only is found out."""
+"""Examples with other values of the same sizes, to detect a change that is only correct on the given examples."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ace_studio.engine.flow import Example
 
 @dataclass(frozen=True)
 class Variation:
-    """One way to change the numbers of an example."""
+    """One way to change the values of an example."""
 
     label: str
     change: Callable[[Tensor, torch.Generator], Tensor]
     keeps_integers: bool = True
-    """Whether whole numbers and truth values stay as they are: lengths, ids, masks, steps."""
+    """Whether integers and booleans, such as lengths, ids and masks, are kept."""
 
 
 def _drawn(tensor: Tensor, generator: torch.Generator) -> Tensor:
@@ -43,7 +43,7 @@ def _small(tensor: Tensor, _: torch.Generator) -> Tensor:
 
 
 def _other_integers(tensor: Tensor, generator: torch.Generator) -> Tensor:
-    """Drawn between the smallest and the largest that the example has, so that no table is left; truth is inverted."""
+    """Draw integers between the example's smallest and largest, so that lookups stay in range; invert booleans."""
     if tensor.dtype is torch.bool:
         return ~tensor
     if tensor.is_floating_point() or tensor.is_complex() or not tensor.numel():
@@ -54,15 +54,15 @@ def _other_integers(tensor: Tensor, generator: torch.Generator) -> Tensor:
 
 VARIATIONS = (
     Variation("other numbers", _drawn),
-    Variation("the sign turned round", _flipped),
-    Variation("nothing but zeros", _zeros),
+    Variation("opposite signs", _flipped),
+    Variation("zeros", _zeros),
     Variation("numbers a hundred times smaller", _small),
-    Variation("other whole numbers", _other_integers, keeps_integers=False),
+    Variation("other integers", _other_integers, keeps_integers=False),
 )
 
 
 def varied(example: Example) -> Iterator[tuple[Variation, Example]]:
-    """The example with other values, once for every variation that changes something."""
+    """Yield the example with other values, once for every variation that changes something."""
     for number, variation in enumerate(VARIATIONS):
         generator = torch.Generator().manual_seed(number + 1)
 

@@ -1,4 +1,4 @@
-"""A branch by a value written as ``torch.where``: both sides are computed, one result is taken."""
+"""Rewrites a branch on a tensor's value as ``torch.where``: both sides are computed, and one result is chosen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ace_studio.engine.fixes.conditions import condition_text
 from ace_studio.engine.fixes.source_text import Edit, SourceText, definitions, new_name, stored_names
 
 Names = Mapping[str, str]
-"""Name in the source -> name that holds its value at this point."""
+"""Name in the source -> name that holds its present value."""
 
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
@@ -23,12 +23,12 @@ _SIGNS: dict[type[ast.operator], str] = {
 
 @dataclass(frozen=True)
 class Returned:
-    """What a side returns: one expression, or the items of a tuple, list or dictionary."""
+    """The value that a side returns: one expression, or the items of a tuple, list or dictionary."""
 
     items: tuple[str, ...]
     keys: tuple[str, ...] = ()
     brackets: str = ""
-    """Empty for a single value, else the pair around the items; ``,`` for a tuple without any."""
+    """Empty for a single value, else the brackets around the items; ``,`` for a tuple without brackets."""
 
     @property
     def text(self) -> str:
@@ -44,19 +44,16 @@ class Returned:
 
 @dataclass
 class Side:
-    """One side of a branch as straight lines."""
+    """One side of a branch as lines without branches."""
 
     lines: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
-    """Name of every variable that it changed -> the name that holds the new value."""
+    """Variable that the side changes -> the name that holds its new value."""
     returned: Returned | None = None
 
 
 def where_text(branch: Branch) -> str:
-    """The whole file with the branch rewritten.
-
-    Raises: CannotRewriteError with the reason why it cannot be.
-    """
+    """The whole file with the branch rewritten. Raises: CannotRewriteError with the reason."""
     if effect := side_effect(branch.sides()):
         raise CannotRewriteError(f"both sides would run at every call, and one of them must not: {effect}")
     return _Rewriter(branch).text()
@@ -96,7 +93,7 @@ class _Rewriter:
         return f"{self.torch}.where({condition}, {sides[0]}, {sides[1]})"
 
     def _assigning(self, statement: ast.If, names: Names, outer: Names) -> Side:
-        """Both sides one after the other, then the choice for every variable that one of them changes."""
+        """Compute both sides one after the other, then choose the value of every variable that either changes."""
         flag = new_name("is_taken", self.taken_names)
         side = Side([f"{flag} = {condition_text(statement.test, lambda one: self._expr(one, names), self.made)}"])
         taken = self._side(statement.body, names, "taken")
@@ -111,7 +108,7 @@ class _Rewriter:
         return side
 
     def _must_merge(self, name: str, statement: ast.If, taken: Side, other: Side, names: Names) -> bool:
-        """Whether a variable has a value on both sides. Raises if it has one on one side only, and is read later."""
+        """Whether a variable has a value on both sides. Raises: CannotRewriteError if on one only, but read later."""
         if (name in taken.names and name in other.names) or name in names or self._is_set_before(name, statement):
             return True
         if self._is_read_after(name, statement):
@@ -138,7 +135,7 @@ class _Rewriter:
         )
 
     def _returning(self, statement: ast.If) -> list[Edit]:
-        """Both sides run to their return; the function returns the choice."""
+        """Compute both sides up to their return, and return the choice."""
         rest = self.branch.rest
         body, orelse = list(statement.body), list(statement.orelse)
         ends_body, ends_other = (bool(part) and _ends(part[-1]) for part in (body, orelse))
@@ -157,7 +154,7 @@ class _Rewriter:
         return [self._replaced(statement, last, [*side.lines, f"return {side.returned.text}"])]
 
     def _early_return(self, statement: ast.If, last: ast.stmt) -> list[Edit]:
-        """Keep what follows as it stands; only the final return changes."""
+        """Keep the statements after the branch; only the final return changes."""
         assert isinstance(last, ast.Return)
         flag = new_name("is_taken", self.taken_names)
         condition = condition_text(statement.test, lambda one: self._expr(one, {}), self.made)
@@ -173,7 +170,7 @@ class _Rewriter:
         return [self._replaced(statement, statement, lines), value]
 
     def _kept(self, item: str, side: Side) -> str:
-        """A name for a value that is computed here and used later."""
+        """A name for a value that is computed before the statements after the branch."""
         if item.isidentifier() and item not in stored_names(self.branch.rest):
             return item
         name = new_name("taken", self.taken_names)
@@ -226,7 +223,7 @@ class _Rewriter:
         return self._assigning(statement, names, {"inside": ""})
 
     def _simple(self, statement: ast.stmt, names: Names, word: str) -> tuple[list[str], dict[str, str]]:
-        """A statement with new names for what it assigns."""
+        """The lines of a statement with new names for its targets, and these names."""
         match statement:
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 return [], {}
@@ -291,7 +288,7 @@ class _Rewriter:
     # --- text ---
 
     def _replaced(self, first: ast.stmt, last: ast.stmt, lines: Sequence[str]) -> Edit:
-        """The edit that puts lines in the place of statements, indented as the first one was."""
+        """The edit that replaces statements by lines with the indentation of the first."""
         indent = self.source.indent(first.lineno)
         text = self.source.newline.join(indent + line for line in lines)
         if first is self.branch.statement and self.branch.is_elif:
@@ -301,7 +298,7 @@ class _Rewriter:
 
 
 def _ends(statement: ast.stmt) -> bool:
-    """Whether nothing after the statement is reached."""
+    """Whether no statement after this one is reached."""
     if isinstance(statement, ast.If):
         return bool(statement.orelse) and _ends(statement.body[-1]) and _ends(statement.orelse[-1])
     return isinstance(statement, ast.Return)

@@ -1,4 +1,4 @@
-"""Opening what the user gives: say what it is, ask for trust where code would run, make a live module of it."""
+"""Loads the user's model: identifies the file, requires trust where code would run, and makes a live module."""
 
 from ace_studio.engine.load.changed_source import changed_source
 from ace_studio.engine.load.inspect_file import inspect_file

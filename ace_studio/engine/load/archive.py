@@ -1,4 +1,4 @@
-"""Zip files, checked before anything trusts them: cut, damaged, overlapping or pretending to be huge.
+"""Opens zip files after checks for truncation, damage, duplicate members and false sizes.
 
 torch reads zips with its own code, which neither checks CRCs nor compares declared sizes with the file.
 """
@@ -22,7 +22,7 @@ _MOST_MEMBERS = 200_000
 
 @dataclass(frozen=True)
 class Archive:
-    """The listing of a zip whose sizes add up."""
+    """The members of a zip whose listed sizes are consistent."""
 
     path: Path
     members: dict[str, zipfile.ZipInfo]
@@ -68,7 +68,7 @@ DAMAGE = (
 
 
 def open_archive(path: Path) -> Archive:
-    """List a zip and see that it can be what it says.
+    """List a zip and check that its listing is consistent.
 
     Raises: AceError(BAD_FILE) if it is cut short, has two members of one name, or declares more than it holds.
     """
@@ -79,7 +79,7 @@ def open_archive(path: Path) -> Archive:
         raise bad_file(
             path,
             "is a damaged or incomplete zip archive",
-            why="it begins like one, but its table of contents is missing or wrong; a download or a save broke off",
+            why="it begins like one, but its table of contents is missing or wrong; a download or save was cut short",
             details=str(error),
         ) from error
     if problem := _listing_problem(infos, path.stat().st_size):
@@ -88,7 +88,7 @@ def open_archive(path: Path) -> Archive:
 
 
 def _listing_problem(infos: list[zipfile.ZipInfo], length: int) -> str:
-    """Why the table of contents cannot be true; empty if it can."""
+    """Why the listing cannot be true; empty if it can."""
     if len(infos) > _MOST_MEMBERS:
         return f"it lists {len(infos)} parts"
     name, times = Counter(info.filename for info in infos).most_common(1)[0] if infos else ("", 0)

@@ -1,4 +1,4 @@
-"""Making a live module from each kind of file; the last column of the loader registry."""
+"""Makes a live module from each kind of file: the ``build`` functions of the loader registry."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build_from_entry(job: LoadJob) -> OpenedModel:
 
 
 def build_from_weights(job: LoadJob) -> OpenedModel:
-    """Call the factory and put the source's weights into what it made."""
+    """Call the factory and load the source's weights into its module."""
     if job.entry is None:
         remedy = "name the function that makes the module: entry = 'model.py:make_model'"
         if looks_like_huggingface(job.path.parent):
@@ -58,7 +58,7 @@ def build_from_weights(job: LoadJob) -> OpenedModel:
 
 
 def build_from_pickle(job: LoadJob) -> OpenedModel:
-    """Unpickle a whole module; a training checkpoint gives its weights to the factory instead."""
+    """Unpickle a whole module; from a training checkpoint, load the weights into the factory's module instead."""
     if read_head(job.path).startswith(ZIP_MAGIC):
         open_archive(job.path).check_content()
     content = _unpickle(job)
@@ -80,7 +80,7 @@ def build_from_pickle(job: LoadJob) -> OpenedModel:
 
 
 def build_from_exported_program(job: LoadJob) -> OpenedModel:
-    """Open an exported program; the inputs it was exported with serve as an example."""
+    """Open an exported program; the inputs that it was exported with become an example."""
     open_archive(job.path).check_content()
     with job.library.user.guard(f"Opening {job.path.name}"):
         program = torch.export.load(job.path)
@@ -88,7 +88,7 @@ def build_from_exported_program(job: LoadJob) -> OpenedModel:
 
 
 def refuse_folder(job: LoadJob) -> OpenedModel:
-    """Folders are looked at only."""
+    """Refuse a folder that is no Hugging Face model. Raises: AceError(UNSUPPORTED)."""
     raise AceError.of(
         ErrorCode.UNSUPPORTED,
         f"{job.path.name} is a folder; folders cannot be opened as a model yet",
@@ -98,7 +98,7 @@ def refuse_folder(job: LoadJob) -> OpenedModel:
     )
 
 
-# --- from what came back to a module ---
+# --- from a returned value to a module ---
 
 
 def _check_needs_nothing(target: Any, entry: Reference) -> None:
@@ -119,7 +119,7 @@ def _check_needs_nothing(target: Any, entry: Reference) -> None:
 
 
 def _interpret(value: Any, job: LoadJob, doing: str) -> OpenedModel:
-    """Read ``module`` or ``(module, examples)``, where examples is one example or a list (or generator) of them."""
+    """Take ``module`` or ``(module, examples)``, where examples is one example or a list (or generator) of them."""
     examples: Any = ()
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], nn.Module):
         value, examples = value
@@ -138,7 +138,7 @@ def _interpret(value: Any, job: LoadJob, doing: str) -> OpenedModel:
 
 
 def _from_program(program: torch.export.ExportedProgram) -> OpenedModel:
-    """The module of an exported program. It knows no eval mode: it was exported in one."""
+    """The module of an exported program, which has no eval mode: it was exported in one."""
     inputs = program.example_inputs
     examples = (Example(args=tuple(inputs[0]), kwargs=dict(inputs[1])),) if inputs else ()
     return OpenedModel(program.module(), examples)
@@ -155,7 +155,7 @@ def _not_a_module(value: Any, doing: str) -> AceError:
     elif value is None:
         remedy = "end the function with `return model`"
     return AceError.of(
-        ErrorCode.USER_CODE, f"{doing} gave no module", why=f"it returned {describe_value(value)}", remedy=remedy
+        ErrorCode.USER_CODE, f"{doing} returned no module", why=f"it returned {describe_value(value)}", remedy=remedy
     )
 
 
@@ -163,7 +163,7 @@ def _not_a_module(value: Any, doing: str) -> AceError:
 
 
 def _find_module(content: Any) -> nn.Module | None:
-    """The module that was saved, itself or under a usual key of a checkpoint; its running average comes last."""
+    """The saved module, itself or under a usual key of a checkpoint; a running average is taken last."""
     if isinstance(content, nn.Module):
         return content
     values = [content.get(key) for key in WRAPPINGS] if isinstance(content, Mapping) else []
@@ -171,12 +171,12 @@ def _find_module(content: Any) -> nn.Module | None:
 
 
 def _unpickle_header(file: Any, **options: Any) -> Any:
-    """The function form that torch uses for the head of its old format."""
+    """The ``pickle.load`` that torch calls for the header of its old format."""
     return pickle.Unpickler(file, **options).load()  # noqa: S301 - behind the trust gate
 
 
 def _unpickle(job: LoadJob) -> Any:
-    """``torch.load`` with code allowed; behind the trust gate, which the caller has passed.
+    """``torch.load`` with code allowed; the caller has checked that the file is trusted.
 
     Classes that the pickle looks for in ``__main__`` are taken from the entry's file if there is one.
     """

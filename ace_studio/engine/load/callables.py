@@ -1,4 +1,4 @@
-"""Finding the callables that a recipe names, ``name`` in the model's source or ``file.py:name``, and calling them."""
+"""Finds and calls the callables that a recipe names: ``name`` in the model's source, or ``file.py:name``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_SHOWN = 12
 
 @dataclass(frozen=True)
 class CodeFile:
-    """A ``.py`` file as it was when its hash was taken; these bytes are what runs."""
+    """A ``.py`` file as it was when its hash was taken; exactly these bytes run."""
 
     path: Path
     content: bytes
@@ -49,11 +49,11 @@ class Reference:
     path: Path
     name: str
     role: str
-    """What the recipe wants it for: ``entry``, ``tracing``, ..."""
+    """Where the recipe names it: ``entry``, ``[inputs] tracing``, ..."""
 
 
 def parse_reference(text: str, *, role: str, folder: Path, default: Path | None) -> Reference:
-    """Read ``name`` or ``file.py:name``; a plain name is in the default file.
+    """Parse ``name`` or ``file.py:name``; a plain name is in the default file.
 
     Raises: AceError(RECIPE) if there is no default file to look a plain name up in.
     """
@@ -71,9 +71,10 @@ def parse_reference(text: str, *, role: str, folder: Path, default: Path | None)
 
 
 def choose_entry(code: CodeFile, *, taken: Iterable[str] = ()) -> str:
-    """The one callable that plainly makes the model, when the recipe names none.
+    """Choose the callable that makes the model, when the recipe names none.
 
-    A function with a maker's name first, then the only module class, then the only function that needs no arguments.
+    It is the only function with a usual name (``make_model``), else the only module class, else the only function
+    without required arguments.
 
     Raises: AceError(NOT_FOUND) with the choices if there are several, or none.
     """
@@ -106,23 +107,23 @@ def choose_entry(code: CodeFile, *, taken: Iterable[str] = ()) -> str:
 
 
 class CodeLibrary:
-    """The user's files that a recipe names, trusted by now: imported on first use, their callables found by name."""
+    """The trusted ``.py`` files that a recipe names: imports them on first use and finds their callables."""
 
     def __init__(self, files: Mapping[Path, CodeFile], user: UserModules) -> None:
         self.files = files
         self.user = user
 
     def module_of(self, reference: Reference) -> ModuleType:
-        """The imported file that the reference is in. Raises: AceError(USER_CODE or NOT_INSTALLED)."""
+        """Import the file of a reference. Raises: AceError(USER_CODE or NOT_INSTALLED)."""
         code = self.files[reference.path]
         return self.user.import_file(code.source, code.content)
 
     def find(self, reference: Reference) -> Any:
-        """What the reference names. Raises: AceError(NOT_FOUND) with the nearest names; AceError(USER_CODE)."""
+        """Find what a reference names. Raises: AceError(NOT_FOUND) with the nearest names; AceError(USER_CODE)."""
         return find_target(self.module_of(reference), self.files[reference.path], reference)
 
     def function(self, reference: Reference) -> Callable[..., Any]:
-        """The function that the reference names, its errors turned into AceErrors.
+        """Find the function that a reference names; errors inside of it become AceErrors.
 
         Raises: AceError(NOT_FOUND) if it is not there or cannot be called; AceError(USER_CODE) from the import.
         """
@@ -144,11 +145,11 @@ _CALLED_WITH: Mapping[str, tuple[str, ...]] = {
     "[evaluate] function": ("predict",),
     "[finetune] loss": ("output", "label"),
 }
-"""Role -> what its callable gets; all others get nothing."""
+"""Role -> arguments that its callable is called with; all others are called without any."""
 
 
 def _check_can_be_called(target: Callable[..., Any], reference: Reference, path: Path) -> None:
-    """Refuse a function that cannot take what it will be called with, before anything is traced or built."""
+    """Refuse a function whose signature does not fit its call, before anything is traced or built."""
     given = _CALLED_WITH.get(reference.role, ())
     try:
         signature = inspect.signature(target)
@@ -169,7 +170,7 @@ def _check_can_be_called(target: Callable[..., Any], reference: Reference, path:
 
 
 def find_target(module: ModuleType, code: CodeFile, reference: Reference) -> Any:
-    """What the reference names in the imported file. Raises: AceError(NOT_FOUND) with the nearest names."""
+    """Find what a reference names in the imported file. Raises: AceError(NOT_FOUND) with the nearest names."""
     target: Any = module
     for part in reference.name.split("."):
         target = getattr(target, part, None)
@@ -198,7 +199,7 @@ def _listing(entries: Iterable[EntryPoint]) -> str:
 
 
 def describe_value(value: object) -> str:
-    """A value in a few words: ``a dict with 3 entries``, ``None``, ``the class Net``."""
+    """Describe a value for a message: ``a dict with 3 entries``, ``None``, ``the class Net``."""
     if value is None or isinstance(value, bool):
         return str(value)
     if isinstance(value, type):

@@ -1,4 +1,4 @@
-"""Loading a model from a changed copy of one of its files; the user's file and everything loaded stay as they are."""
+"""Loads a model from a changed copy of one of its files; the user's file and all loaded modules stay unchanged."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ace_studio.engine.load.user_errors import is_library_file
 
 @contextlib.contextmanager
 def changed_source(path: Path, copy: Path) -> Iterator[None]:
-    """While this holds, a load that imports ``path`` runs the content of ``copy`` in its place.
+    """Inside the ``with`` block, importing ``path`` runs the content of ``copy`` instead.
 
-    The module keeps its name and its ``__file__``, so neighbours, packages and data beside it are found; its lines, as
-    a traceback has them, are those of the copy. Afterwards ``sys.modules`` and ``sys.path`` are as they were before,
-    but for libraries that were imported meanwhile.
+    The module keeps its name and its ``__file__``, so that files beside it are found; line numbers in tracebacks are
+    those of the copy. Afterwards ``sys.modules`` and ``sys.path`` are restored, except for libraries that were imported
+    inside the block.
     """
     modules, folders = dict(sys.modules), list(sys.path)
     finder = _Finder(path.resolve(), copy)
@@ -35,7 +35,7 @@ def changed_source(path: Path, copy: Path) -> Iterator[None]:
 
 
 def _put_back(before: dict[str, ModuleType]) -> None:
-    """Forget the user's modules that were loaded since, and bring back those that were replaced or forgotten."""
+    """Remove the user's modules that were loaded since, and restore those that were replaced or removed."""
     for name, module in list(sys.modules.items()):
         if name not in before and _is_users(module):
             del sys.modules[name]
@@ -43,26 +43,26 @@ def _put_back(before: dict[str, ModuleType]) -> None:
 
 
 def _is_users(module: ModuleType) -> bool:
-    """Whether a module is the user's own; one that a forward() imported late has no mark."""
+    """Whether a module is the user's own; a module that forward() imported late has no mark."""
     file = getattr(module, "__file__", None)
     return MARK in getattr(module, "__dict__", {}) or (isinstance(file, str) and not is_library_file(file))
 
 
 class _CopyLoader(importlib.machinery.SourceFileLoader):
-    """Compiles the copy. A cached .pyc is of the original and must not be used."""
+    """Compiles the copy; a cached .pyc of the original must not be used."""
 
     def __init__(self, name: str, path: str, copy: Path) -> None:
         super().__init__(name, path)
         self._copy = copy
 
     def get_code(self, fullname: str) -> CodeType:
-        """The copy's code."""
+        """Compile the copy."""
         del fullname
         return self.source_to_code(self._copy.read_bytes(), str(self._copy))
 
 
 class _Finder:
-    """Finds what Python would find, with another loader for the one file."""
+    """Finds modules as Python does, with another loader for the changed file."""
 
     def __init__(self, path: Path, copy: Path) -> None:
         self._path = path
@@ -71,7 +71,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of the file that was changed; None for everything else."""
+        """The spec of the changed file; None for all other modules."""
         if name.rpartition(".")[2] not in (self._path.stem, self._path.parent.name):
             return None
         spec: Any = importlib.machinery.PathFinder.find_spec(name, path, target)

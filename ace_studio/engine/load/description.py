@@ -1,4 +1,4 @@
-"""What can be said of a file before anything of it runs; every row of the registry fills it."""
+"""The result of every loader's ``describe`` function."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ace_studio.records.tensors import TensorSpec
 
 @dataclass(frozen=True)
 class Description:
-    """What could be found out about a file without running anything."""
+    """Facts about a file that are found without running any of its code."""
 
     would_run: tuple[str, ...] = ()
     entries: tuple[EntryPoint, ...] = ()
     tensors: tuple[StoredTensor, ...] = ()
     notes: tuple[str, ...] = ()
     inputs: tuple[dict[str, TensorSpec], ...] = ()
-    """Rows of example inputs that the file's own words allow to propose."""
+    """Example inputs proposed from the file's own description."""

@@ -1,4 +1,4 @@
-"""The callables of a ``.py`` file, read from its syntax tree: nothing is imported."""
+"""Lists the callables of a ``.py`` file from its syntax tree, without importing it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class PythonSource:
-    """A ``.py`` file as text and tree."""
+    """A ``.py`` file as text and as a syntax tree."""
 
     path: Path
     text: str
@@ -46,7 +46,7 @@ class PythonSource:
 
 
 def parse_source(path: Path, content: bytes) -> PythonSource:
-    """Read Python source.
+    """Parse Python source.
 
     Raises: AceError(BAD_FILE) with the line if it is no text or has a syntax error.
     """
@@ -85,7 +85,7 @@ def syntax_problem(path: Path, error: SyntaxError) -> AceError:
 
 
 def list_entries(source: PythonSource) -> tuple[EntryPoint, ...]:
-    """The public functions and classes at the top level of the file, in order; of equal names the last one counts."""
+    """List the public functions and classes at the top level, in order; the last definition of a name counts."""
     classes = {node.name: node for node in _definitions(source.tree.body) if isinstance(node, ast.ClassDef)}
     found: dict[str, EntryPoint] = {}
     for node in _definitions(source.tree.body):

@@ -1,11 +1,11 @@
-"""Which row of the loader registry a file belongs to, by its content."""
+"""Identifies the kind of a file, which is a row of the loader registry, by its content."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ace_studio.engine.load.archive import Archive, open_archive
-from ace_studio.engine.load.huggingface import FOLDER_DOORS, looks_like_huggingface, read_folder
+from ace_studio.engine.load.huggingface import FOLDER_FILES, looks_like_huggingface, read_folder
 from ace_studio.engine.load.onnx.header import looks_like_onnx
 from ace_studio.engine.load.pickles import unsafe_globals_of_archive, unsafe_globals_of_file
 from ace_studio.engine.load.safetensors_header import looks_like_safetensors
@@ -23,7 +23,7 @@ from ace_studio.records.recipes.named_source import named_source
 
 
 def identify(path: Path) -> str:
-    """Name of the kind: a row of the registry. A path whose last part names a model of a package is of its kind.
+    """Return the kind: a key of `LOADERS`. A path that names a model of a package (``timm:resnet18``) has its kind.
 
     Raises: AceError(NOT_FOUND or BAD_FILE) saying what it is instead.
     """
@@ -50,8 +50,8 @@ def identify(path: Path) -> str:
 
 
 def model_path(path: Path) -> Path:
-    """The folder if the path is the description inside of a Hugging Face model, as a file dialog gives it."""
-    if path.name in FOLDER_DOORS and path.is_file() and looks_like_huggingface(path.parent):
+    """The folder, if the path is a configuration file in a Hugging Face folder; else the path."""
+    if path.name in FOLDER_FILES and path.is_file() and looks_like_huggingface(path.parent):
         return path.parent
     return path
 

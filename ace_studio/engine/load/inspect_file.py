@@ -1,4 +1,4 @@
-"""Saying what a file is without running any code in it; always allowed."""
+"""Describes a file without running any code in it; always allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ace_studio.records.recipes.named_source import named_source
 
 
 def inspect_file(path: Path) -> FileReport:
-    """What the file is, what it needs to be opened, and what opening it would run.
+    """Report what the file is, what opening it needs, and what code opening it would run.
 
     Raises: AceError(NOT_FOUND or BAD_FILE) saying what it is instead of a model.
     """
@@ -41,7 +41,7 @@ def inspect_file(path: Path) -> FileReport:
 
 
 def _listing_sha256(folder: Path) -> str:
-    """Hash over the names and sizes in a folder, or over a name; files are hashed when they are opened."""
+    """Hash of the names and sizes in a folder, or of a model's name; files are hashed when they are opened."""
     entries = folder.iterdir() if folder.is_dir() else ()
     listing = sorted(f"{entry.name}\0{entry.stat().st_size}" for entry in entries if entry.exists()) or [folder.name]
     return hashlib.sha256("\n".join(listing).encode("utf-8", "surrogateescape")).hexdigest()

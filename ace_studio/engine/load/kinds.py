@@ -1,9 +1,9 @@
-"""The registry of loaders: one row per kind of file: what it needs, what can be said of it, how it is opened."""
+"""The registry of loaders, one row per kind of file: the trust it needs, how it is described and how it is opened."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -32,14 +32,14 @@ _MOST_NAMES = 20
 
 
 class TrustLevel(StrEnum):
-    """What opening a file asks of the user."""
+    """The trust that opening a file needs."""
 
     INSPECT = "inspect"
-    """Nothing: it is only looked at."""
+    """None: it is only inspected."""
     DATA = "data"
-    """Nothing: its tensors are read as data."""
+    """None: its tensors are read as data."""
     CODE = "code"
-    """Their word that its code may run."""
+    """The user must allow its code to run."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Loader:
     describe: Callable[[Path], Description]
     build: Callable[[LoadJob], OpenedModel]
     code_files: Callable[[Path], tuple[Path, ...]] = lambda path: (path,)
-    """The files that a word of trust is about, where it needs one."""
+    """Files that the user must trust, for kinds that run code."""
     frontend: str = "torch"
-    """How the pipeline comes by the graph of what is built."""
+    """Name of the frontend that obtains the graph of the opened model."""
     has_own_entry: bool = False
-    """Whether ``entry`` is a word for this kind instead of a callable in a ``.py`` file."""
+    """Whether the recipe's ``entry`` is a word that this kind defines, not a callable in a ``.py`` file."""
     is_openable: bool = True
-    """False if ``build`` only says why not; then nobody is asked for trust."""
+    """False if ``build`` only raises the reason; then no trust is asked for."""
 
 
 def _describe_python(path: Path) -> Description:
@@ -130,6 +130,15 @@ def _storage_notes(path: Path) -> tuple[str, ...]:
     return ()
 
 
+_HUGGINGFACE = Loader(
+    name="huggingface",
+    label="Hugging Face model",
+    trust=TrustLevel.DATA,
+    suffixes=(),
+    describe=describe_huggingface,
+    build=build_huggingface,
+    has_own_entry=True,
+)
 _ROWS = (
     Loader(
         name="python",
@@ -188,44 +197,26 @@ _ROWS = (
         build=build_from_onnx,
         frontend="onnx",
     ),
-    Loader(
-        name="huggingface",
-        label="Hugging Face model",
-        trust=TrustLevel.DATA,
-        suffixes=(),
-        describe=describe_huggingface,
-        build=build_huggingface,
-        has_own_entry=True,
-    ),
-    Loader(
+    _HUGGINGFACE,
+    replace(
+        _HUGGINGFACE,
         name="huggingface-code",
         label="Hugging Face model with code of its own",
         trust=TrustLevel.CODE,
-        suffixes=(),
-        describe=describe_huggingface,
-        build=build_huggingface,
         code_files=lambda path: read_folder(path).code_files,
-        has_own_entry=True,
     ),
-    Loader(
-        name="timm",
-        label="Model of timm",
-        trust=TrustLevel.DATA,
-        suffixes=(),
-        describe=describe_named,
-        build=build_named,
-        code_files=lambda _: (),
-        has_own_entry=True,
-    ),
-    Loader(
-        name="torchvision",
-        label="Model of torchvision",
-        trust=TrustLevel.DATA,
-        suffixes=(),
-        describe=describe_named,
-        build=build_named,
-        code_files=lambda _: (),
-        has_own_entry=True,
+    *(
+        Loader(
+            name=package,
+            label=f"Model of {package}",
+            trust=TrustLevel.DATA,
+            suffixes=(),
+            describe=describe_named,
+            build=build_named,
+            code_files=lambda _: (),
+            has_own_entry=True,
+        )
+        for package in ("timm", "torchvision")
     ),
     Loader(
         name="folder",
@@ -239,4 +230,4 @@ _ROWS = (
 )
 
 LOADERS: dict[str, Loader] = {row.name: row for row in _ROWS}
-"""Kind -> row; `identify.identify` gives the kind."""
+"""Kind, as returned by `identify.identify` -> row."""

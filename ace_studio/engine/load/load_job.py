@@ -1,4 +1,4 @@
-"""What every builder of the registry gets and gives."""
+"""The argument and the result of every loader's ``build`` function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_studio.engine.progress import Reporter
 
 @dataclass(frozen=True)
 class LoadJob:
-    """What a builder gets. Everything that will run has been trusted by now."""
+    """A model to open. All code that will run has been trusted by now."""
 
     path: Path
     """The model's source."""
@@ -22,18 +22,18 @@ class LoadJob:
     library: CodeLibrary
     reporter: Reporter
     entry_word: str = ""
-    """What the recipe says as its entry, for kinds that have a word of their own there."""
+    """The recipe's entry, for kinds whose entry is a word and not a callable in a file."""
     has_weights: bool = False
-    """Whether weights from another file are put in afterwards."""
+    """Whether weights from another file are loaded afterwards."""
 
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """A live module, and the examples that came with it."""
+    """A live module and the examples that came with it."""
 
     module: nn.Module
     examples: tuple[Example, ...] = ()
     files: tuple[Path, ...] = ()
-    """What was read beside the source, for the check at the end that nothing changed."""
+    """Files that were read besides the source; a job checks at its end that none has changed."""
     reference: nn.Module | None = None
-    """What the module was written from, and must equal on every example; None if the module is the original."""
+    """The original that the module was translated from and must equal on every example; None if it is the original."""

@@ -1,4 +1,4 @@
-"""From a recipe to a live module: find the files, pass the trust gate, import, build, put the weights in."""
+"""Loads the model of a recipe: finds the files, checks trust, imports, builds, and loads the weights."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from ace_studio.records.recipes.rules import DATA_SUFFIXES
 
 @dataclass(frozen=True)
 class _Sources:
-    """Every file that the recipe names, found and identified, nothing run yet."""
+    """Every file that the recipe names, found and identified before any code runs."""
 
     source: Path
     loader: Loader
     weights: Path | None
     weights_key: str
-    """Which of several state dicts, or below which prefix of the names; empty for what fits best."""
+    """Key or name prefix of the state dict to take; empty for the one that fits best."""
     entry: Reference | None
     roles: dict[str, Reference]
     """``tracing``, ``calibration``, ``evaluate`` -> the callable, for those that the recipe names."""
@@ -108,7 +108,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
 
 
 def files_sha256(files: Sequence[Path]) -> str:
-    """One hash over the content of files, in this order; where they lie does not count, what they are called does.
+    """One hash over the names and contents of files in this order, independent of their folders.
 
     Raises: AceError(BAD_FILE) if one cannot be read any more.
     """
@@ -166,9 +166,9 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
 
 
 def data_path(text: str, folder: Path, *, where: str = "[calibration] inputs") -> Path | None:
-    """The file of arrays or the folder that a text names; None if it names a function, or nothing.
+    """The file of arrays or the folder that a text names; None if the text is empty or names a function.
 
-    A folder has a slash in its text: a bare word is a function, whatever lies beside the recipe.
+    A folder has a slash in its text; a bare word is a function, even if a folder of that name exists.
 
     Raises: AceError(NOT_FOUND) if a folder or a file is named that is not there.
     """
@@ -187,7 +187,7 @@ def data_path(text: str, folder: Path, *, where: str = "[calibration] inputs") -
 
 
 def _callable_data(text: str) -> str:
-    """The text if it names a function, else nothing: files of tensors are read where they are needed."""
+    """The text if it names a function, else empty: files of tensors are read where they are used."""
     return "" if text.endswith(DATA_SUFFIXES) else text
 
 
@@ -204,7 +204,7 @@ def _check_weights(path: Path) -> None:
     kind = identify(path)
     if kind not in ("safetensors", "state-dict"):
         if kind == "pickle-module":
-            read_state_dict(path)  # raises, and says what else is in it
+            read_state_dict(path)  # raises, naming what else is in it
         raise bad_file(
             path,
             f"cannot serve as weights: it is {LOADERS[kind].label}",
@@ -226,7 +226,7 @@ def _read_code(paths: Iterable[Path]) -> dict[Path, CodeFile]:
 
 
 def _code_to_run(sources: _Sources) -> list[CodeToRun]:
-    """The source if opening it runs code, and every ``.py`` file that is named beside it."""
+    """The source if opening it runs code, and every ``.py`` file that the recipe names."""
     files = [
         CodeToRun(path, code.sha256, LOADERS["python"].describe(path).would_run) for path, code in sources.code.items()
     ]
@@ -254,18 +254,18 @@ def _find_functions(roles: dict[str, Reference], library: CodeLibrary) -> dict[s
 
 
 def _caught_functions(recipe: Recipe, folder: Path) -> dict[str, Callable[..., Any]]:
-    """What gives the examples that a script was seen to use. Raises: AceError(NOT_FOUND or BAD_FILE)."""
+    """Functions that return the examples caught from a script. Raises: AceError(NOT_FOUND or BAD_FILE)."""
     found: dict[str, Callable[..., Any]] = {}
     for role, place in (("tracing", recipe.inputs.caught), ("calibration", recipe.calibration.caught)):
         if place:
             path = (folder / place).resolve()
-            read_structure(path)  # says at once what is wrong with it
+            read_structure(path)  # raises now if it is damaged
             found[role] = partial(read_caught, path, read_tensors=read_checkpoint)
     return found
 
 
 def _all_files(sources: _Sources, built: OpenedModel, library: CodeLibrary) -> tuple[Path, ...]:
-    """Source first, then weights, then what the loader read, then every file of the user's that was imported."""
+    """The source, the weights, the files that the loader read, and the imported files of the user, in this order."""
     weights = [sources.weights] if sources.weights else []
     named = [sources.source, *weights, *built.files, *sources.code, *library.user.files()]
     return tuple(dict.fromkeys(path for path in named if path.is_file()))

@@ -1,4 +1,4 @@
-"""Example inputs that a model's own description allows to propose: sizes from its configuration, numbers made up."""
+"""Proposes example inputs from a model's own description: sizes from its configuration, random values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ace_studio.records.tensors import TensorSpec, ValueSource
 
 _SEED = 20240607
 _SMALLEST_RANDOM_RANGE = 100
-"""Random whole numbers of a row are below this; a smaller vocabulary gets zeros there."""
+"""Random integers in a row of the recipe are below this; an input with a smaller vocabulary is proposed as zeros."""
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,21 @@ class ProposedInput:
     """One input of one example."""
 
     name: str
-    """As forward calls it; ``images.0`` is the first item of a list."""
+    """Parameter of forward; ``images.0`` is the first item of a list."""
     shape: tuple[int, ...]
     dtype: torch.dtype = torch.float32
     values: ValueSource = ValueSource.RANDOM
     below: int = 0
-    """Random whole numbers are smaller than this."""
+    """Exclusive upper bound of random integers."""
 
     def spec(self) -> TensorSpec:
-        """As a cell of the shape table."""
+        """The input as a cell of the shape table."""
         is_narrow = self.values is ValueSource.RANDOM and 0 < self.below < _SMALLEST_RANDOM_RANGE
         values = ValueSource.ZEROS if is_narrow else self.values
         return TensorSpec(shape=self.shape, dtype=str(self.dtype).removeprefix("torch."), values=str(values))
 
     def tensor(self, *, seed: int) -> Tensor:
-        """As a tensor, the same for the same seed."""
+        """The input as a tensor, the same one for the same seed."""
         generator = torch.Generator().manual_seed(_SEED + seed)
         if self.values is not ValueSource.RANDOM:
             return torch.full(self.shape, int(self.values is ValueSource.ONES), dtype=self.dtype)
@@ -51,12 +51,12 @@ ProposedRow = tuple[ProposedInput, ...]
 
 
 def specs_of(rows: Iterable[ProposedRow]) -> tuple[dict[str, TensorSpec], ...]:
-    """The rows as the recipe would have them."""
+    """The rows in the form that the recipe has."""
     return tuple({one.name: one.spec() for one in row} for row in rows)
 
 
 def examples_of(rows: Sequence[ProposedRow], module: nn.Module) -> tuple[Example, ...]:
-    """The rows as calls of the module: what forward takes first is given by position, the rest by name."""
+    """The rows as calls of the module: leading parameters by position, the rest by name."""
     return tuple(_example(row, module, seed=number) for number, row in enumerate(rows))
 
 
@@ -78,6 +78,6 @@ def _example(row: ProposedRow, module: nn.Module, *, seed: int) -> Example:
 
 
 def first_parameters(module: nn.Module) -> list[str]:
-    """Names that forward takes by position, in order."""
+    """Names of forward's positional parameters, in order."""
     parameters = inspect.signature(module.forward).parameters.values()
     return [one.name for one in parameters if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]

@@ -1,4 +1,4 @@
-"""What a file really is, by its first bytes before its name. Nothing in the file is run, nothing is unpickled."""
+"""Tells what a file is by its first bytes, and only then by its name. Runs and unpickles nothing."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ FOREIGN_MAGICS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"MZ", "a Windows program or library"),
     (0, b"SQLite format 3\x00", "an SQLite database"),
 )
-"""Offset, bytes and the words for what they begin."""
+"""Offset, bytes at it, and the description of such files."""
 
 
 def check_readable(path: Path) -> None:
-    """See that the path is a file or a folder that can be opened.
+    """Check that the path is a file or a folder that can be opened.
 
     Raises: AceError(NOT_FOUND) if there is nothing; AceError(BAD_FILE) for a device, a pipe or a file nobody may read.
     """
@@ -59,13 +59,13 @@ def check_readable(path: Path) -> None:
             remedy="check the path and its permissions",
         ) from error
     if not stat.S_ISDIR(mode):
-        raise bad_file(path, "is not a regular file", why="it is a device, a pipe or a socket", remedy="give a file")
+        raise bad_file(path, "is not a regular file", why="it is a device, a pipe or a socket", remedy="choose a file")
 
 
 def bad_file(
     path: Path, what: str, *, why: str = "", remedy: str = "download or save it again", details: str = ""
 ) -> AceError:
-    """The error for a file that is not what its name or its use says: ``NAME what``."""
+    """The error for a file that is not what its name or its use promises; the message is ``NAME what``."""
     return AceError.of(
         ErrorCode.BAD_FILE, f"{path.name} {what}", why=why, remedy=remedy, where=str(path), details=details
     )
@@ -86,7 +86,7 @@ def read_head(path: Path) -> bytes:
 
 
 def reject_stand_ins(path: Path, head: bytes) -> None:
-    """Raise AceError(BAD_FILE) for what often lies where a model should be: a web page, a Git LFS pointer."""
+    """Raise AceError(BAD_FILE) for a web page or a Git LFS pointer saved in the place of a model."""
     if head.startswith(_LFS_MAGIC):
         size = re.search(rb"^size (\d+)", head, re.M)
         raise bad_file(
@@ -104,22 +104,22 @@ def reject_stand_ins(path: Path, head: bytes) -> None:
             path,
             "is a web page, not a model",
             why=f"its title is '{shown}'" if shown else "a download saved the page instead of the file",
-            remedy="download it again with the direct link; a page that asks to sign in is saved so too",
+            remedy="download it again with the direct link; a page that asks to sign in may have been saved",
         )
 
 
 def unknown_file(path: Path, head: bytes) -> AceError:
-    """The error that says what a file is that no loader knows."""
+    """The error for a file that no loader knows, with what it is if its format is recognized."""
     for offset, magic, words in FOREIGN_MAGICS:
         if head[offset : offset + len(magic)] == magic:
-            return bad_file(path, f"is {words}", why="its first bytes say so", remedy=_KNOWN_KINDS)
+            return bad_file(path, f"is {words}", why="its first bytes are those of that format", remedy=_KNOWN_KINDS)
     if is_text(head):
         first = head.decode("utf-8", "replace").lstrip("\ufeff").split("\n", 1)[0].strip()[:80]
         remedy = "open it as a recipe" if path.suffix == ".toml" else _KNOWN_KINDS
         return bad_file(path, "is plain text, not a model", why=f"it begins with `{first}`", remedy=remedy)
     return bad_file(
         path,
-        "is in no format that is known here",
+        "is in no known format",
         why=f"its first bytes are {head[:8].hex(' ')}",
         remedy=f"it may be damaged or cut short; {_KNOWN_KINDS}",
     )

@@ -1,4 +1,4 @@
-"""Finding the names of a module among the names of a file: wrappers, prefixes, and several state dicts in one file."""
+"""Matches the names in a file of weights with those of a module: wrappers, prefixes, several state dicts in a file."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ _MOST_SHOWN = 6
 _MOST_PREFIXES = 24
 _DEEPEST_PREFIX = 4
 _LARGEST_TO_COMPARE = 3_000
-"""Nearest names are looked for among no more than this many; the search is quadratic."""
+"""Largest number of names that the quadratic search for nearest names compares."""
 _WRAPPERS = frozenset(
     {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module", "_module"}
 )
-"""Parts of names that DataParallel, torch.compile, FSDP and their like put in, at any depth."""
+"""Parts that DataParallel, torch.compile, FSDP and similar wrappers add to names, at any depth."""
 _HOMES = frozenset(
     {"model", "net", "network", "backbone", "encoder", "student", "teacher", "generator", "module", "ema", "model_ema"}
     | {"ema_model", "online_model", "averaged_model", "state_dict", "params", "base_model", "core"}
 )
-"""Parts of a training script that keep the model beside other things. Below other names, half the file must fit."""
+"""Usual attributes that hold the model in a training script; below other names, half the file must fit."""
 _AVERAGES = ("ema", "averaged", "swa")
-"""Words for running averages of weights; where both fit, the weights themselves are taken."""
+"""Words in the names of running averages; if both fit, the weights themselves are taken."""
 _COUNTER = "num_batches_tracked"
-"""Batch norms count batches since torch 0.4.1; older files lack the counters, and nothing needs them."""
+"""Batch norms count batches since torch 0.4.1; older files lack the counters, which inference does not use."""
 
 
 @dataclass(frozen=True)
 class StateDict:
-    """A table of names and tensors, and where it lay in its file."""
+    """A table of names and tensors, and its place in its file."""
 
     tensors: Mapping[str, Tensor]
     place: str = ""
-    """Keys on the way to it, ``model_ema`` for example; empty if the file is the table itself."""
+    """Dotted keys that lead to it, such as ``model_ema``; empty if the file is the table itself."""
 
 
 @dataclass
 class StateDifference:
-    """How the names and shapes of a file differ from those of a module."""
+    """The differences between the names and shapes of a file and those of a module."""
 
     missing: list[str] = field(default_factory=list)
     """Names that the module has and the file lacks."""
@@ -53,27 +53,27 @@ class StateDifference:
     matched: int = 0
     """How many names have the same shape on both sides."""
     nearest: dict[str, str] = field(default_factory=dict)
-    """Missing name -> the unexpected name of the same shape that is written most like it."""
+    """Missing name -> the unexpected name of the same shape with the most similar spelling."""
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.unexpected or self.reshaped)
 
     @property
     def sentence(self) -> str:
-        """All of it in one line, each kind with its count and first names."""
+        """Summary in one line: each kind of difference with its count and first names."""
         parts = (
             (self.missing, "missing in the file"),
             (self.unexpected, "unknown to the model"),
             (self.reshaped, "of another shape"),
         )
-        said = [f"{len(names)} {words} ({shown(names)})" for names, words in parts if names]
-        wanted = self.matched + len(self.missing) + len(self.reshaped)
+        counts = [f"{len(names)} {words} ({shown(names)})" for names, words in parts if names]
+        total = self.matched + len(self.missing) + len(self.reshaped)
         near = [f"{name} may be {other}" for name, other in self.nearest.items()]
-        return "; ".join([f"{self.matched} of {wanted} match", *said, *([shown(near, most=2)] if near else [])])
+        return "; ".join([f"{self.matched} of {total} match", *counts, *([shown(near, most=2)] if near else [])])
 
     @property
     def listing(self) -> str:
-        """Every name, one per line."""
+        """All names, one per line."""
         missing = [f"{name} (nearest: {self.nearest[name]})" if name in self.nearest else name for name in self.missing]
         groups = (("missing", missing), ("unexpected", self.unexpected), ("shape", self.reshaped))
         return "\n".join(f"{title}: {name}" for title, names in groups for name in names)
@@ -85,37 +85,37 @@ class Match:
 
     state: StateDict
     tensors: Mapping[str, Tensor]
-    """Under the names of the module, those without a place included."""
+    """Tensors by the module's names; names that the module lacks are included."""
     prefix: str = ""
-    """What was taken off the names of the file."""
+    """Prefix that was removed from the names of the file."""
     left_out: tuple[str, ...] = ()
-    """Names of the file outside of the prefix: parts of a training script, another copy of the weights."""
+    """Names of the file outside of the prefix, such as optimizer state or another copy of the weights."""
     difference: StateDifference = field(default_factory=StateDifference)
 
     @property
     def rank(self) -> tuple[bool, int, bool, int]:
-        """Larger is better: complete, with most tensors in place, no running average, with least left out."""
+        """Sort key, larger is better: complete, most tensors matched, no running average, fewest left out."""
         words = f"{self.state.place}.{self.prefix}".lower()
         is_average = any(word in words for word in _AVERAGES)
         return (not self.difference, self.difference.matched, not is_average, -len(self.left_out))
 
     def state_shape(self, name: str) -> torch.Size | None:
-        """Shape of a tensor by its name here or in the file."""
+        """Shape of a tensor by its name in the module or in the file."""
         tensor = self.tensors.get(name, self.state.tensors.get(name))
         return None if tensor is None else tensor.shape
 
     @property
     def words(self) -> str:
-        """Where in the file it was found: ``model_ema, below 'module.'``."""
+        """Its place in the file: ``model_ema, below 'module.'``."""
         below = f"below '{self.prefix}'" if self.prefix else ""
         return ", ".join(word for word in (self.state.place, below) if word)
 
 
 def best_matches(states: Sequence[StateDict], wanted: Mapping[str, Tensor]) -> list[Match]:
-    """Every way to read the file, the best one first; of equal ones, the one found first.
+    """List every match of the file with the module, the best first; equal ones in the order in which they were found.
 
-    Tried are the names as they are, without the parts that wrappers put in, below each prefix of the file, and with
-    the prefix that all names of the module share put on.
+    It tries the names unchanged, without the parts that wrappers add, below each prefix of the file, and with
+    the prefix that all names of the module share.
     """
     found: dict[tuple[str, str], Match] = {}
     for state in states:
@@ -129,7 +129,7 @@ def best_matches(states: Sequence[StateDict], wanted: Mapping[str, Tensor]) -> l
 
 
 def compare_states(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> StateDifference:
-    """What keeps the weights from fitting; falsy if nothing does. Lazy parameters fit any shape."""
+    """Compare weights with a module's state; falsy if they fit. Lazy parameters fit any shape."""
     difference = StateDifference(
         missing=[name for name in wanted if name not in weights],
         unexpected=[name for name in weights if name not in wanted],
@@ -146,7 +146,7 @@ def compare_states(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) 
 
 
 def with_nearest(match: Match, wanted: Mapping[str, Tensor]) -> StateDifference:
-    """The difference, with the names that a missing one may have in the file; they have the same shape."""
+    """The difference of a match, with the nearest name of the same shape for each missing one."""
     difference = match.difference
     unexpected = difference.unexpected[:_LARGEST_TO_COMPARE]
     nearest = {}
@@ -162,7 +162,7 @@ def shown(names: Sequence[str], *, most: int = _MOST_SHOWN) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-# --- ways to read the names ---
+# --- matches to try ---
 
 
 def _readings(state: StateDict, wanted: Mapping[str, Tensor]) -> Iterator[Match]:
@@ -177,7 +177,7 @@ def _readings(state: StateDict, wanted: Mapping[str, Tensor]) -> Iterator[Match]
 
 
 def _match(state: StateDict, names: Mapping[str, str], wanted: Mapping[str, Tensor], prefix: str = "") -> Match:
-    """The match under new names. Counters that the file lacks are the module's own."""
+    """The match under new names; batch counters that the file lacks are taken from the module."""
     counters = {name: tensor for name, tensor in wanted.items() if name.endswith(_COUNTER)}
     tensors = {**counters, **{new: state.tensors[old] for old, new in names.items()}}
     left_out = tuple(name for name in state.tensors if name not in names)
@@ -192,7 +192,7 @@ def _unwrapped(name: str) -> str:
 
 
 def _prefixes(names: Iterable[str]) -> list[str]:
-    """``a.``, ``a.b.``, ...: those with most names below them first."""
+    """``a.``, ``a.b.``, ...: prefixes with the most names first."""
     counts: Counter[str] = Counter()
     for name in names:
         parts = name.split(".")[:-1]
@@ -201,7 +201,7 @@ def _prefixes(names: Iterable[str]) -> list[str]:
 
 
 def _shared_prefixes(names: Iterable[str]) -> Iterator[str]:
-    """``a.``, ``a.b.``, ... as far as every name begins so."""
+    """``a.``, ``a.b.``, ...: prefixes that all names share."""
     listed = list(names)
     prefix = ""
     while listed:

@@ -1,7 +1,7 @@
-"""Listing the tensors of a torch file: names, types and shapes from its pickle, read with nothing that can act.
+"""Lists the tensors of a torch file (names, types, shapes) from its pickle without running anything in it.
 
-The pickle is walked by an unpickler in which every global is an inert record, so that whatever it "calls" only
-collects its arguments. No storage is read.
+An unpickler replaces every global by an inert record, so that a "call" of it only stores the arguments. No storage is
+read.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _DTYPE_OF_STORAGE = {
 _MOST_TENSORS = 100_000
 _DEEPEST = 4
 _SHAPE_ARGUMENT = 2
-"""Place of the size among the arguments of torch's functions that rebuild a strided tensor."""
+"""Index of the size among the arguments of torch's functions that rebuild a strided tensor."""
 _DTYPE_ARGUMENT = 6
 
 
 class _Inert:
-    """Stands for whatever a pickle imports, and for what calling it would give. Only remembers."""
+    """Stands for a global of a pickle, and for the result of calling it; stores the arguments and does nothing."""
 
     def __init__(self, name: str, arguments: tuple[Any, ...] = ()) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class _InertUnpickler(pickle.Unpickler):
 
 
 def list_tensors_of_file(path: Path) -> tuple[StoredTensor, ...]:
-    """The tensors of a torch zip; empty for the older format.
+    """List the tensors of a torch zip; empty for the older format.
 
     Raises: AceError(BAD_FILE) if the zip is damaged.
     """
@@ -72,11 +72,11 @@ def list_tensors_of_file(path: Path) -> tuple[StoredTensor, ...]:
 
 
 def list_tensors(content: bytes) -> tuple[StoredTensor, ...]:
-    """The tensors in the object of a torch zip, with dotted names; empty if it has none or cannot be followed.
+    """List the tensors in the pickle of a torch zip, with dotted names; empty if there are none or it cannot be read.
 
-    The content must have passed `pickles.unsafe_globals`, which refuses lengths and numbers that no honest pickle has.
+    The content must have passed `pickles.unsafe_globals`, which refuses impossible lengths and memo numbers.
 
-    Raises: nothing for damaged pickles; those give an empty list, because this serves only to show.
+    Raises: nothing; a damaged pickle gives an empty list, because the list is only shown.
     """
     try:
         value = _InertUnpickler(io.BytesIO(content)).load()

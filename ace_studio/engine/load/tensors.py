@@ -1,4 +1,4 @@
-"""Reading tensors as data: nothing that these files hold is ever run."""
+"""Reads tensors and state dicts from files as data; never runs anything in them."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from ace_studio.records.errors import AceError, ErrorCode
 
 _FREE_EXPANSION_BYTES = 64_000_000
 _LARGEST_EXPANSION = 100
-"""How many times its stored bytes a tensor may pretend to be; an expanded view of one number can say 4 TB."""
+"""Largest ratio of a tensor's size to its stored bytes; an expanded view of one number can claim 4 TB."""
 _NPY_MAGIC = b"\x93NUMPY"
 _LOAD_ERRORS = (
     RuntimeError, ValueError, TypeError, LookupError, AttributeError, EOFError, ArithmeticError, AssertionError,
     ImportError, MemoryError, OSError, NameError, struct.error,
 )  # fmt: skip
-"""What torch's reader raises for damaged files: whatever the first wrong byte leads to."""
+"""Errors that torch's reader raises for damaged files, depending on the first wrong byte."""
 _FORCE_UNSAFE = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 
 
 def forbid_unsafe_loading() -> None:
-    """Drop the environment variable that makes every ``torch.load`` of the user's own code run pickles."""
+    """Remove the environment variable that makes every ``torch.load`` of the user's code unpickle anything."""
     os.environ.pop(_FORCE_UNSAFE, None)
 
 
 def read_checkpoint(path: Path) -> Any:
-    """What a ``.pt`` file or a safetensors file holds, read as tensors and plain containers on the CPU.
+    """Read a ``.pt`` or a safetensors file as tensors and plain containers on the CPU.
 
     Raises: AceError(BAD_FILE) if it is damaged, is something else, or holds more than tensors.
     """
@@ -74,7 +74,7 @@ def read_checkpoint(path: Path) -> Any:
 
 
 def check_holds_tensors_only(path: Path) -> None:
-    """See that a file of weights is whole and holds nothing but tensors, without reading them.
+    """Check that a file of weights is complete and holds only tensors, without reading them.
 
     Raises: AceError(BAD_FILE) if it is damaged, something else, or would run code.
     """
@@ -90,7 +90,7 @@ def check_holds_tensors_only(path: Path) -> None:
 
 
 def read_state_dict(path: Path) -> dict[str, Tensor]:
-    """The named tensors of a weights file: the first of `read_state_dicts`.
+    """Read the first state dict of `read_state_dicts`.
 
     Raises: AceError(BAD_FILE) as `read_checkpoint`, or if there is no mapping from names to tensors in it.
     """
@@ -98,11 +98,11 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
 
 
 def read_state_dicts(path: Path, *, key: str = "") -> tuple[StateDict, ...]:
-    """Every table of names and tensors in a weights file, out of the wrapping that training scripts put around them.
+    """Read every state dict in a weights file, whatever dictionaries a training script put around it.
 
     Args:
         path: The file.
-        key: Take only what lies below this key (``model_ema``, or dotted), or what begins with it as a prefix.
+        key: Take only state dicts below this key (``model_ema``, or dotted), or names with this prefix.
 
     Raises: AceError(BAD_FILE) as `read_checkpoint`, or if there is none; AceError(NOT_FOUND) if the key is not there.
     """
@@ -142,12 +142,12 @@ WRAPPINGS = (
     "state_dict", "model_state_dict", "model", "module", "net", "network", "weights", "params", "params_ema",
     "generator", "ema", "model_ema", "ema_state_dict", "state_dict_ema", "ema_model", "model_ema_state_dict", "shadow",
 )  # fmt: skip
-"""Keys under which training scripts keep the weights, the most telling first."""
+"""Keys under which training scripts keep the weights, the most specific first."""
 _NOT_WEIGHTS = ("optimizer", "optim", "lr_scheduler", "scheduler", "scaler", "callbacks", "loops")
 
 
 def find_state_dicts(value: object, *, depth: int = 3, place: str = "") -> tuple[StateDict, ...]:
-    """Every such table, those below the usual keys first, then those below others, then tensors beside other things."""
+    """Find every table of names and tensors: below the usual keys first, then below others, then mixed with others."""
     if not isinstance(value, Mapping) or not value or depth == 0:
         return ()
     is_table = all(isinstance(name, str) for name in value)
@@ -162,7 +162,7 @@ def find_state_dicts(value: object, *, depth: int = 3, place: str = "") -> tuple
 
 
 def read_tensor(path: Path, *, name: str = "") -> Tensor:
-    """One tensor of a ``.npy``, ``.npz``, ``.safetensors`` or ``.pt`` file.
+    """Read one tensor of a ``.npy``, ``.npz``, ``.safetensors`` or ``.pt`` file.
 
     Args:
         path: The file. ``FILE:NAME`` picks one tensor of several, as ``name`` does.
@@ -203,7 +203,7 @@ def read_named_content(path: Path) -> Mapping[str, Any]:
 
 
 def read_arrays(path: Path) -> dict[str, Tensor]:
-    """Every named tensor of a ``.npz``, ``.safetensors`` or ``.pt`` file.
+    """Read every named tensor of a ``.npz``, ``.safetensors`` or ``.pt`` file.
 
     Raises: AceError(NOT_FOUND) if there is no such file; AceError(BAD_FILE) if it is damaged or holds no named tensors.
     """
@@ -222,7 +222,7 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
 
 
 def _pick(path: Path, known: Iterable[str], name: str) -> str:
-    """The one name there is, or the one asked for."""
+    """The requested name, or the only one."""
     names = list(known)
     if name in names:
         return name
@@ -320,16 +320,14 @@ def _more_than_tensors(path: Path, names: tuple[str, ...], *, details: str = "")
 
 
 def _reject_inflated(path: Path, content: Any) -> None:
-    """Refuse tensors that claim to be far larger than the bytes behind them; copying one would end the process."""
+    """Refuse tensors far larger than their stored bytes; copying one would end the process."""
     for tensor in tensor_leaves(content):
         if tensor.layout is not torch.strided:
             continue
         claimed, stored = tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()
         if claimed > _FREE_EXPANSION_BYTES + _LARGEST_EXPANSION * stored:
             why = f"one of shape {tuple(tensor.shape)} claims {claimed} bytes, with {stored} stored"
-            raise bad_file(
-                path, "holds a tensor that is not what it says", why=why, remedy="save a copy made by .clone()"
-            )
+            raise bad_file(path, "holds a tensor with a false size", why=why, remedy="save a copy made by .clone()")
 
 
 def _check_memory(path: Path, needed: int) -> None:

@@ -1,4 +1,4 @@
-"""The gate before somebody else's code: nothing runs unless its hash has been trusted."""
+"""Requires trust before code of a file runs; trust belongs to the SHA-256 of its content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CodeToRun:
 
 
 def require_trust(files: Iterable[CodeToRun], is_trusted: Callable[[str], bool]) -> None:
-    """Let pass if every file is trusted.
+    """Return if every file is trusted.
 
     Raises: AceError(UNTRUSTED) with one problem per file that is not; its details hold ``sha256:HASH``.
     """

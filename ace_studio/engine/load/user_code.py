@@ -1,6 +1,6 @@
-"""The border to the user's own code: importing their files and calling their functions.
+"""Imports the user's files and calls their functions.
 
-One of the places where every exception is caught, because nobody can know what foreign code raises.
+Catches every exception there, because user code may raise anything.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _copies: dict[Path, Path] = {}
 
 @contextlib.contextmanager
 def compile_instead(path: Path, copy: Path) -> Iterator[None]:
-    """While this holds, importing the file runs the content of the copy; see `changed_source`."""
+    """Inside the ``with`` block, importing the file runs the content of the copy; see `changed_source`."""
     _copies[path] = copy
     try:
         yield
@@ -44,27 +44,27 @@ def compile_instead(path: Path, copy: Path) -> Iterator[None]:
 
 
 class _UserFolder(str):
-    """A folder that we, or the user's code, put on ``sys.path``; the type is the mark by which it is found again."""
+    """A folder that this module or the user's code put on ``sys.path``; its type marks it for removal."""
 
     modules_before: frozenset[str]
 
     @classmethod
     def of(cls, folder: str) -> _UserFolder:
-        """The folder, with the names of the modules that were there before it."""
+        """Mark a folder and note which modules are loaded already."""
         marked = cls(folder)
         marked.modules_before = frozenset(sys.modules)
         return marked
 
 
 class _FixedSourceLoader(importlib.machinery.SourceFileLoader):
-    """Compiles the bytes that were hashed for the trust check, whatever the file or a stale .pyc says by now."""
+    """Compiles the bytes that were hashed for the trust check, even if the file or a .pyc has changed since."""
 
     def __init__(self, name: str, path: str, content: bytes) -> None:
         super().__init__(name, path)
         self._content = content
 
     def get_code(self, fullname: str) -> CodeType:
-        """The module's code, from the bytes given, or from the changed copy that stands for the file."""
+        """Compile the given bytes, or the changed copy that replaces the file."""
         file = self.get_filename(fullname)
         copy = _copies.get(Path(file))
         if copy is not None:
@@ -75,8 +75,8 @@ class _FixedSourceLoader(importlib.machinery.SourceFileLoader):
 class UserModules:
     """The user's ``.py`` files during one load.
 
-    What an earlier load imported is forgotten first, so that an edited file and its neighbours are read again. A file
-    is registered in ``sys.modules`` under its own name, because tracing and pickling look functions up there.
+    Modules of an earlier load are removed first, so that edited files are read again. A file is registered in
+    ``sys.modules`` under its own name, because tracing and pickling look functions up there.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class UserModules:
         _forget_earlier_load()
 
     def import_file(self, source: PythonSource, content: bytes) -> ModuleType:
-        """Import the file; the second time in the same load it is the same module.
+        """Import the file once per load; later calls return the same module.
 
         Raises: AceError(USER_CODE or NOT_INSTALLED) if its top level raises or exits.
         """
@@ -99,9 +99,9 @@ class UserModules:
 
     @contextlib.contextmanager
     def guard(self, doing: str, *, folder: Path | None = None) -> Iterator[None]:
-        """Run the user's code: their folders come first on ``sys.path``, and what they raise becomes an AceError.
+        """Run the user's code with its folders first on ``sys.path``; its exceptions become AceErrors.
 
-        Ours pass through, so that a cancelled job stays cancelled inside the user's evaluate function.
+        AceError and KeyboardInterrupt pass through, so that a job can be cancelled inside the user's evaluate function.
         """
         if folder is not None:
             self.add_folder(folder)
@@ -114,7 +114,7 @@ class UserModules:
             yield
         except (AceError, KeyboardInterrupt, GeneratorExit):
             raise
-        except BaseException as error:  # sys.exit() in a model file must not end the engine
+        except BaseException as error:  # user code raises anything; its sys.exit() must not end the engine
             raise user_code_error(error, doing) from error
         finally:
             sys.dont_write_bytecode = writes_before
@@ -123,9 +123,9 @@ class UserModules:
             self._mark_new_modules(before)
 
     def add_folder(self, folder: Path) -> None:
-        """Let modules of this folder be imported: first in line inside `guard`, last in line afterwards.
+        """Put the folder on ``sys.path``: first inside `guard`, last afterwards.
 
-        Last, because a forward() may import a neighbour late, and no file of the user may hide a library's module.
+        It stays there because a forward() may import a neighbour late, and last so that it hides no library's module.
         """
         name = str(folder)
         if name not in self._folders:
@@ -133,7 +133,7 @@ class UserModules:
             sys.path.append(_UserFolder.of(name))
 
     def function(self, target: Callable[..., Any], doing: str) -> Callable[..., Any]:
-        """The same function with `guard` around its call, and around the iteration if it gives a generator."""
+        """Wrap the function in `guard`, and the iteration over its result too if that is lazy."""
 
         @functools.wraps(target)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -147,13 +147,13 @@ class UserModules:
         return call
 
     def files(self) -> list[Path]:
-        """Every file of the user's that has been imported, neighbours included, sorted."""
+        """Every imported file of the user, sorted."""
         marked = [module for module in list(sys.modules.values()) if _is_marked(module)]
         places = {Path(place).resolve() for place in map(_place_of, marked) if place}
         return sorted({place for place in places if place.is_file()} | set(self._imported))
 
     def _mark_new_modules(self, before: set[str]) -> None:
-        """Mark what was newly imported and is no library's: the user's files, wherever their own sys.path led."""
+        """Mark new modules that belong to no library, wherever the user's own ``sys.path`` found them."""
         known = {name.partition(".")[0] for name in before}
         for name, module in list(sys.modules.items()):
             if name in before or (name.partition(".")[0] in known and not _parent_is_marked(name)):
@@ -164,7 +164,7 @@ class UserModules:
 
 
 class _GuardedIterable:
-    """What a user's function gave to iterate over; every step of it is their code too."""
+    """An iterable that a user's function returned; every step of the iteration runs user code."""
 
     def __init__(self, items: Iterable[Any], modules: UserModules, doing: str) -> None:
         self._items = items
@@ -184,7 +184,7 @@ class _GuardedIterable:
 
 
 class _GuardedSized(_GuardedIterable):
-    """The same for what knows its length, such as a DataLoader."""
+    """A `_GuardedIterable` with a length, such as a DataLoader."""
 
     def __len__(self) -> int:
         with self._modules.guard(self._doing):
@@ -192,14 +192,14 @@ class _GuardedSized(_GuardedIterable):
 
 
 def _is_lazy(value: object) -> bool:
-    """Whether iterating over the value runs more of the user's code; arrays and tensors are values."""
+    """Whether iterating over the value runs user code; arrays and tensors are plain values."""
     if isinstance(value, str | bytes | tuple | list | dict | set | frozenset) or hasattr(value, "__array__"):
         return False
     return isinstance(value, Iterable) or _is_dataset(value)
 
 
 def _is_dataset(value: object) -> bool:
-    """A torch Dataset has a length and items but no iterator, and need not end by an IndexError."""
+    """Whether the value is like a torch Dataset: it has a length and items, and need not raise IndexError."""
     return not isinstance(value, Iterable) and hasattr(value, "__len__") and hasattr(value, "__getitem__")
 
 
@@ -222,14 +222,14 @@ def _import(path: Path, content: bytes, *, in_package: bool, guard: UserModules)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # user code; it is raised again
         sys.modules.pop(name, None)
         raise
     return module
 
 
 def _module_name(path: Path) -> str:
-    """The file's own name, or that with a suffix if a library has the name already (``json.py``, ``onnx.py``)."""
+    """The file's own name, with a number if a library has that name (``json.py``, ``onnx.py``)."""
     name, attempt = path.stem, 1
     while _is_taken(name, path):
         attempt += 1
@@ -254,7 +254,7 @@ def _is_library_entry(entry: str) -> bool:
 
 
 def _package_name(path: Path, guard: UserModules) -> str:
-    """The dotted name of a file that uses relative imports, its packages imported before it."""
+    """Import the packages of a file that uses relative imports, and return its dotted name."""
     parts, folder = [path.stem], path.parent
     while True:
         parts.insert(0, folder.name)
@@ -309,7 +309,7 @@ def _came_late(name: str, module: ModuleType, folder: _UserFolder) -> bool:
 
 
 def _without_first(entries: list[str], folders: list[str]) -> list[str]:
-    """The entries without those put in front; what user code added itself stays."""
+    """The entries without those that `guard` put first; entries that user code added stay."""
     remaining = list(entries)
     for folder in folders:
         for index, entry in enumerate(remaining):

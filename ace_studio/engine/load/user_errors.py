@@ -1,4 +1,4 @@
-"""What an exception of the user's code means: the line it came from, the reason in one sentence, and what helps."""
+"""Explains an exception of user code: the line that raised it, the reason in one sentence, and a remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PACKAGE_OF_IMPORT = {
     "yaml": "pyyaml", "bs4": "beautifulsoup4", "attr": "attrs", "dateutil": "python-dateutil",
     "pytorch_lightning": "pytorch-lightning", "Crypto": "pycryptodome",
 }  # fmt: skip
-"""Packages whose name for pip is not their name for import."""
+"""Import name -> name for pip, where they differ."""
 _TORCHVISION_TRAP = re.compile(r"torchvision::nms does not exist")
 _TORCHVISION_REMEDY = (
     f"install the torchvision that belongs to torch {torch.__version__} (a CPU build beside a CPU build); or, if you "
@@ -42,16 +42,16 @@ _TORCHVISION_REMEDY = (
 
 
 def is_library_file(file: str) -> bool:
-    """Whether a source file belongs to torch, to an installed package, to Python or to us, not to the user."""
+    """Whether a source file belongs to torch, an installed package, Python or ACE Studio, not to the user."""
     if "site-packages" in file or "dist-packages" in file or file.startswith("<"):
         return True
     return str(Path(file).resolve()).startswith(_LIBRARY_FOLDERS)
 
 
 def user_code_error(error: BaseException, doing: str) -> AceError:
-    """The AceError for what the user's code raised while ``doing`` (``Importing model.py``) was going on.
+    """The AceError for an exception that user code raised during ``doing`` (``Importing model.py``).
 
-    The traceback goes into the details; the place is the innermost line of the user's own files.
+    The details hold the traceback; ``where`` is the innermost line in the user's own files.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return syntax_problem(Path(error.filename), error)
@@ -72,14 +72,14 @@ def user_code_error(error: BaseException, doing: str) -> AceError:
 
 
 def _message(error: BaseException) -> str:
-    """Type and first lines of the message, without a traceback."""
+    """The exception's type and the beginning of its message."""
     text = " ".join(str(error).split())
     text = text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + " ..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _user_place(error: BaseException) -> tuple[str, int]:
-    """File and line of the innermost frame in the user's files, of the error or of what caused it."""
+    """File and line of the innermost frame in the user's files, of the error or of its causes."""
     for link in _chain(error):
         frames = traceback.extract_tb(link.__traceback__)
         for frame in reversed(frames):
@@ -89,7 +89,7 @@ def _user_place(error: BaseException) -> tuple[str, int]:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it was raised from, outermost first."""
+    """The error and its causes, outermost first."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
@@ -108,15 +108,15 @@ def _diagnose(error: BaseException) -> tuple[ErrorCode, str, str]:
         if isinstance(link, ModuleNotFoundError) and link.name:
             return _missing_module(link.name)
     if isinstance(error, ImportError) and "torchdynamo" in str(error):
-        why = f"{error}: that name is in old texts only, no current release has it"
+        why = f"{error}: that name is from old documentation, no current release has it"
         return ErrorCode.USER_CODE, why, "write `torch.compiler.allow_in_graph`, or add a control to the recipe instead"
     if isinstance(error, SystemExit):
-        why = "the file ends the program instead of only defining things"
+        why = "the file ends the program while it is imported"
         return ErrorCode.USER_CODE, why, "put the part that runs as a script under `if __name__ == '__main__':`"
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return ErrorCode.OUT_OF_MEMORY, "there was not enough memory", "close other programs, or use smaller examples"
     if isinstance(error, FileNotFoundError):
-        why = "a relative path is looked up in the folder the engine was started in"
+        why = "a relative path is resolved from the folder in which the engine was started"
         return ErrorCode.USER_CODE, why, "build the path from `Path(__file__).parent`"
     return ErrorCode.USER_CODE, "", "correct the line; running the file with Python should show the same"
 

@@ -1,4 +1,4 @@
-"""Putting weights into the module they were made for, exactly, or saying in a few lines what does not fit."""
+"""Loads weights into their module, all of them and with equal shapes, or reports what does not fit."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["compare_states", "load_weights"]
 def load_weights(
     module: nn.Module, weights: Mapping[str, Tensor] | Sequence[StateDict], path: Path, *, reporter: Reporter
 ) -> None:
-    """Copy the weights into the module: every name, every shape.
+    """Copy the weights into the module; every name and every shape must match.
 
-    Of several state dicts in a file, and of several ways to read its names (see `state_match`), the one that fits
-    best counts; a warning says what was left out, and which other one would have fitted as well.
+    Of several state dicts in a file, and of several ways to match its names (see `state_match`), the best is taken; a
+    warning names what was left out, and which others fit as well.
 
     Raises: AceError(BAD_FILE) with what is missing, unexpected or of another shape.
     """
@@ -47,7 +47,7 @@ def load_weights(
     except RuntimeError as error:
         raise AceError.of(
             ErrorCode.BAD_FILE,
-            f"The weights in {path.name} could not be put into {type(module).__name__}",
+            f"The weights in {path.name} could not be loaded into {type(module).__name__}",
             why=" ".join(str(error).split())[:300],
             remedy="check that the file was saved from this class",
             where=str(path),
@@ -56,7 +56,7 @@ def load_weights(
 
 
 def _warn_of_choices(best: Match, matches: Sequence[Match], path: Path, reporter: Reporter) -> None:
-    """Say which weights were taken where there was a choice, and which tensors nobody took."""
+    """Warn which weights were taken if there was a choice, and which tensors were not used."""
     others = [match for match in matches[1:] if not match.difference and _is_other(match, best)]
     if others:
         named = "; ".join(match.words or "the names as they are" for match in others)
@@ -76,7 +76,7 @@ def _warn_of_choices(best: Match, matches: Sequence[Match], path: Path, reporter
 
 
 def _is_other(match: Match, best: Match) -> bool:
-    """Whether another match brings other numbers; the same tensors may be reachable in two ways."""
+    """Whether another match has other values; the same tensors may be found in two ways."""
     pairs = ((tensor, best.tensors[name]) for name, tensor in match.tensors.items())
     return any(one is not other and not torch.equal(one, other) for one, other in pairs)
 

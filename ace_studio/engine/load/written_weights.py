@@ -1,7 +1,7 @@
-"""Weights that a module computes from others at every call, written out once: weight norm, spectral norm, LoRA, ...
+"""Replaces weights that a module computes at every call by their values: weight norm, spectral norm, LoRA, ...
 
-For a model that only answers they are constants. Left as they are, every call pays for them, and no target takes them
-for weights: a computed factor has no 8-bit steps per channel, and is not stored in fewer bits.
+In inference they are constants. Left computed, they cost time at every call, and no target treats them as weights: they
+get no scale per channel and are not stored in fewer bits.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from torch.nn.utils.weight_norm import WeightNorm
 
 
 def write_out_weights(module: nn.Module) -> list[str]:
-    """Replace every parametrized tensor by what it is now, and take the hooks of the older two norms away.
+    """Replace every parametrized tensor by its current value, and remove the hooks of the older two norms.
 
-    The module gives the same numbers as before in eval mode, in which the layers concerned are put. What does not give
-    the same tensor twice (a random parametrization) stays.
+    The changed layers are put in eval mode, in which they give the same numbers as before. A parametrization that does
+    not give the same tensor twice (a random one) stays.
 
-    Returns: Their names (``encoder.0.weight``).
+    Returns: The names of the replaced tensors (``encoder.0.weight``).
     """
     found: list[str] = []
     with torch.no_grad():
@@ -46,7 +46,7 @@ def _write_out_parametrizations(child: nn.Module) -> list[str]:
 
 
 def _keep_as_parameter(child: nn.Module, name: str) -> None:
-    """What came from several tensors (weight norm) is left as a buffer, which nobody prunes or trains."""
+    """Make a parameter of the buffer that torch leaves; pruning and training ignore buffers."""
     value = child._buffers.pop(name, None)
     if value is not None:
         child.register_parameter(name, nn.Parameter(value))

@@ -182,7 +182,7 @@ def test_what_often_lies_where_a_model_should_be_is_named(tmp_path, name, conten
         (b"\x1f\x8b" + b"\0" * 100, "gzip"),
         (b"\0" * 257 + b"ustar" + b"\0" * 300, "tar archive"),
         (b"\x89HDF\r\n\x1a\n" + b"\0" * 9, "HDF5"),
-        (b"\xff\xfe\xfd" * 100, "no format that is known"),
+        (b"\xff\xfe\xfd" * 100, "no known format"),
         (b"PK\x03\x04" + b"\0" * 100, "damaged or incomplete zip"),
         (b"\x80\x02\x8a", "damaged or incomplete pickle"),
     ],

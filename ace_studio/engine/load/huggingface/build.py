@@ -1,4 +1,4 @@
-"""A folder's class with its weights in it, and an account of what did not fit."""
+"""Builds a folder's model class with its weights, and reports weights that do not fit."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ace_studio.engine.load.tensors import check_holds_tensors_only
 from ace_studio.records.errors import AceError, ErrorCode
 
 _LOAD_ERRORS = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError, IndexError)
-"""What transformers raises for folders that do not fit together."""
+"""Errors that transformers raises for inconsistent folders."""
 
 
 def build_huggingface(job: LoadJob) -> OpenedModel:
-    """The class that the configuration names (or the entry), with the folder's weights in float32, and examples.
+    """Build the class that the entry or the configuration names, with the folder's weights in float32, and examples.
 
     Raises: AceError(NOT_INSTALLED) without transformers; AceError(NOT_FOUND) for a class that it does not have;
         AceError(BAD_FILE) if folder and class do not fit together, with what is missing or of another shape.
@@ -59,7 +59,7 @@ def build_huggingface(job: LoadJob) -> OpenedModel:
 
 
 def _step(module: nn.Module, folder: ModelFolder) -> OpenedModel:
-    """The model as one step of decoding. Raises: AceError(UNSUPPORTED) if it has no cache of keys and values."""
+    """Open the model as one step of decoding. Raises: AceError(UNSUPPORTED) if it has no cache of keys and values."""
     try:
         if not can_step(type(module)):
             raise TypeError(f"{type(module).__name__} is no causal language model with a cache")
@@ -76,27 +76,27 @@ def _step(module: nn.Module, folder: ModelFolder) -> OpenedModel:
 
 
 def _load(chosen: Any, folder: ModelFolder, job: LoadJob) -> nn.Module:
-    module, account = chosen.from_pretrained(
+    module, loading = chosen.from_pretrained(
         str(folder.path),
         local_files_only=True,
         trust_remote_code=folder.needs_its_own_code,
         output_loading_info=True,
         dtype=torch.float32,
     )
-    missing, unexpected = (sorted(account.get(f"{kind}_keys") or ()) for kind in ("missing", "unexpected"))
-    wanted = sum(1 for _ in module.state_dict())
-    if missing and 2 * len(missing) > wanted and not job.has_weights:
+    missing, unexpected = (sorted(loading.get(f"{kind}_keys") or ()) for kind in ("missing", "unexpected"))
+    total = len(module.state_dict())
+    if missing and 2 * len(missing) > total and not job.has_weights:
         raise bad_file(
             folder.path,
             f"does not hold the weights of {type(module).__name__}",
-            why=f"{len(missing)} of {wanted} are missing ({shown(missing)}); {len(unexpected)} are unknown to it"
+            why=f"{len(missing)} of {total} are missing ({shown(missing)}); {len(unexpected)} are unknown to it"
             + (f" ({shown(unexpected)})" if unexpected else ""),
             remedy="name the class that it was saved from as the entry, such as AutoModelForSequenceClassification",
         )
     if missing and not job.has_weights:
         job.reporter.warn(
             "weights-missing",
-            f"{len(missing)} of the {wanted} tensors of {type(module).__name__} are not in {folder.path.name} and have "
+            f"{len(missing)} of the {total} tensors of {type(module).__name__} are not in {folder.path.name} and have "
             f"random values: {shown(missing)}",
             where=str(folder.path),
         )
@@ -111,7 +111,7 @@ def _load(chosen: Any, folder: ModelFolder, job: LoadJob) -> nn.Module:
 
 
 def _without_weights(chosen: Any, folder: ModelFolder) -> nn.Module:
-    """The class with random weights; the recipe's own weights follow."""
+    """Build the class with random weights; the recipe's weights are loaded later."""
     transformers = import_transformers()
     trust = {"trust_remote_code": folder.needs_its_own_code}
     config = transformers.AutoConfig.from_pretrained(str(folder.path), local_files_only=True, **trust)

@@ -1,4 +1,4 @@
-"""Which class of transformers, or of the folder's own code, a folder's weights belong to."""
+"""Finds the class, in transformers or in the folder's own code, that a folder's weights belong to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FALLBACK_CLASS = "AutoModel"
 
 
 def find_class(transformers: ModuleType, folder: ModelFolder, entry: str) -> Any:
-    """The entry, else the first architecture that transformers has, else the plain model of the family."""
+    """Find the entry, else the first architecture that transformers has, else the family's base model."""
     if folder.needs_its_own_code:
         return _class_of(transformers, _remote_class(folder, entry))
     for name in (entry,) if entry else (*folder.architectures, _FALLBACK_CLASS):
@@ -41,13 +41,13 @@ def find_class(transformers: ModuleType, folder: ModelFolder, entry: str) -> Any
 
 
 def _class_of(transformers: ModuleType, name: str) -> Any:
-    """The class of that name, imported only now; None if there is none."""
+    """The class of that name, which transformers imports on access; None if there is none."""
     with silence():
         return getattr(transformers, name, None) if name.isidentifier() else None
 
 
 def _remote_class(folder: ModelFolder, entry: str) -> str:
-    """Which of the automatic classes to use: those that the folder's code is registered for."""
+    """Choose among the ``AutoModel`` classes that the folder's code is registered for."""
     elsewhere = [value for value in folder.auto_map.values() if "--" in value]
     if elsewhere:
         raise bad_file(
@@ -80,13 +80,13 @@ def known_classes(folder: ModelFolder) -> dict[str, type[nn.Module]]:
 
 
 def entry_of(name: str, made: type[nn.Module]) -> EntryPoint:
-    """A class as an entry to choose."""
+    """The entry point for a class."""
     summary = (inspect.getdoc(made) or "").strip().partition("\n")[0]
     return EntryPoint(name=name, line=0, kind="class", signature="(config)", summary=summary, is_module=True)
 
 
 def step_entries(known: Mapping[str, type[nn.Module]]) -> list[EntryPoint]:
-    """The entry for one step of decoding, if one of the classes can."""
+    """The entry point for one step of decoding, if one of the classes supports it."""
     if not any(can_step(made) for made in known.values()):
         return []
     summary = "One step of decoding, with the cache as an input and an output."

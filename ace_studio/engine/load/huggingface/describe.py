@@ -1,4 +1,4 @@
-"""What a folder is, said without building anything."""
+"""Describes a folder without building its model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ace_studio.records.messages import StoredTensor
 
 
 def describe_huggingface(path: Path) -> Description:
-    """Class, tensors and example inputs, without building anything.
+    """Describe class, tensors and example inputs.
 
     Raises: AceError(BAD_FILE) if configuration, index or a header is damaged.
     """

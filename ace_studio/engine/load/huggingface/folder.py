@@ -1,4 +1,4 @@
-"""The folder: its configuration, its weights, its own code. Nothing of it is run and transformers is not needed."""
+"""Reads a Hugging Face folder: configuration, weight files, own code. Runs nothing and needs no transformers."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from ace_studio.records.errors import AceError
 CONFIG = "config.json"
 INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 SINGLE_FILES = ("model.safetensors", "pytorch_model.bin")
-FOLDER_DOORS = (CONFIG, *INDEXES)
-"""Files that stand for their folder when they are opened."""
+FOLDER_FILES = (CONFIG, *INDEXES)
+"""Files that open their folder when they are opened."""
 _LARGEST_CONFIG_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """The folder, its configuration read."""
+    """A folder and its parsed configuration."""
 
     path: Path
     config: Mapping[str, Any]
 
     @property
     def architectures(self) -> tuple[str, ...]:
-        """Names of classes that the configuration gives, the one it was saved from first."""
+        """Class names in the configuration, the one that the model was saved from first."""
         names = self.config.get("architectures")
         return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
     @property
     def model_type(self) -> str:
-        """The family: ``bert``, ``llama``; empty if the configuration does not say."""
+        """The family, such as ``bert`` or ``llama``; empty if the configuration names none."""
         return str(self.config.get("model_type") or "")
 
     @property
@@ -47,7 +47,7 @@ class ModelFolder:
 
     @property
     def needs_its_own_code(self) -> bool:
-        """Whether the model is written in the folder, and the installed transformers has none of its type."""
+        """Whether the folder brings the model's code, and the installed transformers has no model of its type."""
         return bool(self.auto_map) and not knows_type(self.model_type)
 
     @property
@@ -84,13 +84,13 @@ class ModelFolder:
         return tuple(self.path / name for name in names)
 
     def files(self) -> tuple[Path, ...]:
-        """Everything that is read."""
+        """Every file that is read."""
         code = self.code_files if self.needs_its_own_code else ()
         return (self.path / CONFIG, *self.weight_files(), *code)
 
 
 def looks_like_huggingface(folder: Path) -> bool:
-    """Whether the folder has a configuration that says of which model it is."""
+    """Whether the folder has a configuration that names a model type or class."""
     try:
         config = _read_json(folder / CONFIG)
     except (AceError, OSError):
@@ -104,7 +104,7 @@ def read_folder(path: Path) -> ModelFolder:
 
 
 def knows_type(model_type: str) -> bool:
-    """Whether the installed transformers has the family, without importing it."""
+    """Whether the installed transformers has the family; transformers is not imported."""
     spec = find_spec("transformers")
     if spec is None or not spec.submodule_search_locations or not model_type.replace("-", "_").isidentifier():
         return False
@@ -112,7 +112,7 @@ def knows_type(model_type: str) -> bool:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Raises: AceError(BAD_FILE) if it is no table in JSON; OSError."""
+    """Read a JSON object. Raises: AceError(BAD_FILE) if the file holds none; OSError."""
     with path.open("rb") as file:
         raw = file.read(_LARGEST_CONFIG_BYTES)
     try:

@@ -1,4 +1,4 @@
-"""Example inputs from the configuration of a Hugging Face model: two calls of different batch and length."""
+"""Proposes example inputs from the configuration of a Hugging Face model: two calls of different batch and length."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ace_studio.engine.load.proposals import ProposedInput, ProposedRow
 from ace_studio.records.tensors import ValueSource
 
 _SIZES = ((1, 16), (2, 24))
-"""Batch and length of the proposed examples: what differs may change."""
+"""Batch and length of the two examples; sizes that differ are candidates for dynamic ones."""
 _DECODER_SHARE = 2
-"""The decoder's text is this many times shorter than the encoder's."""
+"""Ratio of the encoder's text length to the decoder's."""
 _DEFAULT_SIDE, _DEFAULT_CHANNELS = 224, 3
 _WAVE_SAMPLES = 400
-"""Samples of sound per unit of length: a wave of 16 units gives the usual convolutions a few frames."""
+"""Audio samples per unit of length: 16 units give the usual convolutions a few frames."""
 _SPECIAL_POSITIONS = 2
 """Some families keep the first positions for padding."""
 
@@ -25,11 +25,11 @@ Config = Mapping[str, Any]
 
 
 def config_rows(config: Config, accepted: Collection[str] | None = None) -> tuple[ProposedRow, ...]:
-    """Two examples, or none if the configuration does not tell what goes in.
+    """Two rows, or none if the configuration does not determine the inputs.
 
     Args:
         config: The content of ``config.json``.
-        accepted: Names that forward takes; None if that is not known. Others are left away.
+        accepted: Parameters of forward; None if they are not known. Other inputs are left out.
     """
     rows = []
     for batch, length in _SIZES:
@@ -67,7 +67,7 @@ def _pictures(config: Config, batch: int, length: int) -> list[ProposedInput]:
 
 
 def _sound(config: Config, batch: int, length: int) -> list[ProposedInput]:
-    """A raw wave, or a spectrum with as many frames as the model has places for."""
+    """Raw audio, or a spectrogram with as many frames as the model has positions."""
     if not _is_sound(config):
         return []
     bands = _number(config, "num_mel_bins")
@@ -81,7 +81,7 @@ def _sound(config: Config, batch: int, length: int) -> list[ProposedInput]:
 
 
 def _is_sound(config: Config) -> bool:
-    """Whether the model hears: a spectrum, or a stack of convolutions over a wave."""
+    """Whether the model takes audio: a spectrogram, or raw audio for a stack of convolutions."""
     return bool(_number(config, "num_mel_bins")) or ("conv_dim" in config and "conv_stride" in config)
 
 
@@ -97,17 +97,17 @@ def _mask(name: str, shape: tuple[int, ...]) -> ProposedInput:
 
 
 def _part(config: Config, name: str) -> Config:
-    """The configuration of one tower of a model that has several; that of the whole if it has one."""
+    """The configuration of one part of a multimodal model; the whole configuration if there is none."""
     part = config.get(name)
     return part if isinstance(part, dict) else config
 
 
 def _number(config: Config, *names: str) -> int:
-    """The first of the entries that is a whole number; 0 if none is."""
+    """The first of the entries that is an integer; 0 if none is."""
     found = (config.get(name) for name in names)
     return next((value for value in found if isinstance(value, int) and not isinstance(value, bool)), 0)
 
 
 def parameters_of(owner: Any) -> frozenset[str]:
-    """Names of what the forward of a module, or of its class, takes."""
+    """Parameter names of the forward of a module or of its class."""
     return frozenset(inspect.signature(owner.forward).parameters)

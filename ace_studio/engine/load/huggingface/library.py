@@ -1,4 +1,4 @@
-"""transformers itself: imported late, kept quiet and off the network."""
+"""Imports transformers late, without its messages and without network access."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 
 
 def import_transformers() -> ModuleType:
-    """The package, imported. Raises: AceError(NOT_INSTALLED)."""
+    """Import the package. Raises: AceError(NOT_INSTALLED)."""
     make_importable()
     try:
         with silence():
@@ -34,13 +34,13 @@ def import_transformers() -> ModuleType:
 
 
 def install_line() -> str:
-    """What to type to install it."""
+    """The command that installs it."""
     return f"{sys.executable} -m pip install transformers"
 
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """No warnings of packages that transformers imports along: about libraries that they can do without."""
+    """Suppress warnings of packages that transformers imports, about optional libraries of theirs."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -53,7 +53,7 @@ def silence() -> Iterator[None]:
 
 @contextlib.contextmanager
 def offline_and_quiet(transformers: ModuleType) -> Iterator[None]:
-    """No download, no progress bar, no advice on the log: what matters is reported in our words."""
+    """Suppress downloads, progress bars and log messages; ACE Studio reports what matters."""
     chatter = transformers.utils.logging
     level, had_bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()
     before = os.environ.get("HF_HUB_OFFLINE")

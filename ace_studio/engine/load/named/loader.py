@@ -1,4 +1,4 @@
-"""The rows for models that are named: what is said of one before it is built, and building it."""
+"""Describes and builds models that are opened by name: functions of the loader registry."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ace_studio.records.recipes.named_source import named_source
 
 
 def describe_named(path: Path) -> Description:
-    """What the package says of the model, its tensors and example inputs. Shapes alone are built where that works.
+    """Describe the model, its tensors and example inputs; it is built with shapes alone where that works.
 
     Raises: AceError(NOT_INSTALLED or NOT_FOUND) as `find_model`.
     """
     model = _find(path)
-    module = model.build_without_numbers()
+    module = model.build_on_meta()
     notes = [f"{model.source.model} of {model.source.collection} {model.version}", model.summary]
     if module is not None:
         notes.append(f"{sum(parameter.numel() for parameter in module.parameters())} parameters")

@@ -28,10 +28,10 @@ from ace_studio.records.recipes.named_source import NamedSource
 from ace_studio.records.tensors import ValueSource
 
 _BATCHES = (1, 2)
-"""Batch sizes of the two proposed examples: what differs may change."""
+"""Batch sizes of the two examples; they differ so that the batch becomes dynamic."""
 _DETECTION_SIDE, _SEGMENTATION_SIDE, _FLOW_SIDE, _FRAMES = 320, 256, 128, 16
 _BUILD_ERRORS = (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, ArithmeticError)
-"""What constructors raise on the device without numbers: some compute with the numbers they have just made."""
+"""Errors that constructors raise on the meta device, because some compute with the values they have just made."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Collection:
     build: Callable[[ModuleType, str], nn.Module]
     rows: Callable[[ModuleType, str, nn.Module | None], tuple[ProposedRow, ...]]
     function: Callable[[ModuleType, str], Callable[..., Any]]
-    """The function behind a name; its file counts as what was read."""
+    """The function that builds a name; its file counts as read."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class NamedModel:
 
     @property
     def version(self) -> str:
-        """Of the package."""
+        """Version of the package."""
         return version(self.source.collection)
 
     @property
     def summary(self) -> str:
-        """First line of what the package says of it."""
+        """First line of the package's documentation of the model."""
         text = inspect.getdoc(self.collection.function(self.module, self.source.model)) or ""
         return text.strip().partition("\n")[0]
 
@@ -72,7 +72,7 @@ class NamedModel:
         return tuple(dict.fromkeys(found))
 
     def build(self) -> nn.Module:
-        """The model with random weights, the same ones every time, in eval mode."""
+        """Build the model with random weights, the same ones every time, in eval mode."""
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # advice about weights and coming changes of the package
             torch.manual_seed(0)
@@ -80,8 +80,8 @@ class NamedModel:
         put_in_eval_mode(module)
         return module
 
-    def build_without_numbers(self) -> nn.Module | None:
-        """The model with shapes alone, in no time; None for one that computes while it is built."""
+    def build_on_meta(self) -> nn.Module | None:
+        """Build the model on the meta device, with shapes alone; None if its constructor needs values."""
         try:
             with torch.device("meta"):
                 return self.build()
@@ -89,7 +89,7 @@ class NamedModel:
             return None
 
     def rows(self, module: nn.Module | None) -> tuple[ProposedRow, ...]:
-        """Example inputs to propose; with the module they have the names that its forward gives them."""
+        """Propose example inputs; given the module, they have the parameter names of its forward."""
         return self.collection.rows(self.module, self.source.model, module)
 
 
@@ -149,7 +149,7 @@ def _timm_function(timm: ModuleType, name: str) -> Callable[..., Any]:
 
 
 def _torchvision_build(models: ModuleType, name: str) -> nn.Module:
-    """Every way to fetch weights turned off. Some initialise slowly unless told otherwise."""
+    """Build without fetching weights; two models skip a slow initialisation."""
     accepted = inspect.signature(models.get_model_builder(name)).parameters
     asked: dict[str, Any] = {"weights": None}
     if "weights_backbone" in accepted:
@@ -161,7 +161,7 @@ def _torchvision_build(models: ModuleType, name: str) -> nn.Module:
 
 
 def _torchvision_rows(models: ModuleType, name: str, module: nn.Module | None) -> tuple[ProposedRow, ...]:
-    """Sizes from what the package's own weights were trained on; the task is where the builder lies."""
+    """Propose the sizes that the package's weights were trained on; the builder's folder tells the task."""
     place = models.get_model_builder(name).__module__
     for word, rows in _TORCHVISION_TASKS.items():
         if f".{word}." in place:
@@ -177,7 +177,7 @@ def _picture_rows(module: nn.Module | None, shape: tuple[int, ...]) -> tuple[Pro
 
 
 def _detection_rows(module: nn.Module | None) -> tuple[ProposedRow, ...]:
-    """Pictures are given in a list, each of its own size."""
+    """Propose images in a list, each of its own size."""
     del module
     sides = ((_DETECTION_SIDE, _DETECTION_SIDE), (_DETECTION_SIDE - 64, _DETECTION_SIDE + 64))
     return tuple((ProposedInput("images.0", (3, *size), values=ValueSource.RANDOM),) for size in sides)
@@ -195,7 +195,7 @@ _TORCHVISION_TASKS: dict[str, Callable[[nn.Module | None], tuple[ProposedRow, ..
     "segmentation": lambda module: _picture_rows(module, (3, _SEGMENTATION_SIDE, _SEGMENTATION_SIDE)),
     "video": lambda module: _picture_rows(module, (3, _FRAMES, 112, 112)),
 }
-"""Folder of the builder -> its examples; the rest classifies pictures."""
+"""Folder of the builder -> its examples; all other models classify images."""
 
 _COLLECTIONS: dict[str, Collection] = {
     "timm": Collection(

@@ -1,4 +1,4 @@
-"""The graph of an ONNX file as the table that every graph is shown as."""
+"""Makes a graph table, the form in which every graph is shown, from an ONNX file."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.tensors import bytes_per_element
 
 PREFIX = "onnx."
-"""In front of an operator's name, ``onnx.Conv``; operators of other domains have their own."""
+"""Prefix of an operator's name, as in ``onnx.Conv``; operators of other domains have their domain."""
 _SCOPES, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
-"""Where torch's exporter keeps the modules of a node."""
+"""Metadata in which torch's exporter stores the modules of a node."""
 _MOVES = frozenset(
     {"Reshape", "Transpose", "Concat", "Flatten", "Squeeze", "Unsqueeze", "Split", "Identity", "Slice", "Gather",
      "Shape", "Expand", "Cast", "Constant", "ConstantOfShape", "Pad", "Range", "Tile", "DequantizeLinear",
      "QuantizeLinear"}
 )  # fmt: skip
-"""Operators that compute nothing."""
+"""Operators without arithmetic."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class _Columns:
 
 
 def onnx_table(module: OnnxModule, tensors: Sequence[Tensor]) -> GraphTable:
-    """The table of the main graph; sizes with the file's names, costs at the sizes of these inputs.
+    """The table of the main graph: sizes with the file's names, costs at the sizes of these inputs.
 
-    Constants and weights are no rows; their bytes count at the nodes that read them.
+    Constants and weights have no rows; their bytes count at the nodes that read them.
     """
     model = module.model
     named = _values(model, {})
@@ -97,7 +97,7 @@ def onnx_table(module: OnnxModule, tensors: Sequence[Tensor]) -> GraphTable:
 
 
 def node_ids(model: Any) -> list[str]:
-    """The id of every node: its name as far as an id can hold it, each once."""
+    """The unique id of every node: its name with characters that an id cannot have replaced."""
     taken: dict[str, None] = {"output": None}
     ids = []
     for index, node in enumerate(model.graph.node):
@@ -136,7 +136,7 @@ def _row(op_id: str, kind: OpKind, op: str, module: str, named: _Value | None, s
 
 
 def _values(model: Any, sizes: Mapping[str, tuple[int, ...]]) -> dict[str, _Value]:
-    """Shape and type of every value that shape inference finds, with the inputs at these sizes."""
+    """Infer shape and type of every value, with the inputs at these sizes."""
     import onnx  # noqa: PLC0415 - optional package
 
     probe = onnx.ModelProto()
@@ -145,7 +145,7 @@ def _values(model: Any, sizes: Mapping[str, tuple[int, ...]]) -> dict[str, _Valu
         if value.name in sizes:
             for dim, size in zip(value.type.tensor_type.shape.dim, sizes[value.name], strict=True):
                 dim.dim_value = size
-    if sizes:  # what was written for open sizes would contradict
+    if sizes:  # shapes stored for open sizes would contradict
         del probe.graph.value_info[:]
         for value in probe.graph.output:
             value.type.tensor_type.ClearField("shape")
@@ -178,7 +178,7 @@ def _type_word(kind: int) -> str:
 
 
 def _reads(node: Any) -> Iterator[str]:
-    """What a node reads, and what the graphs inside of it read from around."""
+    """Values that a node reads, and outer values that the graphs inside of it read."""
     yield from filter(None, node.input)
     for attribute in node.attribute:
         for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
@@ -188,7 +188,7 @@ def _reads(node: Any) -> Iterator[str]:
 
 
 def _flops(node: Any, values: Mapping[str, _Value]) -> int:
-    """A multiply-add counts 2, an operator that works element by element 1 per element; 0 where nothing is known."""
+    """FLOPs: a multiply-add counts 2, an elementwise operator 1 per element; 0 if unknown."""
     result = values.get(node.output[0]) if node.output else None
     if result is None or node.op_type in _MOVES:
         return 0
@@ -208,7 +208,7 @@ def _flops(node: Any, values: Mapping[str, _Value]) -> int:
 
 
 def _module_path(node: Any) -> str:
-    """Dotted path of the module a node came from: what torch's exporter wrote, else the scopes in the node's name."""
+    """Dotted path of a node's module: from torch's exporter, else from the scopes in the node's name."""
     scopes = [scope for scope in _listed(node, _SCOPES) if scope]
     if scopes:
         return scopes[-2] if len(scopes) > 1 else ""
@@ -223,7 +223,7 @@ def _module_path(node: Any) -> str:
 
 
 def _module_paths(model: Any, used: Sequence[str]) -> dict[str, str]:
-    """Every path that occurs, parents included -> name of its class, where the file says it."""
+    """Every module path, parents included -> name of its class, empty if the file has none."""
     classes: dict[str, str] = {}
     for node in model.graph.node:
         for path, name in zip(_listed(node, _SCOPES)[:-1], _listed(node, _CLASSES)[:-1], strict=False):

@@ -1,4 +1,4 @@
-"""The first facts of an ONNX file, read from its protobuf bytes without the onnx package and without its weights."""
+"""Reads facts about an ONNX file from its protobuf bytes, without the onnx package and without its weights."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _GRAPH_NODE, _NODE_OP_TYPE, _OPSET_DOMAIN, _OPSET_VERSION = 1, 4, 1, 2
 
 @dataclass(frozen=True)
 class OnnxFacts:
-    """What the file says of itself."""
+    """Facts in an ONNX file."""
 
     ir_version: int
     producer: str
     opsets: tuple[str, ...]
     """``ai.onnx 18`` and so on."""
     op_counts: dict[str, int]
-    """Operator -> how often it occurs in the main graph."""
+    """Operator -> its count in the main graph."""
 
 
 class _MalformedError(ValueError):
@@ -33,7 +33,7 @@ class _MalformedError(ValueError):
 
 
 def looks_like_onnx(path: Path, head: bytes) -> bool:
-    """Whether the file is named so, or begins as every ONNX file does (its IR version) and reads as one."""
+    """Whether the file is named ``.onnx``, or begins with an IR version and can be read as ONNX."""
     if path.suffix == ".onnx":
         return True
     if head[:1] != b"\x08" or len(head) < 2 or head[1] > 20:
@@ -102,7 +102,7 @@ def _text(content: mmap.mmap, value: int | range) -> str:
 
 
 def _fields(content: mmap.mmap, span: range) -> Iterator[tuple[int, int | range]]:
-    """Field number and value of each field of a message; of texts and messages only where they lie."""
+    """Yield number and value of each field of a message; for texts and messages, their range of bytes."""
     position = span.start
     while position < span.stop:
         key, position = _varint(content, position, span.stop)

@@ -1,4 +1,4 @@
-"""An ONNX file as a module: called like any model, computed by ONNX Runtime, the baseline of all made from it."""
+"""An ONNX file as a module that ONNX Runtime computes; it is the baseline of all candidates made from the file."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ TENSOR_TYPES = {
 _MOST_SHOWN = 20
 _QUIET = 3
 _BATCHES, _LENGTHS, _SIDES = (1, 2, 3), (16, 24, 20), (224, 256, 192)
-"""Sizes that the examples give to what the file leaves open: a batch, a length, a side of a picture."""
+"""Example values for open sizes: a batch, a length, the side of an image."""
 _PICTURE_DIMS = 4
 _VOCABULARY = 100
 Dim = int | str
 
 
 class OnnxModule(nn.Module):
-    """Runs the file in ONNX Runtime, in fp32 as it is, with as many threads as torch has at the moment."""
+    """Runs the file unchanged in ONNX Runtime, with torch's current number of threads."""
 
     def __init__(self, model: Any, path: Path) -> None:
         """Take a ``ModelProto`` with its weights. Raises: AceError(UNSUPPORTED) for inputs that are no tensors."""
@@ -57,11 +57,11 @@ class OnnxModule(nn.Module):
         self._content = model.SerializeToString()
 
     def __deepcopy__(self, memo: Any) -> OnnxModule:
-        """The same module: it has no state that could change."""
+        """Return the same module, which has no state that could change."""
         return self
 
     def forward(self, *args: Tensor, **kwargs: Tensor) -> Any:
-        """The only result, or a table of all by name. Inputs by position, or by name as Python can write it.
+        """Return the only result, or all of them by name. Inputs come by position, or by their names in Python.
 
         Raises: AceError(BAD_INPUT) if the file does not take these inputs.
         """
@@ -91,7 +91,7 @@ class OnnxModule(nn.Module):
         return results[0] if len(results) == 1 else dict(zip(python_names(names), results, strict=True))
 
     def _session(self) -> Any:
-        """The session for torch's present number of threads."""
+        """The session for torch's current number of threads."""
         import onnxruntime  # noqa: PLC0415 - optional package
 
         threads = torch.get_num_threads()
@@ -117,7 +117,7 @@ class OnnxModule(nn.Module):
 
 
 def build_from_onnx(job: LoadJob) -> OpenedModel:
-    """The file as a module, with examples of the sizes that it names.
+    """Open the file as a module, with examples of the sizes that it names.
 
     Raises: AceError(NOT_INSTALLED) without onnx and onnxruntime; AceError(BAD_FILE) if it is damaged, refused by the
         runtime, or its weights are not there; AceError(UNSUPPORTED) for inputs that are no tensors.
@@ -131,7 +131,7 @@ def build_from_onnx(job: LoadJob) -> OpenedModel:
 
 
 def describe_onnx(path: Path) -> Description:
-    """Ops, inputs and outputs with their sizes, weights. Without the onnx package only the ops."""
+    """Describe ops, inputs, outputs and weights; without the onnx package only the ops."""
     facts = read_facts(path)
     counts = sorted(facts.op_counts.items(), key=lambda pair: (-pair[1], pair[0]))
     notes = [
@@ -156,7 +156,7 @@ def describe_onnx(path: Path) -> Description:
 
 
 def read_model(path: Path) -> Any:
-    """The ``ModelProto`` with its weights. Raises: AceError(NOT_INSTALLED or BAD_FILE)."""
+    """Read the ``ModelProto`` with its weights. Raises: AceError(NOT_INSTALLED or BAD_FILE)."""
     missing = [package for package in ("onnx", "onnxruntime") if importlib.util.find_spec(package) is None]
     if missing:
         raise AceError.of(
@@ -193,7 +193,7 @@ def _install_line() -> str:
 
 
 def python_names(names: Sequence[str]) -> list[str]:
-    """Names of ONNX as Python can write them, each once."""
+    """Unique Python identifiers for names of ONNX."""
     taken: list[str] = []
     for name in names:
         plain = re.sub(r"\W", "_", name) or "input"
@@ -205,7 +205,7 @@ def python_names(names: Sequence[str]) -> list[str]:
 
 
 def dims_of(value: Any) -> tuple[Dim, ...]:
-    """Sizes of a value: a number, or a name where the file leaves it open."""
+    """Sizes of a value: a number, or a name if the file leaves it open."""
     dims: list[Dim] = []
     for index, dim in enumerate(value.type.tensor_type.shape.dim):
         is_fixed = dim.HasField("dim_value") and dim.dim_value > 0
@@ -214,17 +214,17 @@ def dims_of(value: Any) -> tuple[Dim, ...]:
 
 
 def dims_of_inputs(module: OnnxModule) -> list[tuple[Dim, ...]]:
-    """Sizes of every input: numbers, and names where the file leaves them open."""
+    """Sizes of every input: numbers, or names if the file leaves them open."""
     return [dims_of(value) for value in module.inputs]
 
 
 def example_rows(module: OnnxModule) -> tuple[ProposedRow, ...]:
-    """Two examples at different sizes of what is open; one if nothing is."""
+    """Two rows with different values of the open sizes; one if no size is open."""
     return proposed_rows(module.names, module.inputs)[:2]
 
 
 def proposed_rows(names: Sequence[str], inputs: Sequence[Any]) -> tuple[ProposedRow, ...]:
-    """Three rows, each with other sizes where the file leaves them open; one row if it leaves nothing open."""
+    """Three rows with different values of the open sizes; one if no size is open."""
     sizes: dict[str, tuple[int, int, int]] = {}
     for value in inputs:
         dims = dims_of(value)
@@ -255,7 +255,7 @@ def _proposed(name: str, value: Any, sizes: Mapping[str, Sequence[int]], turn: i
 
 
 def onnx_example(module: OnnxModule, sizes: Mapping[str, int], *, seed: int) -> Example:
-    """A call with made-up numbers at these sizes of what the file leaves open."""
+    """An example with random values and these values of the open sizes."""
     table = {name: (size,) * 3 for name, size in sizes.items()}
     tensors = [
         _proposed(name, value, table, 0).tensor(seed=seed)
@@ -265,7 +265,7 @@ def onnx_example(module: OnnxModule, sizes: Mapping[str, int], *, seed: int) -> 
 
 
 def _with_signature(module: OnnxModule) -> OnnxModule:
-    """The module with a forward that says what it takes, so that inputs are named everywhere as in the file."""
+    """Give the module's forward a signature, so that inputs are named everywhere as in the file."""
     plain = type(module).forward
 
     def forward(self: OnnxModule, *args: Tensor, **kwargs: Tensor) -> Any:
@@ -305,12 +305,12 @@ def _as_tensor(tensor: Any) -> Tensor:
     array = numpy_helper.to_array(tensor)
     try:
         return torch.from_numpy(array.copy())
-    except TypeError:  # a type that numpy or torch lacks: its bytes are what counts
+    except TypeError:  # a type that numpy or torch lacks: only its bytes are counted
         return torch.from_numpy(array.reshape(-1).view("uint8").copy())
 
 
 def _external_files(model: Any) -> list[str]:
-    """Names of the files beside it that hold weights, of a model whose weights are not loaded."""
+    """Names of external files that hold weights, for a model whose weights are not loaded."""
     names = {
         entry.value for tensor in model.graph.initializer for entry in tensor.external_data if entry.key == "location"
     }

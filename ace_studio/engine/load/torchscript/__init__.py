@@ -1,1 +1,1 @@
-"""TorchScript programs, translated to Python source that can be captured."""
+"""Translates TorchScript programs to Python source that can be captured."""

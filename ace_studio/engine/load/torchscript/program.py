@@ -1,4 +1,4 @@
-"""Opening TorchScript: the graph is written as Python on a plain module, which must answer as the script does."""
+"""Opens TorchScript: translates its graph to Python on a plain module, and checks that both give equal results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 
 
 def build_from_torchscript(job: LoadJob) -> OpenedModel:
-    """Load the script, and write every method that forward reaches as Python.
+    """Load the script, and translate every method that forward reaches to Python.
 
     Raises: AceError(BAD_FILE) if the file is damaged; AceError(UNSUPPORTED) naming the statement that has no Python.
     """
@@ -37,9 +37,9 @@ def build_from_torchscript(job: LoadJob) -> OpenedModel:
 
 
 def with_parts_written(module: nn.Module, path: Path) -> tuple[nn.Module, nn.Module | None]:
-    """A module from Python, with every part that was compiled with TorchScript written as Python; and the original.
+    """Translate every TorchScript part of a module to Python; return the module and its original.
 
-    The original is None if there was no such part. A part that cannot be written stays as it is: capturing says so.
+    The original is None if there is no such part. A part that cannot be translated stays; capture then reports it.
     """
     if isinstance(module, torch.jit.ScriptModule):
         return written_as_python(module, path), module
@@ -57,7 +57,7 @@ def with_parts_written(module: nn.Module, path: Path) -> tuple[nn.Module, nn.Mod
 
 
 def without_script(module: nn.Module) -> tuple[nn.Module, nn.Module | None]:
-    """A module given from Python; a script written as Python, with the script beside it.
+    """Return a module, translated to Python if it is a script, and the script or None.
 
     Raises: AceError(UNSUPPORTED) naming the statement that has no counterpart.
     """
@@ -67,7 +67,7 @@ def without_script(module: nn.Module) -> tuple[nn.Module, nn.Module | None]:
 
 
 def written_as_python(script: torch.jit.ScriptModule, path: Path) -> nn.Module:
-    """A plain module that does what the script does; it shares the tensors.
+    """Translate the script to a plain module that shares its tensors.
 
     Raises: AceError(UNSUPPORTED) naming the statement that has no counterpart.
     """
@@ -87,7 +87,7 @@ def written_as_python(script: torch.jit.ScriptModule, path: Path) -> nn.Module:
 
 
 def check_translation(loaded: LoadedModel, examples: Sequence[Example]) -> None:
-    """See that a module that was written from another one answers as that does, on every example.
+    """Check that a translated module gives the results of its original on every example.
 
     Raises: AceError(NOT_CAPTURED) with the difference; AceError(USER_CODE) if the original itself fails.
     """
@@ -97,7 +97,7 @@ def check_translation(loaded: LoadedModel, examples: Sequence[Example]) -> None:
     for number, example in enumerate(examples, start=1):
         device = next((tensor.device for tensor in example.tensors()), torch.device("cpu"))
         try:
-            wanted = tensor_leaves(example.copied().call(loaded.reference.to(device)))
+            expected = tensor_leaves(example.copied().call(loaded.reference.to(device)))
         except RuntimeError as error:
             raise AceError.of(
                 ErrorCode.USER_CODE,
@@ -106,13 +106,13 @@ def check_translation(loaded: LoadedModel, examples: Sequence[Example]) -> None:
                 remedy="give inputs of the types and sizes that it takes",
                 details=str(error),
             ) from error
-        found = tensor_leaves(example.copied().call(loaded.module))
+        actual = tensor_leaves(example.copied().call(loaded.module))
         try:
-            torch.testing.assert_close(found, wanted, equal_nan=True)
+            torch.testing.assert_close(actual, expected, equal_nan=True)
         except AssertionError as error:
             raise AceError.of(
                 ErrorCode.NOT_CAPTURED,
-                f"The Python that was written from {name} does not give what the program gives on example {number}",
+                f"The Python translation of {name} and the program give different results on example {number}",
                 why=" ".join(str(error).split())[:300],
                 remedy="open the Python code it was made from; a program that draws random numbers cannot be compared",
                 where=str(loaded.source),
@@ -120,13 +120,11 @@ def check_translation(loaded: LoadedModel, examples: Sequence[Example]) -> None:
 
 
 class FromScript(nn.Module):
-    """A module of the script: same parameters, buffers and children; its methods are written from the graph."""
-
-    script_methods: frozenset[str] = frozenset()
+    """A module of the script: same parameters, buffers and children, with translated methods."""
 
 
 def _mirror(script: nn.Module, path: Path) -> FromScript:
-    """The tree of modules without any method. Tensors are shared with the script."""
+    """Copy the tree of modules without methods; tensors are shared with the script."""
     name = re.sub(r"\W", "_", getattr(script, "original_name", "") or type(script).__name__)
     module: FromScript = type(name, (FromScript,), {"__module__": FromScript.__module__})()
     for key, parameter in script.named_parameters(recurse=False):
@@ -139,7 +137,7 @@ def _mirror(script: nn.Module, path: Path) -> FromScript:
 
 
 def _write_methods(root: FromScript, script: torch.jit.ScriptModule, path: Path) -> None:
-    """Forward, and every method that it reaches."""
+    """Translate forward and every method that it reaches."""
     waiting: list[tuple[tuple[str, ...], str]] = [((), "forward")]
     done: set[tuple[tuple[str, ...], str]] = set()
     while waiting:
@@ -167,7 +165,7 @@ def _add_method(owner: FromScript, name: str, source: MethodSource, filename: st
 
 
 def _keep(owner: nn.Module, name: str, value: Any) -> None:
-    """Tensors as buffers, so that they move with the module; they are no part of its state."""
+    """Set an attribute; a tensor becomes a buffer outside of the state dict, so that it moves with the module."""
     if isinstance(value, Tensor):
         owner.register_buffer(name, value.detach(), persistent=False)
     else:

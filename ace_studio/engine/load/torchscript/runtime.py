@@ -1,7 +1,7 @@
-"""What the Python written from a TorchScript graph calls: its operators on numbers, lists and tensors alike.
+"""Functions that the Python translation of a TorchScript graph calls: operators on numbers, lists and tensors.
 
-A traced program computes sizes with tensors of no dimensions. Here such a number stays a number, so that a size can
-stay free while the program is traced again.
+A traced program computes sizes with 0-d tensors. Here such a number stays a number, so that a size can stay dynamic
+when the translation is traced.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ _real: Callable[[Any], Any] = torch.sym_float
 
 
 def as_int(value: Any) -> Any:
-    """A whole number of a number or of a tensor with one element; a free size stays free."""
+    """Convert a number or a tensor with one element to an integer; a dynamic size stays dynamic."""
     if isinstance(value, Tensor):
         return value.item()
     return value if isinstance(value, int | torch.SymInt) else _whole(value)
 
 
 def as_float(value: Any) -> Any:
-    """The same as a real number."""
+    """Convert a number or a tensor with one element to a float."""
     return value.item() if isinstance(value, Tensor) else _real(value)
 
 
 def as_bool(value: Any) -> Any:
-    """The same as a truth value."""
+    """Convert a number or a tensor with one element to a bool."""
     return value.item() if isinstance(value, Tensor) else bool(value)
 
 
 def number_as_tensor(value: Any) -> Tensor:
-    """A number where an operator wants a tensor."""
+    """Convert a number to a tensor for an operator that takes tensors only."""
     return value if isinstance(value, Tensor) else torch.scalar_tensor(value, dtype=_dtype_of(value))
 
 
@@ -55,7 +55,7 @@ def _dtype_of(value: Any) -> torch.dtype:
 
 
 def same(one: Any, other: Any) -> Any:
-    """``==``, also between an element type and TorchScript's number for it."""
+    """``==`` that also compares an element type with TorchScript's number for it."""
     if isinstance(one, torch.dtype) and isinstance(other, int):
         return one == _DTYPES.get(other)
     if isinstance(other, torch.dtype) and isinstance(one, int):
@@ -64,16 +64,16 @@ def same(one: Any, other: Any) -> Any:
 
 
 def divide(one: Any, other: Any, rounding: str | None = None) -> Any:
-    """Division of numbers with the rounding of ``torch.div``."""
+    """Divide numbers with the rounding mode of ``torch.div``."""
     if rounding is None:
         return one / other
     return one // other if rounding == "floor" else _whole(one / other)
 
 
 def convolution(source: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -> Tensor:
-    """The general convolution of traced programs as the plain one that it is, so that later stages know it.
+    """Call the specific convolution for the general one of traced programs, so that later stages recognize it.
 
-    Settings are stride, padding, dilation, transposed, output padding and groups; further ones are about kernels.
+    Settings are stride, padding, dilation, transposed, output padding and groups; further ones choose kernels.
     """
     stride, padding, dilation, is_transposed, output_padding, groups = settings[:6]
     dims = weight.dim() - 2
@@ -91,7 +91,7 @@ _TRANSPOSED: dict[int, Callable[..., Tensor]] = {
 
 
 def raise_error(message: Any, *_: Any) -> None:
-    """The program's own ``raise``. Raises: RuntimeError."""
+    """Raise the program's own error. Raises: RuntimeError."""
     raise RuntimeError(f"the TorchScript program raised: {message}")
 
 
@@ -101,11 +101,11 @@ def make_tensor(value: Any, dtype: Any = None, device: Any = None, *_: Any) -> T
 
 
 def ignore(*_: Any) -> None:
-    """Printing and warning are left out of a graph."""
+    """Do nothing, for prints and warnings, which a graph does not hold."""
 
 
 def append(items: list[Any], item: Any) -> list[Any]:
-    """Append in place, as the program means it."""
+    """Append in place."""
     items.append(item)
     return items
 
@@ -117,12 +117,12 @@ def set_item(items: Any, key: Any, item: Any) -> Any:
 
 
 def pop(items: list[Any], index: int = -1) -> Any:
-    """Take an item out."""
+    """Remove and return an item."""
     return items.pop(index)
 
 
 def sliced(items: Any, start: int | None = None, stop: int | None = None, step: int = 1) -> Any:
-    """A slice of a list or text; TorchScript writes the largest number for an open end."""
+    """Slice a list or text; TorchScript writes the largest integer for an open end."""
     return items[slice(start, stop, step)]
 
 
@@ -197,17 +197,17 @@ ON_NUMBERS: dict[str, Callable[..., Any]] = {
     "_unwrap_optional": lambda value: value,
     "tensor": make_tensor,
 }
-"""Operator -> what it does to numbers, texts, lists and tables; tensors go to torch's own operator, if it takes one."""
+"""Operator -> its function on numbers, texts, lists and dicts; tensors go to torch's own operator, if there is one."""
 
 ALWAYS_HERE = frozenset(
     {"size", "dim", "len", "__is__", "__isnot__", "Int", "IntImplicit", "Float", "FloatImplicit", "Bool", "tensor"}
     | {"ScalarImplicit", "__getitem__", "append", "warn", "format", "_unwrap_optional", "is_floating_point", "list"}
 )
-"""Operators that are never torch's, whatever they are given."""
+"""Operators that never call torch's, whatever their arguments."""
 
 
 def call(name: str, overload: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator that takes numbers or tensors: torch's if one of the arguments is a tensor."""
+    """Call torch's operator if an argument is a tensor, else the function on numbers."""
     if any(isinstance(value, Tensor) for value in args):
         return overload(*args, **kwargs)
     return ON_NUMBERS[name](*args, **kwargs)

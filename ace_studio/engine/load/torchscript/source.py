@@ -1,8 +1,8 @@
-"""Writing the graph of a TorchScript method as Python, statement by statement.
+"""Translates the graph of a TorchScript method to Python, statement by statement.
 
-TorchScript has no Python left, and torch can neither export nor compile a script module. Its graph can be read, and
-says all that the Python said. What is written here is plain code on a plain `nn.Module`, so every way to capture works
-on it, with the module paths of the original.
+TorchScript keeps no Python, and torch can neither export nor compile a script module. Its graph holds all that the
+Python did. The translation is plain code on a plain `nn.Module`, so every capture method works on it, with the module
+paths of the original. torch's own converter (`TS2EPConverter`) fails on loops, branches and LSTMs, and loses paths.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ _PLAIN_CONSTANTS = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True)
 class MethodSource:
-    """One method, written as Python."""
+    """One method, translated to Python."""
 
     text: str
     constants: dict[str, Any]
-    """Names that the text takes from ``self`` and that are no attribute of the script: tensors and devices in it."""
+    """Names that the text reads from ``self`` and the script lacks: its constant tensors and devices."""
     attributes: dict[tuple[str, ...], Any]
-    """Path to an attribute from the module -> its value, for those that are neither parameter, buffer nor child."""
+    """Path from the module to an attribute -> its value, for attributes other than parameters, buffers and children."""
     calls: tuple[tuple[tuple[str, ...], str], ...]
-    """Path to a child and name of its method, for every call in it."""
+    """Path to a child and name of its method, for every call in the text."""
 
 
 def write_method(script: torch.jit.ScriptModule, name: str) -> MethodSource:
-    """Write one method of a script module as a Python function.
+    """Translate one method of a script module to a Python function.
 
     Raises: UntranslatableError naming the statement that has no counterpart.
     """
     method = getattr(script, name)
     graph = method.graph
     if any(resolve_function(node) is None for node in _functions_called(graph)):
-        graph = method.inlined_graph  # the user's own functions are nowhere but in here
+        graph = method.inlined_graph  # the only place that holds the user's own functions
     writer = _Writer(script, prefix=f"constant_{name}")
     inputs = list(graph.inputs())
     writer.paths[inputs[0].debugName()] = ()
@@ -61,7 +61,7 @@ def write_method(script: torch.jit.ScriptModule, name: str) -> MethodSource:
 
 
 def resolve_function(node: Any) -> Callable[..., Any] | None:
-    """Torch's own Python function behind a function constant; None for a function of the user's."""
+    """Torch's Python function behind a function constant; None for a function of the user."""
     parts = str(node.output().type()).split(".")
     place: Any = torch
     for part in [part for part in parts if part not in ("__torch__", "torch") and "_mangle_" not in part]:
@@ -77,22 +77,22 @@ def _functions_called(graph: Any) -> Iterator[Any]:
 
 @dataclass
 class _Writer:
-    """The text as it grows, and what each value of the graph is called in it."""
+    """Collects the lines of the text, and the name of each value of the graph in it."""
 
     script: torch.jit.ScriptModule
     prefix: str
     lines: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Values that are modules -> how to reach them from ``self``."""
+    """Value that is a module -> its path from ``self``."""
     constants: dict[str, Any] = field(default_factory=dict)
     attributes: dict[tuple[str, ...], Any] = field(default_factory=dict)
     calls: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
     _taken: set[str] = field(default_factory=lambda: {"self", "torch", "runtime"})
 
-    def fresh(self, wanted: str) -> str:
-        """A name for Python that nothing else has."""
-        base = re.sub(r"\W", "_", wanted)
+    def fresh(self, hint: str) -> str:
+        """A new Python name like ``hint``."""
+        base = re.sub(r"\W", "_", hint)
         base = f"v{base}" if not base or base[0].isdigit() or keyword.iskeyword(base) else base
         name, number = base, 1
         while name in self._taken:
@@ -102,7 +102,7 @@ class _Writer:
         return name
 
     def name(self, value: Any) -> str:
-        """The name of a value, or its text if it is a constant."""
+        """The name of a value; of a constant, its text."""
         return self.names[value.debugName()]
 
     def write(self, depth: int, text: str) -> None:
@@ -110,7 +110,7 @@ class _Writer:
         self.lines.append(_INDENT * depth + text)
 
     def assign(self, depth: int, node: Any, text: str) -> None:
-        """Give the outputs of a node a name each."""
+        """Assign the text to new names for the outputs of a node."""
         names = []
         for value in node.outputs():
             self.names[value.debugName()] = self.fresh(value.debugName())
@@ -161,7 +161,7 @@ def _constant_text(writer: _Writer, content: Any) -> str:
 
 
 def _is_plain(content: Any) -> bool:
-    """Whether Python writes the value so that it can read it: not infinity, not a member of an enumeration."""
+    """Whether ``repr`` of the value is valid Python: not of infinity, nor of a member of an enumeration."""
     return type(content) in _PLAIN_CONSTANTS and not (isinstance(content, float) and not math.isfinite(content))
 
 
@@ -170,18 +170,18 @@ def _get_attribute(writer: _Writer, node: Any, depth: int) -> None:
     path = writer.paths.get(owner.debugName())
     if path is not None:
         here = (*path, name)
-        held = attribute_of(writer.script, here)
-        if isinstance(held, nn.Module):
+        attribute = attribute_of(writer.script, here)
+        if isinstance(attribute, nn.Module):
             writer.paths[node.output().debugName()] = here
         else:
-            writer.attributes[here] = held
+            writer.attributes[here] = attribute
     is_plain = name.isidentifier() and not keyword.iskeyword(name)
     text = f"{writer.name(owner)}.{name}" if is_plain else f"getattr({writer.name(owner)}, {name!r})"
     writer.assign(depth, node, text)
 
 
 def attribute_of(script: Any, path: tuple[str, ...]) -> Any:
-    """What lies at the end of a path of attributes."""
+    """Follow a path of attributes."""
     for name in path:
         script = getattr(script, name)
     return script
@@ -212,14 +212,14 @@ def _if(writer: _Writer, node: Any, depth: int) -> None:
     for word, block in zip((f"if {writer.name(node.input())}:", "else:"), node.blocks(), strict=True):
         writer.write(depth, word)
         writer.block(block, depth + 1)
-        found = [writer.name(value) for value in block.outputs()]
-        writer.write(depth + 1, f"{', '.join(results)} = {', '.join(found)}" if results else "pass")
+        values = [writer.name(value) for value in block.outputs()]
+        writer.write(depth + 1, f"{', '.join(results)} = {', '.join(values)}" if results else "pass")
     for value, name in zip(node.outputs(), results, strict=True):
         writer.names[value.debugName()] = name
 
 
 def _loop(writer: _Writer, node: Any, depth: int) -> None:
-    """``while condition and count < most``: what is carried has one name inside and after it."""
+    """Write ``while condition and count < most``; a loop-carried value has one name inside and after the loop."""
     most, condition, *carried = writer.args(node)
     body = next(node.blocks())
     counter, *inner = list(body.inputs())
@@ -337,4 +337,4 @@ _HANDLERS: dict[str, Callable[[_Writer, Any, int], None]] = {
     "prim::Print": _statement("runtime.ignore"),
     "aten::warn": _statement("runtime.ignore"),
 }
-"""Kind of statement -> what writes it. Operators are looked up in torch instead."""
+"""Kind of statement -> the function that writes it; other operators are looked up in torch."""

@@ -1,1 +1,1 @@
-"""torchvision's operators where its compiled library does not fit the torch that is installed."""
+"""Replaces torchvision's operators where its compiled library does not load with the installed torch."""

@@ -1,6 +1,6 @@
-"""torchvision's operators for detection, written in torch: what stands in where its compiled library cannot load.
+"""torchvision's detection operators written in torch, for use where its compiled library does not load.
 
-The results are those of torchvision's own kernels up to the order of additions; they are several times slower.
+The results equal those of torchvision's kernels up to the order of additions; they are several times slower.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 _ROWS_AT_A_TIME = 1024
-"""Boxes whose overlaps with all later ones are held in memory together."""
+"""Boxes whose overlaps with all later ones are computed at a time."""
 _GATHERED_NUMBERS = 1 << 22
-"""How many numbers `roi_align` takes out of the features at a time."""
+"""Numbers that `roi_align` gathers from the features at a time."""
 
 
 def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """Indices of the boxes that no better box overlaps by more than the threshold, best first.
+    """Indices of the boxes that no box with a higher score overlaps by more than the threshold, best first.
 
     Shapes: dets [n, 4] as (x1, y1, x2, y2), scores [n] -> [kept], int64. Equal scores keep their order.
-    Overlap is intersection over union; it is compared in double precision, as a box at the threshold stays.
+    Overlap is intersection over union, compared in double precision; a box exactly at the threshold stays.
     Raises: RuntimeError if the shapes are others.
     """
     if dets.dim() != 2 or dets.size(1) != 4 or scores.shape != dets.shape[:1]:
@@ -38,7 +38,7 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 
 
 def _overlaps(boxes: Tensor, others: Tensor) -> Tensor:
-    """Intersection over union: [a, 4], [b, 4] -> [a, b]; NaN, which is over no threshold, for two empty boxes."""
+    """Intersection over union: [a, 4], [b, 4] -> [a, b]; NaN, which exceeds no threshold, for two empty boxes."""
     low = torch.maximum(boxes[:, None, :2], others[None, :, :2])
     high = torch.minimum(boxes[:, None, 2:], others[None, :, 2:])
     shared = (high - low).clamp(min=0).prod(dim=2)
@@ -58,11 +58,11 @@ def roi_align(
     sampling_ratio: int,
     aligned: bool,
 ) -> Tensor:
-    """Mean of bilinear samples in every cell of a grid laid over each region.
+    """Mean of bilinear samples in every cell of a grid over each region.
 
-    Shapes: features [n, c, h, w], rois [k, 5] as (picture, x1, y1, x2, y2) -> [k, c, pooled_height, pooled_width].
+    Shapes: features [n, c, h, w], rois [k, 5] as (image, x1, y1, x2, y2) -> [k, c, pooled_height, pooled_width].
     A positive ``sampling_ratio`` is the number of samples along each side of a cell; else a cell gets one per pixel.
-    Samples more than a pixel outside of the picture count as 0.
+    Samples more than a pixel outside of the image count as 0.
     Source: He et al. 2017, arXiv:1703.06870, section 3; ``aligned`` shifts by half a pixel.
     Raises: RuntimeError if the regions have another shape.
     """
@@ -124,5 +124,5 @@ def _corners(low: Tensor, cell: Tensor, cells: int, count: int, size: int) -> li
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
-    """The type to compute in: half precisions are summed in float32."""
+    """The type to compute in: half precisions accumulate in float32."""
     return dtype if dtype in (torch.float32, torch.float64) else torch.float32

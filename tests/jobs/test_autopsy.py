@@ -1,0 +1,53 @@
+"""Facts about a dead worker become a problem with a cause and a remedy."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from ace_studio.jobs.autopsy import Death, cannot_start, cause_of_death
+from ace_studio.records.errors import ErrorCode, Problem
+
+
+def cause(exit_code: int, *tail: str, was_ready: bool = True, was_oom_kill: bool = False) -> Problem:
+    death = Death(
+        exit_code=exit_code, was_ready=was_ready, was_oom_kill=was_oom_kill, interpreter="/my/python", tail=tail
+    )
+    problem = cause_of_death(death)
+    assert problem.why and problem.remedy
+    return problem
+
+
+@pytest.mark.parametrize(("was_oom_kill", "code"), [(True, ErrorCode.OUT_OF_MEMORY), (False, ErrorCode.CRASH)])
+def test_a_kill_for_lack_of_memory_is_told_from_one_by_hand(was_oom_kill: bool, code: ErrorCode) -> None:
+    assert cause(-9, was_oom_kill=was_oom_kill).code is code
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGSEGV, "SIGSEGV"), (250, "signal 250")])
+def test_a_crash_names_its_signal_and_keeps_the_last_lines(number: int, name: str) -> None:
+    problem = cause(-number, "one", "two")
+    assert name in problem.what
+    assert problem.details == "one\ntwo"
+
+
+def test_an_exit_code_of_0_without_an_answer_is_a_failure() -> None:
+    assert "no success" in cause(0).why
+    assert "exit code 7" in cause(7).what
+
+
+def test_a_package_that_is_missing_at_the_start_is_named_with_the_line_that_installs_it() -> None:
+    problem = cause(1, "Traceback", "ModuleNotFoundError: No module named 'msgspec.json'", was_ready=False)
+    assert problem.code is ErrorCode.NOT_INSTALLED
+    assert "/my/python -m pip install msgspec" in problem.remedy
+
+
+@pytest.mark.parametrize(("tail", "why"), [(("a", "the last one", " "), "the last one"), ((), "It printed nothing")])
+def test_another_failure_at_the_start_shows_the_last_line(tail: tuple[str, ...], why: str) -> None:
+    assert why in cause(1, *tail, was_ready=False).why
+
+
+def test_an_interpreter_that_cannot_be_started_is_named() -> None:
+    problem = cannot_start("/my/python", FileNotFoundError(2, "No such file"))
+    assert problem.code is ErrorCode.NOT_FOUND
+    assert problem.why == "/my/python: No such file"
