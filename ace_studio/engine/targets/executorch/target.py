@@ -24,21 +24,19 @@ from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.executorch.quantize import executorch_op_problem, quantize_for_xnnpack
 from ace_studio.engine.targets.shared.flat_call import FlatCall
-from ace_studio.engine.targets.shared.kernels import Kernel, ReadBack, heavy_ops
-from ace_studio.engine.targets.shared.library_error import library_reason
+from ace_studio.engine.targets.shared.kernels import Kernel, actuals_of, heavy_ops
+from ace_studio.engine.targets.shared.library_error import library_error, library_reason
 from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.engine.targets.shared.size_bounds import size_bounds
 from ace_studio.engine.targets.shared.support import NATIVE, Verdict, judge_ops
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.engine.torch_private.operators import is_operator
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSupport, SupportStatus
 
 ARTIFACT_NAME = "model.pte"
-ROOM = 2
-SMALLEST_BOUND = 64
-"""Dynamic sizes may grow to so many times the largest seen, and to 64 in any case: memory is planned for that."""
 _OURS = "ace_op_id"
 _DELEGATE = "XNNPACK"
 _ACTIVATIONS = ("aten.relu", "aten.hardtanh", "aten.clamp")
@@ -89,12 +87,11 @@ class ExecuTorchTarget(Target):
                 edge = _delegated(rewritten.graph_module, job.captured)
                 buffer = bytes(_planned(edge).buffer)
         except (RuntimeError, ValueError, TypeError, KeyError, AssertionError, NotImplementedError) as error:
-            raise AceError.of(
+            raise library_error(
                 ErrorCode.UNSUPPORTED,
                 "ExecuTorch cannot build the program",
-                why=library_reason(error),
+                error,
                 remedy="Keep the op that it names at fp32, make its sizes static, or use another target.",
-                details=str(error)[:20_000],
             ) from error
         _tell_of_bounds(job)
         return ExecuTorchLowered(job, buffer, kernels_of_edge(edge.exported_program().graph_module, job), rewritten)
@@ -132,17 +129,8 @@ def _verdict(node: fx.Node) -> Verdict:
     return Verdict(SupportStatus.UNSUPPORTED, f"ExecuTorch's runtime has no kernel of {node.target}.")
 
 
-def _size_bounds(captured: CapturedModel) -> list[dict[int, int]]:
-    """Per tensor leaf: index of each dynamic dimension -> the largest size that the program must take."""
-    leaves = [example.tensors() for example in captured.examples]
-    return [
-        {index: max(SMALLEST_BOUND, ROOM * max(one[place].shape[index] for one in leaves)) for index in dims}
-        for place, dims in enumerate(captured.dynamic_dims())
-    ]
-
-
 def _tell_of_bounds(job: LoweringJob) -> None:
-    bounds = _size_bounds(job.captured)
+    bounds = size_bounds(job.captured)
     names = [found.name for found in job.captured.inputs]
     words = [
         f"{name} dim {index}: {most}" for name, dims in zip(names, bounds, strict=True) for index, most in dims.items()
@@ -160,7 +148,7 @@ def _delegated(graph_module: fx.GraphModule, captured: CapturedModel) -> Any:
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner  # noqa: PLC0415 - slow
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower  # noqa: PLC0415 - slow
 
-    shapes = tuple({index: DYNAMIC(max=most) for index, most in dims.items()} for dims in _size_bounds(captured))
+    shapes = tuple({index: DYNAMIC(max=most) for index, most in dims.items()} for dims in size_bounds(captured))
     inputs = tuple(tensor.contiguous() for tensor in captured.example.tensors())
     with torch.no_grad():
         program = export_program(graph_module, inputs, {}, dynamic_shapes=shapes, strict=False)
@@ -291,14 +279,7 @@ class ExecuTorchLowered(Lowered):
         """What was delegated, and what portable kernels do, as the built program says."""
         job = self._job
         folded = {op_id: f"folded into {home} in fp32" for op_id, home in self._rewritten.folded.items()}
-        back = ReadBack(
-            table=job.captured.table,
-            plan=job.plan,
-            runtime="ExecuTorch",
-            folded=folded,
-            notes=self._rewritten.refused,
-        )
-        return back.ops(self._kernels)
+        return actuals_of(job, self._kernels, runtime="ExecuTorch", folded=folded, notes=self._rewritten.refused)
 
     def save(self, folder: Path) -> Path:
         """Write ``model.pte``."""
@@ -323,9 +304,7 @@ def _opened(buffer: bytes, *, threads: int, name: str) -> Callable[..., list[Ten
             program = Runtime.get().load_program(buffer)
             method = program.load_method("forward")
     except (RuntimeError, ValueError) as error:
-        raise AceError.of(
-            ErrorCode.BAD_FILE, f"ExecuTorch cannot read {name}", why=library_reason(error), where=name
-        ) from error
+        raise library_error(ErrorCode.BAD_FILE, f"ExecuTorch cannot read {name}", error, where=name) from error
 
     def run(*tensors: Tensor, keep_alive: object = (buffer, program)) -> list[Tensor]:
         # The method reads weights where the buffer lies, and frees nothing itself: without it the process ends.
@@ -333,10 +312,10 @@ def _opened(buffer: bytes, *, threads: int, name: str) -> Callable[..., list[Ten
         try:
             results: list[Tensor] = list(method.execute([tensor.detach().contiguous() for tensor in tensors]))
         except RuntimeError as error:
-            raise AceError.of(
+            raise library_error(
                 ErrorCode.BAD_INPUT,
                 "ExecuTorch cannot run the program on these inputs",
-                why=library_reason(error),
+                error,
                 remedy="Give the largest size as an example: memory is planned for sizes up to twice as large.",
             ) from error
         return [one if isinstance(one, Tensor) else torch.tensor(one) for one in results]

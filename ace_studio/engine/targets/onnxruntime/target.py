@@ -18,8 +18,8 @@ from ace_studio.engine.targets.onnx.quantize import apply_plan
 from ace_studio.engine.targets.onnx.support import onnx_verdict
 from ace_studio.engine.targets.onnxruntime.profile import profile_kernels
 from ace_studio.engine.targets.shared.flat_call import FlatCall, as_numpy
-from ace_studio.engine.targets.shared.kernels import ReadBack
-from ace_studio.engine.targets.shared.library_error import library_reason
+from ace_studio.engine.targets.shared.kernels import actuals_of
+from ace_studio.engine.targets.shared.library_error import library_error
 from ace_studio.engine.targets.shared.support import judge_ops
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
@@ -111,14 +111,7 @@ class OnnxRuntimeLowered(Lowered):
             heavy=job.captured.table,
             folder=job.folder,
         )
-        back = ReadBack(
-            table=job.captured.table,
-            plan=job.plan,
-            runtime="ONNX Runtime",
-            folded=self._program.folded,
-            notes=self._notes,
-        )
-        return back.ops(kernels)
+        return actuals_of(job, kernels, runtime="ONNX Runtime", folded=self._program.folded, notes=self._notes)
 
     def save(self, folder: Path) -> Path:
         """Write ``model.onnx``."""
@@ -172,12 +165,11 @@ def make_session(model: bytes, *, threads: int, device: torch.device | None = No
     try:
         return onnxruntime.InferenceSession(model, session_options(threads=threads), providers=providers)
     except _runtime_errors() as error:
-        raise AceError.of(
+        raise library_error(
             ErrorCode.UNSUPPORTED,
             "ONNX Runtime refuses the model",
-            why=library_reason(error),
+            error,
             remedy="Choose another target, or keep the op that it names at fp32.",
-            details=str(error)[:20_000],
         ) from error
 
 
@@ -206,10 +198,10 @@ def _flat_function(session: Any) -> Callable[..., list[Tensor]]:
         try:
             arrays = session.run(outputs, _feed(names, tensors))
         except errors as error:
-            raise AceError.of(
+            raise library_error(
                 ErrorCode.UNSUPPORTED,
                 "ONNX Runtime cannot run the model on these inputs",
-                why=library_reason(error),
+                error,
                 remedy="Choose another target for this model, or give the inputs a size that was traced.",
             ) from error
         # The runtime makes new arrays for the outputs of every call, so wrapping them without a copy is safe.

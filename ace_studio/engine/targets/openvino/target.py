@@ -22,8 +22,8 @@ from ace_studio.engine.targets.openvino.compress import compress
 from ace_studio.engine.targets.openvino.library import import_openvino
 from ace_studio.engine.targets.openvino.profile import runtime_kernels
 from ace_studio.engine.targets.shared.flat_call import FlatCall, as_numpy, as_tensor
-from ace_studio.engine.targets.shared.kernels import ReadBack
-from ace_studio.engine.targets.shared.library_error import library_reason
+from ace_studio.engine.targets.shared.kernels import actuals_of
+from ace_studio.engine.targets.shared.library_error import library_error
 from ace_studio.engine.targets.shared.support import judge_ops
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, WeightGranularity
@@ -154,14 +154,7 @@ class OpenVinoLowered(Lowered):
             table=job.captured.table,
             is_dynamic=self._options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] != "0",
         )
-        back = ReadBack(
-            table=job.captured.table,
-            plan=job.plan,
-            runtime="OpenVINO",
-            folded=self._program.folded,
-            notes=self._notes,
-        )
-        return back.ops(kernels)
+        return actuals_of(job, kernels, runtime="OpenVINO", folded=self._program.folded, notes=self._notes)
 
     def save(self, folder: Path) -> Path:
         """Write ``model.xml`` and ``model.bin`` as they are: nothing is rounded to half precision on the way."""
@@ -209,12 +202,11 @@ def _compile(model: Any, options: dict[str, str]) -> Any:
     try:
         return import_openvino().Core().compile_model(model, "CPU", options)
     except RuntimeError as error:
-        raise AceError.of(
+        raise library_error(
             ErrorCode.UNSUPPORTED,
             "OpenVINO cannot compile the model",
-            why=library_reason(error),
+            error,
             remedy="Choose another target, or keep the op that it names at fp32.",
-            details=str(error)[:20_000],
         ) from error
 
 
@@ -242,10 +234,10 @@ def _flat_function(compiled: Any) -> Callable[..., list[Tensor]]:
         try:
             results = request.infer(inputs, share_inputs=True, share_outputs=False)
         except RuntimeError as error:
-            raise AceError.of(
+            raise library_error(
                 ErrorCode.UNSUPPORTED,
                 "OpenVINO cannot run the model on these inputs",
-                why=library_reason(error),
+                error,
                 remedy="Choose another target for this model, or give the inputs a size that was traced.",
             ) from error
         return [as_tensor(results[output]) for output in outputs]

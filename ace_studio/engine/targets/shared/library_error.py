@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ace_studio.records.errors import AceError, ErrorCode
+
 _PLACES = re.compile(
     r"^(Exception from .*"
     r"|Check '.*' failed( at .*)?"
@@ -12,6 +14,7 @@ _PLACES = re.compile(
     r"|)$"
 )
 MAX_LENGTH = 300
+MAX_DETAILS = 20_000
 
 
 _OF_ONE_OP = re.compile(r"^-- (\S+) with a message:$")
@@ -32,6 +35,13 @@ def library_reason(error: BaseException) -> str:
     if telling:
         return " ".join(telling[: 2 if telling[0].endswith(":") else 1])[:MAX_LENGTH]
     return next((line for line in lines if line), type(error).__name__)[:MAX_LENGTH]
+
+
+def library_error(code: ErrorCode, what: str, error: BaseException, *, remedy: str = "", where: str = "") -> AceError:
+    """The error of ours for an exception of a library, with its reason as why and its whole text as details."""
+    return AceError.of(
+        code, what, why=library_reason(error), remedy=remedy, where=where, details=str(error)[:MAX_DETAILS]
+    )
 
 
 def _reasons_of_ops(lines: list[str]) -> dict[str, str]:

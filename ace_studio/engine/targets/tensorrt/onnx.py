@@ -11,6 +11,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+import networkx
 import numpy as np
 
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
@@ -46,21 +47,13 @@ def signed_model(model: Any) -> Any:
 
 def _sort(model: Any) -> None:
     """Put every node behind those that it reads; the quantizer appends its own at the end."""
-    made = {value for node in model.graph.node for value in node.output}
-    known = {""}
-    waiting = list(model.graph.node)
-    ordered: list[Any] = []
-    while waiting:
-        ready = [node for node in waiting if all(value in known or value not in made for value in node.input)]
-        if not ready:
-            raise ValueError(f"{waiting[0].name} waits for its own result")
-        ordered += ready
-        known |= {value for node in ready for value in node.output}
-        names = {id(node) for node in ready}
-        waiting = [node for node in waiting if id(node) not in names]
-    ordered = [copy.deepcopy(node) for node in ordered]
+    nodes = [copy.deepcopy(node) for node in model.graph.node]
+    makers = {value: index for index, node in enumerate(nodes) for value in node.output}
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(range(len(nodes)))
+    graph.add_edges_from((makers[v], index) for index, node in enumerate(nodes) for v in node.input if v in makers)
     model.graph.ClearField("node")
-    model.graph.node.extend(ordered)
+    model.graph.node.extend(nodes[index] for index in networkx.lexicographical_topological_sort(graph))
 
 
 def _constants_of(model: Any) -> dict[str, np.ndarray[Any, Any]]:

@@ -26,8 +26,9 @@ from ace_studio.engine.targets.onnx.support import onnx_verdict
 from ace_studio.engine.targets.onnxruntime.target import make_session
 from ace_studio.engine.targets.shared.cuda import cuda_problem
 from ace_studio.engine.targets.shared.flat_call import FlatCall
-from ace_studio.engine.targets.shared.kernels import Kernel, ReadBack, heavy_ops
-from ace_studio.engine.targets.shared.library_error import library_reason
+from ace_studio.engine.targets.shared.kernels import Kernel, actuals_of, heavy_ops
+from ace_studio.engine.targets.shared.library_error import library_error
+from ace_studio.engine.targets.shared.size_bounds import size_bounds
 from ace_studio.engine.targets.shared.support import judge_ops
 from ace_studio.engine.targets.tensorrt.onnx import signed_model
 from ace_studio.records.errors import AceError, ErrorCode
@@ -36,9 +37,6 @@ from ace_studio.records.recipes.plan import ActivationGrid, Precision
 from ace_studio.records.results import OpSupport
 
 ARTIFACT_NAME = "model.engine"
-ROOM = 2
-SMALLEST_BOUND = 64
-"""Dynamic sizes may grow to so many times the largest seen, and to 64 in any case; the engine is built for that."""
 _WORKSPACE_BYTES = 4 << 30
 _HALF_FLAGS = {Precision.FP16: "FP16", Precision.BF16: "BF16"}
 _PROBLEMS = {
@@ -118,14 +116,12 @@ def symmetric_plan(plan: BoundPlan) -> BoundPlan:
 
 def profile_sizes(captured: CapturedModel) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
     """Smallest, usual and largest shape of every tensor input: the range that the engine is built for."""
-    leaves = [example.tensors() for example in captured.examples]
+    examples = [example.tensors() for example in captured.examples]
     found = []
-    for place, (usual, dynamic) in enumerate(zip(captured.example.tensors(), captured.dynamic_dims(), strict=True)):
-        seen = [tuple(one[place].shape) for one in leaves]
-        least = tuple(min(one[axis] for one in seen) for axis in range(usual.dim()))
-        largest = [max(one[axis] for one in seen) for axis in range(usual.dim())]
-        most = tuple(max(SMALLEST_BOUND, ROOM * size) if axis in dynamic else size for axis, size in enumerate(largest))
-        found.append((least, tuple(usual.shape), most))
+    for place, (usual, bounds) in enumerate(zip(captured.example.tensors(), size_bounds(captured), strict=True)):
+        seen = list(zip(*(leaves[place].shape for leaves in examples), strict=True))
+        most = tuple(bounds.get(dim, max(sizes)) for dim, sizes in enumerate(seen))
+        found.append((tuple(map(min, seen)), tuple(usual.shape), most))
     return found
 
 
@@ -200,15 +196,9 @@ class TensorRtLowered(Lowered):
     def read_back(self) -> list[OpActual]:
         """What the engine says of its own layers."""
         job = self._job
-        back = ReadBack(
-            table=job.captured.table,
-            plan=job.plan,
-            runtime="TensorRT",
-            folded=self._program.folded,
-            notes=self._notes,
-        )
         heavy = heavy_ops(job.captured.table)
-        return back.ops(engine_kernels(self._information, self._program.owners, heavy, device=str(job.device)))
+        kernels = engine_kernels(self._information, self._program.owners, heavy, device=str(job.device))
+        return actuals_of(job, kernels, runtime="TensorRT", folded=self._program.folded, notes=self._notes)
 
     def save(self, folder: Path) -> Path:
         """Write ``model.engine``."""
@@ -276,7 +266,7 @@ def _opened(engine_bytes: bytes, *, name: str, device: torch.device) -> tuple[Ca
     try:
         engine = trt.Runtime(_logger()).deserialize_cuda_engine(engine_bytes)
     except (RuntimeError, TypeError) as error:
-        raise AceError.of(ErrorCode.BAD_FILE, f"TensorRT cannot read {name}", why=library_reason(error)) from error
+        raise library_error(ErrorCode.BAD_FILE, f"TensorRT cannot read {name}", error) from error
     if engine is None:
         why = "engines fit only the kind of GPU and the release of TensorRT that built them"
         raise AceError.of(ErrorCode.BAD_FILE, f"TensorRT cannot open {name} here", why=why, where=name)

@@ -18,7 +18,7 @@ from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
 from ace_studio.engine.targets.shared.flat_call import FlatCall
-from ace_studio.engine.targets.shared.kernels import ReadBack, heavy_ops
+from ace_studio.engine.targets.shared.kernels import actuals_of, heavy_ops
 from ace_studio.engine.targets.torch.read_back import kernels_of
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.engine.torch_private.inductor import CompiledNode
@@ -49,8 +49,8 @@ class TorchLowered(Lowered):
         found = kernels_of(nodes, self._rewritten.graph_module, plan.precision, heavy=heavy_ops(table))
         kernels = [dataclasses.replace(kernel, device=str(self._job.device)) for kernel in found]
         folded = {op_id: f"folded into {home} in fp32" for op_id, home in self._rewritten.folded.items()}
-        back = ReadBack(table=table, plan=plan, runtime=runtime, folded=folded)
-        return [self._with_refusal(actual) for actual in back.ops(kernels)]
+        actuals = actuals_of(self._job, kernels, runtime=runtime, folded=folded)
+        return [self._with_refusal(actual) for actual in actuals]
 
     def _with_refusal(self, actual: OpActual) -> OpActual:
         refusal = self._rewritten.refused.get(actual.op_id)

@@ -14,6 +14,7 @@ from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.shared import cuda
 from ace_studio.engine.targets.shared.kernels import heavy_ops
+from ace_studio.engine.targets.shared.size_bounds import SMALLEST_BOUND
 from ace_studio.engine.targets.tensorrt import target as tensorrt
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.conftest import bound, captured_model, make_job
@@ -59,7 +60,7 @@ def test_the_engine_covers_every_size_that_was_seen_and_more():
     ((least, usual, most),) = tensorrt.profile_sizes(captured)
     sizes = [example.tensors()[0].shape[0] for example in captured.examples]
     assert least == (min(sizes), 16)
-    assert most == (tensorrt.SMALLEST_BOUND, 16)  # more than twice the largest here
+    assert most == (SMALLEST_BOUND, 16)  # more than twice the largest here
     assert least[0] <= usual[0] <= most[0]
 
 
