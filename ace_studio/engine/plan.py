@@ -1,17 +1,19 @@
-"""Binding a plan to a captured graph and a target: what every op is asked to do, and why some are asked for less."""
+"""Binding a plan to a captured graph and a target."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.flow import BoundOp, BoundPlan
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan import Plan, Precision, Scheme
+from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.plan_index import PlanIndex
+
+_FLOAT64_REASON = "it computes in float64, and only float32 can be compressed; call .float() on the model"
 
 
 def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Precision], str]) -> BoundPlan:
-    """Give every op its planned precision, or the plan's rest with the reason where the target cannot do that.
+    """Assign every op the precision that the plan requests, or the plan's rest if the target refuses it.
 
     Args:
         plan: What the user asked for.
@@ -20,23 +22,16 @@ def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Preci
     """
     operators = {table.op_id[row]: table.op[row] for row in table.op_rows()}
     wide = {table.op_id[row] for row in table.op_rows() if table.dtype[row] == "float64"}
-    precision: dict[str, Precision] = {}
-    reason: dict[str, str] = {}
-    schemes: dict[str, Scheme] = {}
-    for planned in PlanIndex(table).resolve(plan):
-        problem = ""
-        if planned.precision is not Precision.FP32:
-            problem = op_problem(operators[planned.op_id], planned.precision)
-            if planned.op_id in wide:
-                problem = "it computes in float64, and only float32 can be compressed; call .float() on the model"
-        precision[planned.op_id] = planned.precision
-        reason[planned.op_id] = problem or planned.reason
-        if problem:
-            can_rest = planned.op_id not in wide and not op_problem(operators[planned.op_id], plan.rest)
-            precision[planned.op_id] = plan.rest if can_rest else Precision.FP32
-        if planned.scheme != plan.scheme:
-            schemes[planned.op_id] = planned.scheme
-    return BoundPlan(plan=plan, precision=precision, reason=reason, schemes=schemes)
+    ops = {}
+    for request in PlanIndex(table).resolve(plan):
+        op_id, assigned, refusal = request.op_id, request.precision, ""
+        if assigned is not Precision.FP32:
+            refusal = _FLOAT64_REASON if op_id in wide else op_problem(operators[op_id], assigned)
+        if refusal:
+            can_rest = op_id not in wide and not op_problem(operators[op_id], plan.rest)
+            assigned = plan.rest if can_rest else Precision.FP32
+        ops[op_id] = BoundOp(request.precision, assigned, refusal or request.reason, request.scheme)
+    return BoundPlan(plan, ops)
 
 
 def plan_problem(plan: Plan, bound: BoundPlan) -> str:
@@ -48,6 +43,6 @@ def plan_problem(plan: Plan, bound: BoundPlan) -> str:
     if not asked or bound.precisions - {Precision.FP32}:
         return ""
     words = ", ".join(sorted(asked))
-    reasons = set(bound.reason.values())
+    reasons = {op.reason for op in bound.ops.values()}
     shared = f": {reasons.pop()}" if len(reasons) == 1 else ""
     return f"no op of this model can run at {words} here{shared}"

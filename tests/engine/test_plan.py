@@ -26,8 +26,10 @@ GRAPH = table("aten.linear.default", "aten.softmax.int")
 
 def test_an_op_that_the_target_refuses_stays_fp32_with_the_reason():
     bound = bind_plan(Plan(default=Precision.INT8_STATIC), GRAPH, op_problem=only_linear)
-    assert bound.precision == {"op_0": Precision.INT8_STATIC, "op_1": Precision.FP32}
-    assert bound.reason["op_1"] == "no int8-static kernel for aten.softmax.int"
+    assert bound.assigned == {"op_0": Precision.INT8_STATIC, "op_1": Precision.FP32}
+    assert bound.ops["op_1"].reason == "no int8-static kernel for aten.softmax.int"
+    assert [op.requested for op in bound.ops.values()] == [Precision.INT8_STATIC] * 2
+    assert [op.is_refused for op in bound.ops.values()] == [False, True]
 
 
 def test_the_last_matching_rule_decides_and_is_named():
@@ -36,8 +38,8 @@ def test_the_last_matching_rule_decides_and_is_named():
         PlanRule(match="module:layer0", precision=Precision.FP32),
     )
     bound = bind_plan(Plan(default=Precision.INT8_STATIC, rules=rules), GRAPH, op_problem=lambda op, precision: "")
-    assert bound.precision == {"op_0": Precision.FP32, "op_1": Precision.BF16}
-    assert bound.reason["op_0"] == "rule module:layer0"
+    assert bound.assigned == {"op_0": Precision.FP32, "op_1": Precision.BF16}
+    assert bound.ops["op_0"].reason == "rule module:layer0"
 
 
 def test_a_plan_of_which_nothing_is_left_is_pointless_and_fp32_never_is():
@@ -53,14 +55,14 @@ def test_ops_in_float64_are_left_as_they_are_and_a_plan_for_nothing_else_says_so
     wide = msgspec.structs.replace(table("aten.linear.default"), dtype=("float64",))
     plan = Plan(default=Precision.BF16)
     bound = bind_plan(plan, wide, op_problem=lambda op, precision: "")
-    assert bound.precision == {"op_0": Precision.FP32}
+    assert bound.assigned == {"op_0": Precision.FP32}
     assert "float64" in plan_problem(plan, bound)
 
 
 def test_the_rest_is_what_an_op_runs_at_that_the_target_cannot_run_as_planned():
     plan = Plan(default=Precision.INT8_STATIC, rest=Precision.BF16)
     bound = bind_plan(plan, GRAPH, op_problem=lambda op, one: "" if one is Precision.BF16 else only_linear(op, one))
-    assert bound.precision == {"op_0": Precision.INT8_STATIC, "op_1": Precision.BF16}
-    assert bound.reason["op_1"] == "no int8-static kernel for aten.softmax.int"
+    assert bound.assigned == {"op_0": Precision.INT8_STATIC, "op_1": Precision.BF16}
+    assert bound.ops["op_1"].reason == "no int8-static kernel for aten.softmax.int"
     assert plan.label == "int8-static + bf16"
-    assert bind_plan(plan, GRAPH, op_problem=only_linear).precision["op_1"] is Precision.FP32
+    assert bind_plan(plan, GRAPH, op_problem=only_linear).precision_of("op_1") is Precision.FP32

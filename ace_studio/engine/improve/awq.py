@@ -29,7 +29,7 @@ def awq(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoChange
     sites = [
         site
         for site in find_norm_sites(editor)
-        if all(job.plan.precision.get(reader.op_id) in WEIGHT_ONLY for reader in site.readers)
+        if all(job.plan.precision_of(reader.op_id) in WEIGHT_ONLY for reader in site.readers)
     ]
     if not sites:
         return NoChange("no norm is read by weight-only layers alone")
@@ -71,7 +71,7 @@ def _error(job: ImproveJob, editor: WeightEditor, reader: Site, inputs: Tensor, 
     rounded = round_weight(
         scaled,
         reader.role.weight_axes(reader.node, scaled),
-        precision=job.plan.precision[reader.op_id],
+        precision=job.plan.precision_of(reader.op_id),
         scheme=job.plan.scheme_of(reader.op_id),
     )
     difference = rounded / along - weight

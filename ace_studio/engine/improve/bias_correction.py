@@ -33,7 +33,7 @@ def correct_biases(job: ImproveJob, changes: list[WeightChange]) -> WeightChange
         counts[op_id] = counts.get(op_id, 0) + error.shape[1]
 
     simulator = job.simulator(changes)
-    wanted = {op_id: (job.plan.precision[op_id],) for op_id in sites}
+    wanted = {op_id: (job.plan.precision_of(op_id),) for op_id in sites}
     for example in job.work:
         job.reporter.check()
         simulator.local(wanted, example, visit=visit, schemes=job.plan.scheme_of)

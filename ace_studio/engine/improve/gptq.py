@@ -35,7 +35,7 @@ def gptq(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoChang
     sites = [
         site
         for site in editor.sites
-        if job.plan.precision.get(site.op_id) in _BITS
+        if job.plan.precision_of(site.op_id) in _BITS
         and str(site.node.target) in LINEAR_OPS
         and _rows(editor, site).shape[1] <= WIDEST
     ]
@@ -57,7 +57,7 @@ def _rows(editor: WeightEditor, site: Site) -> Tensor:
 
 
 def _round_site(job: ImproveJob, editor: WeightEditor, site: Site, products: Tensor) -> None:
-    bits = _BITS[job.plan.precision[site.op_id]]
+    bits = _BITS[job.plan.precision_of(site.op_id)]
     group_size = job.plan.scheme_of(site.op_id).group_size
     rounded = round_rows(_rows(editor, site), products, bits=bits, group_size=group_size)
     value = rounded if site.role.channel_axis == 0 else rounded.t().contiguous()

@@ -57,7 +57,7 @@ class ImproveJob:
 
     def is_low(self, op_id: str) -> bool:
         """Whether the plan rounds this op to a grid of integers."""
-        return self.plan.precision.get(op_id, Precision.FP32) not in HIGH
+        return self.plan.precision_of(op_id) not in HIGH
 
     def fidelity_db(self, changes: Sequence[WeightChange], references: Sequence[Sequence[Tensor]]) -> float:
         """Fidelity of the simulated plan on the examples to work with, against the unchanged float model."""

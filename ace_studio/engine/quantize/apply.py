@@ -44,15 +44,13 @@ def apply_plan(
     Order matters: batch norms are folded in fp32 first, int8 grids are found on fp32 activations, casts come last.
     """
     rewritten = RewrittenGraph(flat_graph(captured.program))
-    convolutions = {op_id for op_id, precision in plan.precision.items() if precision is not Precision.FP32}
+    convolutions = {op_id for op_id, precision in plan.assigned.items() if precision is not Precision.FP32}
     if convolutions:
         reporter.phase(Phase.COMPRESS, "folding batch norms")
         rewritten.folded = fold_batch_norms(rewritten.graph_module, convolutions)
     table = captured.table
     tables = {
-        table.op_id[row]
-        for row in table.op_rows()
-        if stores_table(table.op[row], plan.precision.get(table.op_id[row], Precision.FP32))
+        table.op_id[row] for row in table.op_rows() if stores_table(table.op[row], plan.precision_of(table.op_id[row]))
     }
     static, dynamic = plan.ops_at(Precision.INT8_STATIC) - tables, plan.ops_at(Precision.INT8_DYNAMIC) - tables
     if static or dynamic:
@@ -72,9 +70,9 @@ def apply_plan(
     if tables or plan.precisions & WEIGHT_ONLY:
         reporter.phase(Phase.COMPRESS, "packing weights")
         rewritten.refused |= pack_weights(
-            rewritten.graph_module, plan.precision, group_size=lambda op_id: plan.scheme_of(op_id).group_size
+            rewritten.graph_module, plan.assigned, group_size=lambda op_id: plan.scheme_of(op_id).group_size
         )
     if plan.precisions & set(HALF_DTYPES):
         reporter.phase(Phase.COMPRESS, "16-bit ops")
-        rewritten.refused |= insert_casts(rewritten.graph_module, plan.precision).refused
+        rewritten.refused |= insert_casts(rewritten.graph_module, plan.assigned).refused
     return rewritten

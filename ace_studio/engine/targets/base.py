@@ -139,7 +139,7 @@ class Target(ABC):
                     f"{self.label} cannot run ops at {precision}",
                     why=problem,
                     remedy="Choose another precision or another target.",
-                    where=next(op_id for op_id, planned in job.plan.precision.items() if planned is precision),
+                    where=next(op_id for op_id, planned in job.plan.assigned.items() if planned is precision),
                 )
         return self.build(job)
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import nn
 
-from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, sqnr_db
@@ -29,6 +28,7 @@ from ace_studio.engine.quantize.simulate import (
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, Scheme, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
+from tests.engine.bound_plans import bound_at
 
 INT8 = Precision.INT8_STATIC
 ALL = [one for one in Precision if one is not Precision.FP32]
@@ -43,7 +43,7 @@ def _simulator(program):
 def _plan(simulator, precision, *, only=None, **schemes):
     ids = [op_id for op_id, _ in ops_of(simulator.graph_module)]
     asked = {op_id: precision if only is None or op_id in only else Precision.FP32 for op_id in ids}
-    return BoundPlan(plan=Plan(default=precision, **schemes), precision=asked, reason={})
+    return bound_at(Plan(default=precision, **schemes), asked)
 
 
 @pytest.fixture(params=["mlp", "conv1d", "conv2d"])
@@ -125,12 +125,7 @@ def test_one_step_for_all_channels_costs_more_where_channels_differ():
     small = lambda plan: (simulator.outputs(plan, [x])[0] - module(x))[:, 0].abs().mean()  # noqa: E731
     per_channel = small(_plan(simulator, INT8))
     assert small(_plan(simulator, INT8, weights=WeightGranularity.PER_TENSOR)) > 3 * per_channel
-    by_rule = BoundPlan(
-        plan=Plan(default=INT8),
-        precision={op_id: INT8},
-        reason={},
-        schemes={op_id: Scheme(weights=WeightGranularity.PER_TENSOR)},
-    )
+    by_rule = bound_at(Plan(default=INT8), {op_id: INT8}, Scheme(weights=WeightGranularity.PER_TENSOR))
     assert small(by_rule) > 3 * per_channel
 
 

@@ -130,7 +130,7 @@ def test_a_table_has_8_bits_at_any_integer_precision(captured, precision) -> Non
     tables = [one for one in found.graph_module.state_dict().values() if tuple(one.shape) == (50, 40)]
     assert [one.dtype for one in tables] == [torch.int8]
     assert "8 bits" in found.refused["embedding"]
-    assert bound.precision["embedding"] is precision
+    assert bound.precision_of("embedding") is precision
 
 
 def test_a_rule_packs_one_op_and_leaves_the_others(captured) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.export import artifact, verify_artifact
-from ace_studio.engine.flow import BoundPlan, tensor_leaves
+from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS, report_refusals, report_targets
@@ -17,6 +17,7 @@ from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.targets import TARGET_ROWS
+from tests.engine.bound_plans import bound_at
 from tests.engine.targets.conftest import MODELS, bound, captured_model, make_job
 
 MIN_SQNR_DB = {
@@ -198,7 +199,7 @@ def test_one_thread_means_one_thread(candidate, target, precision, model):
 def test_a_precision_that_it_cannot_do_is_refused_with_a_reason(target, precision, model, tmp_path):
     captured = captured_model("mlp")
     asked = {captured.table.op_id[row]: precision for row in captured.table.op_rows()}
-    plan = BoundPlan(plan=Plan(default=precision), precision=asked, reason={})
+    plan = bound_at(Plan(default=precision), asked)
     with pytest.raises(AceError) as caught:
         TARGETS[target].lower(make_job(captured, plan, tmp_path))
     assert caught.value.problem.why

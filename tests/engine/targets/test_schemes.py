@@ -103,4 +103,4 @@ def test_a_bound_plan_knows_the_grids_of_every_op():
     found = bind_plan(Plan(default=Precision.INT8_STATIC, rules=(rule,)), table, op_problem=lambda op, precision: "")
     sizes = [found.scheme_of(table.op_id[row]).group_size for row in table.op_rows()]
     assert sizes == [64, 32, 32]
-    assert BoundPlan(plan=Plan(group_size=16), precision={}, reason={}).scheme_of("x").group_size == 16
+    assert BoundPlan(Plan(group_size=16)).scheme_of("x").group_size == 16

@@ -70,7 +70,7 @@ def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: tor
     run = TargetRun(target=target.name, status=RunStatus.OK, precision=plan.label)
     available = target.available()
     if not available.ok:
-        empty = BoundPlan(plan=plan, precision={}, reason={})
+        empty = BoundPlan(plan)
         problem = Problem(
             code=ErrorCode.NOT_INSTALLED,
             what=f"{target.label} cannot be used here",

@@ -61,7 +61,7 @@ class Improvements:
             return captured, shared
 
         def is_low(op_id: str) -> bool:
-            return plan.precision.get(op_id, Precision.FP32) not in HIGH
+            return plan.precision_of(op_id) not in HIGH
 
         owners = {op_id for change in improved.changes for op_id in change.owners.values()}
         key = (_rounding_part(plan.plan), methods, frozenset(op_id for op_id in owners if is_low(op_id)))

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan_index import PlanIndex
 from ace_studio.records.results import OpReport, OpSupport, SupportStatus
 
 
@@ -19,13 +18,12 @@ def report_ops(
     ``support`` has the ops that the target does not take as they are; where it calls PyTorch instead, that is told.
     """
     found = {one.op_id: one for one in actual}
-    planned = {one.op_id: one.precision for one in PlanIndex(table).resolve(plan.plan)}
     reports = []
     for row in table.op_rows():
         op_id = table.op_id[row]
         seen = found.get(op_id)
-        asked, wanted = plan.precision.get(op_id), planned[op_id]
-        refused = plan.reason.get(op_id, "") if asked is not wanted else ""
+        op = plan.ops[op_id]
+        refused = op.reason if op.is_refused else ""
         said = seen.reason if seen else "the runtime says nothing of this op"
         other = support.get(op_id)
         called = other.instead if other is not None and other.status is SupportStatus.FALLBACK else ""
@@ -37,11 +35,11 @@ def report_ops(
                 module=table.module[row],
                 shape=table.shape[row],
                 device=seen.device if seen else table.device[row],
-                planned=str(wanted),
+                planned=str(op.requested),
                 actual=seen.actual if seen else "unknown",
                 latency_ms=seen.latency_ms if seen else None,
                 fused_into=seen.fused_into if seen else "",
-                reason="; ".join(part for part in parts if part) or plan.reason.get(op_id, ""),
+                reason="; ".join(part for part in parts if part) or op.reason,
             )
         )
     return tuple(reports)

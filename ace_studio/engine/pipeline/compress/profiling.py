@@ -116,7 +116,7 @@ class _ErrorsAlongTheGraph:
         if captured is None or candidate.plan.precisions <= {Precision.FP32}:
             return {}
         style = candidate.target.int8_style(candidate.plan.plan, self._choice)
-        key = tuple(sorted(candidate.plan.precision.items())), candidate.plan.plan, style.name
+        key = tuple(sorted(candidate.plan.assigned.items())), candidate.plan.plan, style.name
         if key not in self._known:
             self._job.reporter.phase(Phase.MEASURE, f"errors along the graph of {candidate.label}")
             self._known[key] = self._find(captured, candidate, style)

@@ -52,7 +52,7 @@ def _sense_or_say_why(job: CompressionJob, precisions: Sequence[Precision]) -> S
 
 def with_sensitivity(job: CompressionJob, candidate: Candidate, reports: Sequence[OpReport]) -> tuple[OpReport, ...]:
     """The reports with what is known of the sensitivity of each op, and why the search kept some high."""
-    known = sensitivity_of_ops(job.state.sensing or Sensing(), candidate.plan.precision, job.captured.table)
+    known = sensitivity_of_ops(job.state.sensing or Sensing(), candidate.plan.assigned, job.captured.table)
     told = []
     for one in reports:
         parts = (candidate.kept.get(one.id, ""), one.reason)

@@ -40,7 +40,7 @@ class PlannedOps:
     def how(self, node: fx.Node) -> How | None:
         """Precision and grids of a node that the plan changes; None for all others."""
         op_id = node.meta.get(OP_ID, "")
-        precision = self._plan.precision.get(op_id, Precision.FP32)
+        precision = self._plan.precision_of(op_id)
         is_op = node.op == "call_function" and is_operator(node.target)
         if not is_op or precision is Precision.FP32:
             return None

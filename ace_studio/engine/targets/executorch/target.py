@@ -192,7 +192,7 @@ def kernels_of_edge(graph_module: fx.GraphModule, job: LoweringJob) -> list[Kern
             if home in found and part.startswith(_DELEGATE):
                 found[home] = dataclasses.replace(found[home], op_ids=(*found[home].op_ids, op_id))
                 continue
-            planned = job.plan.precision.get(op_id, Precision.FP32)
+            planned = job.plan.precision_of(op_id)
             found[node] = Kernel(
                 name=f"{part}_{index}",
                 kind=f"{part} {name}",

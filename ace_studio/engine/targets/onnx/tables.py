@@ -46,7 +46,7 @@ def planned_lookups(program: OnnxProgram, job: LoweringJob) -> tuple[frozenset[s
     notes: dict[str, str] = {}
     for node in lookups(program.model):
         owner = next(iter(program.owners.get(node.name, ())), "")
-        precision = job.plan.precision.get(owner, Precision.FP32)
+        precision = job.plan.precision_of(owner)
         if stores_table(operators.get(owner, ""), precision):
             names.add(node.name)
             notes |= {owner: TABLE_NOTE} if precision is not Precision.INT8_WEIGHT else {}

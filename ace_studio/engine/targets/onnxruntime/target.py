@@ -107,7 +107,7 @@ class OnnxRuntimeLowered(Lowered):
             feed=_feed(self._program.input_names, job.captured.example.tensors()),
             options=session_options(threads=job.threads),
             providers=providers_for(job.device),
-            planned=job.plan.precision,
+            planned=job.plan.assigned,
             heavy=job.captured.table,
             folder=job.folder,
         )

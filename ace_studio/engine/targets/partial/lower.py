@@ -82,12 +82,7 @@ def lower_subgraphs(target: Target, partial: PartialModel, job: LoweringJob) -> 
 def _job_of(subgraph: Subgraph, job: LoweringJob, calls: _SubgraphCalls) -> LoweringJob:
     table = subgraph.captured.table
     ids = {table.op_id[row]: subgraph.id_in_model(table.op_id[row]) for row in table.op_rows()}
-    plan = BoundPlan(
-        plan=job.plan.plan,
-        precision={own: job.plan.precision[ours] for own, ours in ids.items() if ours in job.plan.precision},
-        reason={own: job.plan.reason[ours] for own, ours in ids.items() if ours in job.plan.reason},
-        schemes={own: job.plan.schemes[ours] for own, ours in ids.items() if ours in job.plan.schemes},
-    )
+    plan = BoundPlan(job.plan.plan, {own: job.plan.ops[ours] for own, ours in ids.items() if ours in job.plan.ops})
     folder = job.folder / subgraph.name
     folder.mkdir(parents=True, exist_ok=True)
     return replace(

@@ -216,7 +216,7 @@ class _ReadBack:
         )
 
     def _reason(self, op_id: str, kernels: list[Kernel], deciding: list[Kernel]) -> str:
-        planned = self.plan.precision.get(op_id, Precision.FP32)
+        planned = self.plan.precision_of(op_id)
         kinds = ", ".join(dict.fromkeys(kernel.kind for kernel in deciding[:4]))
         words = f"{self.runtime} ran {kinds}"
         precisions = sorted({kernel.precision for kernel in deciding})
@@ -225,7 +225,7 @@ class _ReadBack:
         if deciding[0].precision != planned:
             return self._noted(op_id, f"planned {planned}, but {words} at {deciding[0].precision}")
         if planned is Precision.FP32:
-            return f"{words}; {self.plan.reason[op_id]}" if op_id in self.plan.reason else words
+            return f"{words}; {self.plan.ops[op_id].reason}" if op_id in self.plan.ops else words
         return self._noted(op_id, words)
 
     def _noted(self, op_id: str, words: str) -> str:

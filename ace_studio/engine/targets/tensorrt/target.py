@@ -10,6 +10,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +107,9 @@ def quantized_onnx(program: OnnxProgram, job: LoweringJob) -> tuple[Any, Mapping
 
 def symmetric_plan(plan: BoundPlan) -> BoundPlan:
     """The plan with every activation's grid around 0: so ReLUs stay, whose work a grid from 0 on would do."""
-    schemes = {
-        op_id: msgspec.structs.replace(scheme, activations=ActivationGrid.SYMMETRIC)
-        for op_id, scheme in plan.schemes.items()
-    }
-    symmetric = msgspec.structs.replace(plan.plan, activations=ActivationGrid.SYMMETRIC)
-    return dataclasses.replace(plan, plan=symmetric, schemes=schemes)
+    change = partial(msgspec.structs.replace, activations=ActivationGrid.SYMMETRIC)
+    ops = {op_id: dataclasses.replace(op, scheme=change(op.scheme)) for op_id, op in plan.ops.items()}
+    return BoundPlan(change(plan.plan), ops)
 
 
 def profile_sizes(captured: CapturedModel) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:

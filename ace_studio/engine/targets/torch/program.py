@@ -46,7 +46,7 @@ class TorchLowered(Lowered):
     def actuals(self, nodes: Sequence[CompiledNode], *, runtime: str) -> list[OpActual]:
         """What became of every op, given the nodes that run."""
         table, plan = self._job.captured.table, self._job.plan
-        found = kernels_of(nodes, self._rewritten.graph_module, plan.precision, heavy=heavy_ops(table))
+        found = kernels_of(nodes, self._rewritten.graph_module, plan.assigned, heavy=heavy_ops(table))
         kernels = [dataclasses.replace(kernel, device=str(self._job.device)) for kernel in found]
         folded = {op_id: f"folded into {home} in fp32" for op_id, home in self._rewritten.folded.items()}
         actuals = actuals_of(self._job, kernels, runtime=runtime, folded=folded)

@@ -81,10 +81,10 @@ def quantized_graph(job: LoweringJob) -> RewrittenGraph:
     """The captured graph as the plan wants it, as plain tensors and operators. Works on any device."""
     job.reporter.phase(Phase.COMPRESS, "torchao's layers")
     rewritten = RewrittenGraph(flat_graph(job.captured.program))
-    halves = {op_id for op_id, precision in job.plan.precision.items() if precision in HALF_DTYPES}
+    halves = {op_id for op_id, precision in job.plan.assigned.items() if precision in HALF_DTYPES}
     if halves:
         rewritten.folded = fold_batch_norms(rewritten.graph_module, halves)
-        rewritten.refused |= insert_casts(rewritten.graph_module, job.plan.precision).refused
+        rewritten.refused |= insert_casts(rewritten.graph_module, job.plan.assigned).refused
     rewritten.refused |= quantize_linears(rewritten.graph_module, job.plan)
     rewritten.graph_module = retraced(rewritten.graph_module, job.captured)
     return rewritten
@@ -106,7 +106,7 @@ class TorchaoLowered(TorchLowered):
             dataclasses.replace(
                 one, actual=str(Precision.INT8_WEIGHT), reason=f"stored in 8 bits, widened in the kernel; {one.reason}"
             )
-            if one.op_id in stored and self._job.plan.precision.get(one.op_id) is Precision.INT8_WEIGHT
+            if one.op_id in stored and self._job.plan.precision_of(one.op_id) is Precision.INT8_WEIGHT
             else one
             for one in self.actuals(self._nodes, runtime="torchao and Inductor")
         ]

@@ -72,7 +72,7 @@ def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str,
     refused: dict[str, str] = {}
     for number, node in enumerate(list(graph_module.graph.nodes)):
         op_id = node.meta.get(OP_ID, "")
-        precision = plan.precision.get(op_id, Precision.FP32)
+        precision = plan.precision_of(op_id)
         if precision not in {Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, *_IN_BF16}:
             continue
         weight = constant_of(graph_module, node.args[1]) if str(node.target) == LINEAR else None

@@ -42,7 +42,7 @@ def job(tmp_path_factory):
 
 def candidate_that_computes(call):
     run = TargetRun(target="eager", status=RunStatus.OK, precision="fp32")
-    plan = BoundPlan(plan=Plan(), precision={}, reason={})
+    plan = BoundPlan(Plan())
     return Candidate(TARGETS["eager"], plan, run, lowered=call)
 
 

@@ -26,7 +26,7 @@ def candidate(name: str, seconds: float, *, sqnr_db: float = 30.0) -> Candidate:
         while time.perf_counter() < until:
             pass
 
-    plan = BoundPlan(plan=Plan(), precision={}, reason={})
+    plan = BoundPlan(Plan())
     made = Candidate(SimpleNamespace(name=name), plan, TargetRun(target=name, status=RunStatus.OK, sqnr_db=sqnr_db))
     made.lowered = run
     return made

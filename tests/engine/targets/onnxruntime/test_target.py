@@ -99,7 +99,7 @@ def test_read_back_has_every_op_once_in_order_and_a_reason_where_the_plan_was_no
     job = job_for(TARGET, captured, Precision.INT8_STATIC)
     ops = TARGET.lower(job).read_back()
     assert [op.op_id for op in ops] == [captured.table.op_id[row] for row in captured.table.op_rows()]
-    assert all(op.reason for op in ops if op.actual != job.plan.precision[op.op_id])
+    assert all(op.reason for op in ops if op.actual != job.plan.precision_of(op.op_id))
     assert any(op.latency_ms for op in ops)
 
 

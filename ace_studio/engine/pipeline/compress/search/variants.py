@@ -104,7 +104,7 @@ def ranking_of(job: CompressionJob, variant: SearchVariant) -> SensitivityRankin
 
 def _ranked_ops(job: CompressionJob, variant: SearchVariant) -> list[RankedOp]:
     table = job.captured.table
-    planned = make_candidate(variant.target, variant.plan, table, device=job.captured.device).plan.precision
+    planned = make_candidate(variant.target, variant.plan, table, device=job.captured.device).plan.assigned
     low = sorted({precision for precision in planned.values() if precision in SIMULATED})
     noise = sense_once(job, low).noise
     costs = table.weight_bytes if job.recipe.goal.optimize is Objective.SIZE else table.flops
