@@ -37,7 +37,7 @@ def change_words(card: Advice) -> list[str]:
             if key == "rules":
                 lines.append(f"{table}.rules: {len(value)} in all")
             elif value is None:
-                lines.append(f"{table}.{key} is taken out")
+                lines.append(f"{table}.{key} is removed")
             else:
                 shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
                 lines.append(f"{table}.{key} = {shown}")

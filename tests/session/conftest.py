@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ace_studio.records.messages import JobFinished, ModelCaptured
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
+from tests.gui.graph_tables import partial_capture
 from tests.session.fake_engine_link import READY, FakeEngineLink, inspected
 
 
@@ -46,3 +48,14 @@ def opened(session: Session, engine: FakeEngineLink, model: Path) -> Session:
     session.apply(inspected(engine.job, "make_model", path=str(model)))
     session.trust.trust_file()
     return session
+
+
+@pytest.fixture
+def partial(opened, engine):
+    """A session with a capture in four subgraphs; the breaks between the first and the last two are one line."""
+    table, capture = partial_capture(4, lines=(10, 20, 10))
+    opened.jobs.trace()
+    text = {"/models/net.py": "x\n" * 40}
+    opened.apply(ModelCaptured(job=engine.job, fingerprint="f", capture=capture, graph=table, sources=text))
+    opened.apply(JobFinished(job=engine.job))
+    return opened

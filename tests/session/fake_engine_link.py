@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.fixes import FixKind, FixReport, FixStatus
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import (
     AnyRequest,
@@ -22,6 +23,8 @@ from ace_studio.records.results import (
     RunStatus,
     TargetRun,
 )
+from ace_studio.session.document import Part
+from ace_studio.session.session import Session
 
 
 class FakeEngineLink:
@@ -95,4 +98,21 @@ def target_run(target: str, artifact: str | None = None) -> TargetRun:
 def result(*runs: TargetRun) -> Result:
     return Result(
         status=ResultStatus.OK, fingerprint="f1", environment={}, runs=runs, chosen=0 if runs else None, goal_met=True
+    )
+
+
+class Watcher:
+    def __init__(self, session: Session) -> None:
+        self.parts: list[frozenset[Part]] = []
+        session.subscribe(lambda document, parts: self.parts.append(parts))
+
+    def taken(self) -> set[Part]:
+        seen = set().union(*self.parts)
+        self.parts.clear()
+        return seen
+
+
+def fix_of(file: str, line: int, status: FixStatus = FixStatus.GREEN, **more) -> FixReport:
+    return FixReport(
+        kind=FixKind.NONSTRICT_TRACE, title="mark pick as nonstrict_trace", status=status, file=file, line=line, **more
     )

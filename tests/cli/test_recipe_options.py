@@ -1,14 +1,35 @@
-"""``trace``: what the options ask of the engine."""
+"""The recipe of a command: which model, which inputs, and what the options change."""
 
 import pytest
 
-from ace_studio.cli import console as console_module
 from ace_studio.cli import follow, run_command
-from ace_studio.cli.console import Console
-from ace_studio.cli.show import captured_words
+from ace_studio.cli.recipe_options import rows_of
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import JobFailed, Phase, Progress
-from ace_studio.records.results import CaptureReport
+from ace_studio.records.messages import (
+    JobFailed,
+)
+from tests.cli.fake_engine import FakeExecutor
+
+
+@pytest.mark.parametrize("name", ["timm:resnet18", "torchvision:vgg11"])
+def test_a_model_of_a_package_is_asked_for_by_its_name(answer_with, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer_with(JobFailed(problems=(Problem(code=ErrorCode.NOT_CAPTURED, what="no"),)))
+    run_command(["trace", name, "--input", "x=1x3x8x8"])
+    (request,) = FakeExecutor.requests
+    assert request.recipe.model.source == name
+
+
+def test_inputs_on_the_command_line_become_rows():
+    rows = rows_of(["x=1x3x8x8", "x=2x3x8x8", "ids=1x16:int64"])
+    assert [row["x"].shape for row in rows] == [(1, 3, 8, 8), (2, 3, 8, 8)]
+    assert [row["ids"].dtype for row in rows] == ["int64", "int64"]
+
+
+@pytest.mark.parametrize("word", ["x", "=1x2", "x=1xa", "x=1x-2"])
+def test_a_malformed_input_is_a_usage_error(answer_with, recipe, word, capsys):
+    assert run_command(["trace", str(recipe), "--input", word]) == 2
+    assert "is not an input" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -53,21 +74,3 @@ def test_batch_only_can_be_asked_for_on_the_command_line(tmp_path, requests):
     recipe.write_text('format = 1\n[model]\nsource = "model.py"\n', encoding="utf-8")
     assert run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--batch-only"]) == 3
     assert requests[0].recipe.capture.batch_only
-
-
-def test_a_log_says_at_most_twice_a_minute_that_a_trace_goes_on(monkeypatch, capsys):
-    now_s = [0.0]
-    monkeypatch.setattr(console_module.time, "monotonic", lambda: now_s[0])
-    console = Console(as_json=False)
-    for second in range(1, 101):
-        now_s[0] = float(second)
-        console.show_progress(Progress(phase=Phase.CAPTURE, detail=f"export: {second} s", is_pulse=True))
-    console.show_progress(Progress(phase=Phase.VERIFY))
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.rpartition(": ")[2] for line in lines[:-1]] == ["30 s", "60 s", "90 s"]
-    assert lines[-1] == str(Phase.VERIFY)
-
-
-def test_a_capture_from_the_cache_says_so():
-    report = CaptureReport(rung="export", ops=3, seconds=0.1, cached=True)
-    assert "cache" in captured_words(report)

@@ -1,0 +1,27 @@
+"""An engine that answers every request with the events that a test names, and a result."""
+
+from ace_studio.records.results import Baseline, Latency, Result, ResultStatus, RunStatus, TargetRun
+
+LATENCY = Latency(p10=1.0, p50=2.0, p90=3.0, n=5)
+
+
+def result(status=ResultStatus.OK, error=None):
+    run = TargetRun(target="openvino", status=RunStatus.OK, precision="fp32", latency_ms=LATENCY, verified=True)
+    return Result(
+        status=status, fingerprint="f", environment={}, baseline=Baseline(latency_ms=LATENCY), runs=(run,), chosen=0,
+        error=error,
+    )  # fmt: skip
+
+
+class FakeExecutor:
+    """Answers every request with a script of events and keeps the request."""
+
+    script: tuple = ()
+    requests: list = []  # noqa: RUF012 - shared on purpose: the command makes the instance
+
+    def run(self, request):
+        FakeExecutor.requests.append(request)
+        yield from FakeExecutor.script
+
+    def close(self):
+        pass

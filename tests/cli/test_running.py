@@ -1,0 +1,77 @@
+"""A run from the command line: its request, its exit code, its place in the history and its result."""
+
+import json
+
+import pytest
+
+from ace_studio.cli import run_command
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import (
+    JobCancelled,
+    JobFailed,
+    JobFinished,
+    RunRequest,
+    WorkerLost,
+)
+from ace_studio.records.results import ResultStatus
+from tests.cli.fake_engine import FakeExecutor, result
+
+
+def test_the_request_carries_the_recipe_its_folder_and_the_trust(answer_with, recipe, tmp_path):
+    answer_with(JobFinished(result=result()))
+    run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--trust", "--json"])
+    (request,) = FakeExecutor.requests
+    assert isinstance(request, RunRequest)
+    assert request.trust_all
+    assert request.folder == str(tmp_path)
+    assert request.recipe.model.entry == "make"
+
+
+@pytest.mark.parametrize(
+    ("events", "code"),
+    [
+        ((JobFailed(problems=(Problem(code=ErrorCode.RECIPE, what="x"),)),), 2),
+        ((JobFailed(problems=(Problem(code=ErrorCode.NOT_CAPTURED, what="x"),)),), 3),
+        ((JobFailed(problems=(Problem(code=ErrorCode.UNTRUSTED, what="x"),)),), 5),
+        ((WorkerLost(problem=Problem(code=ErrorCode.CRASH, what="x")),), 6),
+        ((JobCancelled(),), 130),
+        ((JobFinished(result=result(ResultStatus.GOAL_NOT_MET, Problem(code=ErrorCode.GOAL_NOT_MET, what="x"))),), 4),
+        ((JobFinished(result=result(ResultStatus.FAILED, Problem(code=ErrorCode.UNSUPPORTED, what="x"))),), 6),
+    ],
+)
+def test_each_ending_has_its_exit_code(answer_with, recipe, tmp_path, events, code):
+    answer_with(*events)
+    assert run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--json"]) == code
+
+
+def test_report_on_a_folder_without_a_result_says_what_to_name(tmp_path, capsys):
+    assert run_command(["report", str(tmp_path)]) == 2
+    assert "remedy" in capsys.readouterr().err
+
+
+def test_report_on_a_failed_run_says_again_why_it_failed(answer_with, recipe, tmp_path, capsys):
+    answer_with(JobFailed(problems=(Problem(code=ErrorCode.NOT_CAPTURED, what="it branches", remedy="use where"),)))
+    run_command(["run", str(recipe), "--out", str(tmp_path / "out")])
+    capsys.readouterr()
+    assert run_command(["report", str(tmp_path / "out")]) == 3
+    assert "it branches" in capsys.readouterr().err
+
+
+def test_a_finished_run_is_remembered_and_listed(answer_with, recipe, tmp_path, capsys):
+    answer_with(JobFinished(result=result()))
+    run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--json"])
+    capsys.readouterr()
+    assert run_command(["history", "--json"]) == 0
+    newest = json.loads(capsys.readouterr().out)[0]
+    assert (newest["target"], newest["latency_ms"]) == ("openvino", 2.0)
+    assert newest["output"] == str(tmp_path / "out")
+
+
+def test_an_output_folder_that_cannot_be_is_refused_before_the_job_begins(tmp_path, capsys, answer_with):
+    answer_with()
+    (tmp_path / "recipe.toml").write_text('format = 1\n[model]\nsource = "m.py"\n', encoding="utf-8")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    words = ["run", str(tmp_path / "recipe.toml"), "--out", str(tmp_path / "file" / "below"), "--json"]
+    assert run_command(words) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "usage"
+    assert FakeExecutor.requests == []

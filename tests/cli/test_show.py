@@ -1,0 +1,37 @@
+"""What the command line shows of a capture."""
+
+import pytest
+
+from ace_studio.cli.console import Console
+from ace_studio.cli.show import captured_words, megabytes, show_capture
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
+from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
+
+
+def test_a_capture_from_the_cache_says_so():
+    report = CaptureReport(rung="export", ops=3, seconds=0.1, cached=True)
+    assert "cache" in captured_words(report)
+
+
+def test_a_capture_lists_what_each_capture_method_gave_and_the_verdict_on_every_dimension(capsys):
+    failed = CaptureAttempt(
+        name="export",
+        status=AttemptStatus.FAILED,
+        seconds=1.0,
+        error=Problem(code=ErrorCode.NOT_CAPTURED, what="it branches"),
+    )
+    dims = (
+        DimFinding(index=0, verdict=DimVerdict.DYNAMIC, size=1, symbol="s0", min=1, verified_sizes=(1, 3)),
+        DimFinding(index=1, verdict=DimVerdict.STATIC, size=8),
+    )
+    inputs = (InputFinding(name="x", dtype="float32", dims=dims),)
+    show_capture(CaptureReport(rung="fx", ops=3, seconds=0.1, rungs=(failed,), inputs=inputs), Console(as_json=False))
+    out = capsys.readouterr().out
+    for words in ("Captured 3 ops with fx", "it branches", "dynamic s0 in [1, \u221e]", "1, 3", "static 8"):
+        assert words in out
+
+
+@pytest.mark.parametrize(("size", "words"), [(None, ""), (1_234_567, "1.235 MB"), (0, "0.000 MB")])
+def test_sizes_are_given_in_megabytes(size, words):
+    assert megabytes(size) == words

@@ -1,0 +1,63 @@
+"""The settings of the window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ace_studio.records.errors import AceError
+from ace_studio.session.kept.settings import SETTINGS, Settings
+
+
+def test_every_default_fits_its_own_row() -> None:
+    assert [row.key for row in SETTINGS.values() if row.fault(row.default)] == []
+
+
+def test_settings_survive_and_unknown_ones_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "settings.json"
+    Settings(path).set("theme", "dark")
+    path.write_bytes(msgspec.json.encode({**msgspec.json.decode(path.read_bytes()), "future": 1}))
+    Settings(path).set("scale_percent", 150)
+    later = Settings(path)
+    assert (later.get("theme"), later.get("scale_percent")) == ("dark", 150)
+    assert msgspec.json.decode(path.read_bytes())["future"] == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("theme", "pink"), ("scale_percent", 1000), ("scale_percent", "big"), ("reopen_last", 1)]
+)
+def test_a_value_that_does_not_fit_is_refused(tmp_path: Path, key: str, value: str | int) -> None:
+    chosen = Settings(tmp_path / "s.json")
+    with pytest.raises(AceError):
+        chosen.set(key, value)
+    assert chosen.get(key) == SETTINGS[key].default
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"theme": 3, "recent_files": 7}'])
+def test_a_damaged_settings_file_counts_as_defaults(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "s.json"
+    path.write_bytes(content)
+    assert Settings(path).get("theme") == "system"
+    assert Settings(path).recent_files == ()
+
+
+def test_recent_files_are_newest_first_each_once_and_bounded(tmp_path: Path) -> None:
+    chosen = Settings(tmp_path / "s.json")
+    for number in [*range(20), 15]:
+        chosen.add_recent(f"/m/{number}.py")
+    assert chosen.recent_files[:3] == ("/m/15.py", "/m/19.py", "/m/18.py")
+    assert len(chosen.recent_files) == len(set(chosen.recent_files)) == 12
+    chosen.forget_recent("/m/15.py")
+    assert Settings(tmp_path / "s.json").recent_files[0] == "/m/19.py"
+
+
+def test_settings_that_cannot_be_saved_still_hold_and_say_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    chosen = Settings(tmp_path / "file" / "s.json")
+    heard: list[str] = []
+    chosen.subscribe(heard.append)
+    with pytest.raises(AceError):
+        chosen.set("theme", "dark")
+    assert chosen.get("theme") == "dark" and heard == ["theme"]

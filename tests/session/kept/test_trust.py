@@ -1,0 +1,40 @@
+"""Trust is by content, and can be withdrawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ace_studio.records.errors import AceError
+from ace_studio.session.kept.trust import TrustStore
+
+
+def test_trust_is_by_content_and_shared_between_windows(tmp_path: Path) -> None:
+    one, other = TrustStore(tmp_path / "t.json"), TrustStore(tmp_path / "t.json")
+    one.trust("/a.py", "a" * 64)
+    other.trust("/b.py", "b" * 64)
+    assert not one.is_trusted("b" * 64)
+    later = TrustStore(tmp_path / "t.json")
+    assert later.hashes == ("a" * 64, "b" * 64)
+    later.revoke("a" * 64)
+    assert TrustStore(tmp_path / "t.json").hashes == ("b" * 64,)
+
+
+def test_a_damaged_trust_list_trusts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('[{"sha256": "aa"}]')
+    assert TrustStore(tmp_path / "t.json").hashes == ()
+
+
+def test_trust_that_cannot_be_stored_is_not_given(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    store = TrustStore(tmp_path / "file" / "t.json")
+    with pytest.raises(AceError):
+        store.trust("/a.py", "a" * 64)
+    assert not store.is_trusted("a" * 64)
+
+
+def test_an_empty_hash_is_never_trusted(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "t.json")
+    store.trust("/a.py", "")
+    assert not store.is_trusted("")

@@ -1,0 +1,70 @@
+"""Artifacts are copied whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.safe_file import file_sha256
+from ace_studio.session.artifacts import copy_artifact
+
+
+def test_a_file_is_copied_with_its_weights_and_its_checksum(tmp_path: Path) -> None:
+    source, place = tmp_path / "source", tmp_path / "place"
+    source.mkdir()
+    place.mkdir()
+    (source / "m.xml").write_bytes(b"<net/>")
+    (source / "m.bin").write_bytes(b"weights")
+    (source / "other.bin").write_bytes(b"no")
+    written = copy_artifact(source / "m.xml", place / "mine.xml")
+    assert sorted(path.name for path in place.iterdir()) == ["mine.bin", "mine.xml", "mine.xml.sha256"]
+    assert written[place / "mine.bin"] == file_sha256(source / "m.bin")
+    sums = (place / "mine.xml.sha256").read_text().splitlines()
+    assert sums[0] == f"{file_sha256(source / 'm.xml')}  mine.xml"
+
+
+def test_weights_whose_name_is_inside_the_file_keep_it(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"1")
+    (tmp_path / "m.onnx.data").write_bytes(b"2")
+    target = tmp_path / "to"
+    target.mkdir()
+    copy_artifact(tmp_path / "m.onnx", target / "mine.onnx")
+    assert {path.name for path in target.iterdir()} == {"mine.onnx", "m.onnx.data", "mine.onnx.sha256"}
+
+
+def test_a_folder_is_copied_whole_into_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "package" / "inner").mkdir(parents=True)
+    (tmp_path / "package" / "inner" / "a").write_bytes(b"a")
+    place = tmp_path / "place"
+    place.mkdir()
+    copy_artifact(tmp_path / "package", place)
+    assert (place / "package" / "inner" / "a").read_bytes() == b"a"
+    assert (place / "package.sha256").read_text().endswith("  package/inner/a\n")
+
+
+def test_a_copy_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m.xml").write_bytes(b"x")
+    (tmp_path / "m.bin").write_bytes(b"y")
+    place = tmp_path / "place"
+    place.mkdir()
+    copied: list[Path] = []
+
+    def full(source: Path, target: Path) -> None:
+        if copied:
+            raise OSError(28, "No space left on device")
+        copied.append(target)
+        target.write_bytes(source.read_bytes())
+
+    monkeypatch.setattr("ace_studio.session.artifacts.shutil.copyfile", full)
+    with pytest.raises(AceError, match="could not be copied") as caught:
+        copy_artifact(tmp_path / "m.xml", place)
+    assert "No space left" in caught.value.problem.why
+    assert list(place.iterdir()) == []
+
+
+def test_an_artifact_that_is_gone_says_so(tmp_path: Path) -> None:
+    with pytest.raises(AceError) as caught:
+        copy_artifact(tmp_path / "gone.onnx", tmp_path)
+    assert caught.value.problem.code is ErrorCode.NOT_FOUND

@@ -1,0 +1,73 @@
+"""Events of the engine become findings in the document."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.graph import OpKind
+from ace_studio.records.messages import (
+    FixTried,
+    JobFailed,
+    JobFinished,
+    ModelCaptured,
+    TraceRequest,
+)
+from ace_studio.records.results import CaptureReport
+from tests.gui.graph_tables import partial_capture
+from tests.session.fake_engine_link import captured, fix_of, lost
+
+
+@pytest.mark.parametrize(("fingerprint", "kept"), [("same", 1), ("other", 0)])
+def test_fixes_are_kept_for_the_capture_that_they_were_found_for(partial, engine, fingerprint, kept):
+    before = partial.document.fingerprint
+    partial.jobs.try_fixes("/models/net.py", 10)
+    partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 10)))
+    partial.apply(JobFinished(job=engine.job))
+    partial.jobs.trace()
+    event = captured(engine.job, "a")
+    partial.apply(replace(event, fingerprint=before if fingerprint == "same" else "other"))
+    assert before and len(partial.document.fixes) == kept
+
+
+def test_a_trace_that_fails_leaves_the_reason_until_the_next_one(opened, engine):
+    problem = Problem(code=ErrorCode.NOT_CAPTURED, what="No rung captured it", where="model.py:3")
+    opened.jobs.trace()
+    opened.apply(JobFailed(job=engine.job, problems=(problem,)))
+    assert opened.document.failure.problems == (problem,)
+    assert opened.document.graph is None
+    opened.jobs.trace()
+    assert opened.document.failure is None
+
+
+def test_a_graph_without_its_end_keeps_the_reason_at_its_frontier(opened, engine):
+    table, capture = partial_capture(2)
+    cut = replace(table, kind=tuple(OpKind.OP if kind is OpKind.OUTPUT else kind for kind in table.kind))
+    problem = Problem(code=ErrorCode.NOT_CAPTURED, what="It stopped at op 12")
+    opened.jobs.trace()
+    opened.apply(ModelCaptured(job=engine.job, fingerprint="f", capture=capture, graph=cut))
+    opened.apply(JobFailed(job=engine.job, problems=(problem,)))
+    assert opened.document.failure.job == opened.document.graph_job
+    opened.view.dismiss_failure()
+    assert opened.document.failure is None
+
+
+def test_a_run_that_fails_after_a_whole_capture_is_no_failure_of_the_capture(opened, engine):
+    table, _ = partial_capture(2)
+    opened.jobs.run()
+    whole = CaptureReport(rung="export", ops=3, seconds=1.0)
+    opened.apply(ModelCaptured(job=engine.job, fingerprint="f", capture=whole, graph=table))
+    opened.apply(JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.NO_DATA, what="No data"),)))
+    assert opened.document.failure is None
+
+
+def test_a_process_that_dies_while_tracing_is_the_reason_too_and_refused_trust_is_none(opened, engine):
+    opened.jobs.trace()
+    opened.apply(lost(job=engine.job))
+    assert opened.document.failure.problems[0].code is ErrorCode.CRASH
+    opened.apply(captured("other", "a"))
+    opened.jobs.trace()
+    assert isinstance(engine.sent[-1], TraceRequest)
+    opened.apply(JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.UNTRUSTED, what="May it run?"),)))
+    assert opened.document.failure is None

@@ -1,0 +1,79 @@
+"""The verbs that ask the engine for work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ace_studio.records.errors import ErrorCode
+from ace_studio.records.fixes import FixStatus
+from ace_studio.records.messages import (
+    DoctorRequest,
+    EnvironmentFound,
+    EnvironmentReport,
+    FixRequest,
+    FixTried,
+    JobFinished,
+    RunRequest,
+)
+from ace_studio.session.document import EngineState, Verb
+from ace_studio.session.session import Session
+from tests.session.fake_engine_link import (
+    READY,
+    FakeEngineLink,
+    captured,
+    fix_of,
+    result,
+    target_run,
+)
+
+
+def test_a_new_run_clears_the_runs_before_it_but_not_the_graph(opened: Session, engine: FakeEngineLink) -> None:
+    opened.jobs.run()
+    opened.apply(captured(engine.job, "a"))
+    opened.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output="/tmp/o"))
+    opened.jobs.run()
+    assert opened.document.runs == () and opened.document.result is None
+    assert opened.document.graph is not None
+    assert isinstance(engine.sent[-1], RunRequest) and Path(engine.sent[-1].output).is_absolute()
+
+
+def test_one_job_at_a_time(opened: Session, engine: FakeEngineLink) -> None:
+    opened.jobs.trace()
+    sent = len(engine.sent)
+    opened.jobs.run()
+    assert len(engine.sent) == sent
+    assert "busy" in opened.document.problems[0].what
+
+
+def test_nothing_starts_without_a_model(session: Session, engine: FakeEngineLink) -> None:
+    session.apply(READY)
+    session.jobs.trace()
+    assert engine.sent == [] and session.document.problems[0].code is ErrorCode.USAGE
+
+
+def test_the_environment_is_asked_for_and_kept(session: Session, engine: FakeEngineLink) -> None:
+    session.apply(READY)
+    session.jobs.request_environment()
+    assert isinstance(engine.sent[-1], DoctorRequest)
+    report = EnvironmentReport(
+        python="3.11", executable="p", platform="l", cpu="c", cores=2, memory_bytes=1, versions={}
+    )
+    session.apply(EnvironmentFound(job=engine.job, report=report))
+    assert session.document.environment is report
+
+
+def test_fixes_are_asked_for_one_place_and_collected(partial, engine):
+    partial.jobs.try_fixes("/models/net.py", 10)
+    request = engine.sent[-1]
+    assert isinstance(request, FixRequest)
+    assert (request.file, request.line) == ("/models/net.py", 10)
+    assert partial.document.activity.verb is Verb.FIX
+    assert partial.document.activity.is_working
+    partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 10, FixStatus.FAILED)))
+    partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 10)))
+    partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 20)))
+    partial.apply(JobFinished(job=engine.job))
+    assert [(fix.line, fix.status) for fix in partial.document.fixes] == [(10, FixStatus.GREEN), (20, FixStatus.GREEN)]
+    assert partial.document.activity.state is EngineState.IDLE
+    partial.jobs.try_fixes("/models/net.py", 20)
+    assert [fix.line for fix in partial.document.fixes] == [10]

@@ -1,0 +1,79 @@
+"""Files run only once they are trusted, and trust can be withdrawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import (
+    JobFailed,
+    RunRequest,
+)
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.session import Session
+from tests.session.fake_engine_link import (
+    READY,
+    FakeEngineLink,
+    inspected,
+)
+
+
+def test_trust_is_asked_for_by_the_engine_and_the_job_goes_on_once_it_is_given(
+    opened: Session, engine: FakeEngineLink, model: Path, tmp_path: Path
+) -> None:
+    opened.jobs.run(tmp_path / "out")
+    refused = Problem(code=ErrorCode.UNTRUSTED, what="not trusted", where=str(model), details=f"sha256:{'b' * 64}")
+    opened.apply(JobFailed(job=engine.job, problems=(refused,)))
+    assert opened.document.needs_trust and not opened.document.is_trusted
+    opened.apply(inspected(engine.job, sha256="c" * 64))
+    assert opened.document.needs_trust
+    opened.trust.trust_file()
+    again = engine.sent[-1]
+    assert isinstance(again, RunRequest) and again.output == str(tmp_path / "out")
+    assert {"b" * 64, "c" * 64} <= set(again.trusted_sha256)
+    assert not opened.document.needs_trust and opened.document.problems == ()
+
+
+def test_a_file_trusted_once_stays_trusted_until_it_changes(
+    opened: Session, engine: FakeEngineLink, model: Path, tmp_path: Path
+) -> None:
+    later = Session(engine, folders=UserFolders.inside(tmp_path / "user"))
+    later.apply(READY)
+    later.files.open_path(model)
+    later.apply(inspected(engine.job, path=str(model)))
+    assert later.document.is_trusted and not later.document.needs_trust
+    later.files.open_path(model)
+    later.apply(inspected(engine.job, sha256="changed", path=str(model)))
+    assert later.document.needs_trust
+
+
+def test_only_what_was_shown_is_trusted(session: Session, engine: FakeEngineLink, model: Path) -> None:
+    session.apply(READY)
+    session.files.open_path(model)
+    session.apply(inspected(engine.job, "make_model", sha256="shown", path=str(model)))
+    model.write_text("import os  # changed after it was inspected")
+    session.trust.trust_file()
+    assert [file.sha256 for file in session.trust.files] == ["shown"]
+
+
+def test_a_file_without_code_needs_no_trust(session: Session, engine: FakeEngineLink, model: Path) -> None:
+    session.apply(READY)
+    session.files.open_path(model)
+    session.apply(inspected(engine.job, trust="data"))
+    assert session.document.is_trusted and not session.document.needs_trust
+
+
+def test_trust_that_is_withdrawn_has_to_be_given_again_and_the_next_job_does_not_carry_it(
+    opened: Session, engine: FakeEngineLink
+) -> None:
+    (file,) = opened.trust.files
+    opened.trust.revoke_trust(file.sha256)
+    assert opened.trust.files == ()
+    assert opened.document.needs_trust and not opened.document.is_trusted
+    opened.jobs.trace()
+    assert engine.sent[-1].trusted_sha256 == ()  # type: ignore[union-attr]
+
+
+def test_withdrawing_trust_in_another_file_leaves_the_open_one_trusted(opened: Session) -> None:
+    opened.trust.revoke_trust("of another file")
+    assert opened.document.is_trusted and len(opened.trust.files) == 1
