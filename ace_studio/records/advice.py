@@ -1,8 +1,8 @@
-"""Advice after a run: ranked cards, each with an estimate, and afterwards the estimate against what came out.
+"""Advice after a run: ranked cards with estimates, and the actual gain of a card that was followed.
 
 A card's ``change`` is what it would set in the recipe, as the tables of a recipe file:
-``{"plan": {"default": "bf16"}}``. A value replaces the one that is there; None takes the key out.
-`recipe_edit.with_changes` applies it.
+``{"plan": {"default": "bf16"}}``. A value replaces the present one; None removes the key.
+`recipes.edit.with_changes` applies it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 
 class AdviceQuantity(StrEnum):
-    """What a card's gain is counted in."""
+    """The quantity that a card improves."""
 
     LATENCY = "latency"
     """Times faster than the chosen run: 1.5 is two thirds of its time."""
@@ -23,37 +23,37 @@ class AdviceQuantity(StrEnum):
     FIDELITY = "fidelity"
     """dB that the outputs come closer to the original's."""
     METRIC = "metric"
-    """Relative drop of the metric that is won back, as a fraction."""
+    """Relative drop of the metric that is recovered, as a fraction."""
     TRUST = "trust"
-    """No number: the figures of the run begin to mean what they say."""
+    """No number: the figures of the run become meaningful."""
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """One card."""
 
     kind: str
-    """Which rule made it, such as ``calibration-data``; stable, so that scripts can match on it."""
+    """The rule that made it, such as ``calibration-data``; stable, so that scripts can match it."""
     title: str
     why: str
     """With figures from this run."""
     estimate: str
-    """The gain in words, and how sure it is."""
+    """The gain and its certainty, in words."""
     quantity: AdviceQuantity
     estimated_gain: float | None = None
-    """In the unit of `quantity`; None where nobody can tell a number."""
+    """In the unit of `quantity`; None if no number can be given."""
     change: dict[str, Any] = {}
-    """What applying it sets in the recipe; empty if a person has to do something first."""
+    """Changes to the recipe; empty if a person has to do something first."""
     do_first: str = ""
-    """What has to be done by hand: a line to install something, a function to write. Empty if nothing."""
+    """What has to be done by hand, such as a command that installs something; may be empty."""
 
     @property
     def can_apply(self) -> bool:
-        """Whether a new run can be made of it without anybody doing something by hand."""
+        """Whether a new run can be started from it without manual work."""
         return bool(self.change) and not self.do_first
 
 
 class AdviceOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A card that this run was made from: what was estimated and what came out."""
+    """The card that a run was made from, with its estimated and its actual gain."""
 
     kind: str
     title: str
@@ -64,6 +64,6 @@ class AdviceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     after: float | None = None
     """The same in this run."""
     actual_gain: float | None = None
-    """In the unit of `estimated_gain`; None if it could not be measured."""
+    """In the unit of `estimated_gain`; None if it was not measured."""
     verdict: str = ""
-    """Estimate against actual in one sentence."""
+    """Estimated and actual gain in one sentence."""

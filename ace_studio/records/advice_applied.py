@@ -1,4 +1,4 @@
-"""A card made into a recipe, and the figure by which its estimate is compared with what comes out."""
+"""Apply a card of advice to a recipe, and compare its estimate with the actual gain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ace_studio.records.recipes.recipe import AdviceOrigin, Recipe
 from ace_studio.records.results import Result
 
 BY_THE_CLOCK = frozenset({"threads"})
-"""Kinds of cards whose change makes the baseline faster too: they are judged by milliseconds, not by the speed-up."""
+"""Kinds of cards whose change speeds up the baseline too: their gain is measured in ms, not by the speed-up."""
 
 
 def figure_of(result: Result, *, kind: str, quantity: AdviceQuantity) -> float | None:
@@ -34,7 +34,7 @@ def figure_of(result: Result, *, kind: str, quantity: AdviceQuantity) -> float |
 
 
 def applied_recipe(recipe: Recipe, result: Result, card: Advice) -> Recipe:
-    """The recipe with the card's changes, which also says what was estimated and from what.
+    """The recipe with the card's changes and, for `outcome_of`, its estimate and the figure before.
 
     Raises: AceError(RECIPE) if the changes do not fit the recipe.
     """
@@ -50,7 +50,7 @@ def applied_recipe(recipe: Recipe, result: Result, card: Advice) -> Recipe:
 
 
 def outcome_of(origin: AdviceOrigin, result: Result) -> AdviceOutcome | None:
-    """Estimate against actual for a run that was made from a card; None for any other run."""
+    """Estimated and actual gain of a run that was made from a card; None for any other run."""
     if not origin.kind:
         return None
     quantity = AdviceQuantity(origin.quantity)
@@ -69,7 +69,7 @@ def outcome_of(origin: AdviceOrigin, result: Result) -> AdviceOutcome | None:
 
 
 def _gain(origin: AdviceOrigin, quantity: AdviceQuantity, after: float | None) -> float | None:
-    """What came out, in the unit of the estimate."""
+    """The actual gain, in the unit of the estimate."""
     before = origin.before
     if before is None or after is None:
         return None
@@ -89,7 +89,7 @@ def _gain(origin: AdviceOrigin, quantity: AdviceQuantity, after: float | None) -
 
 
 def gain_text(gain: float | None, quantity: AdviceQuantity) -> str:
-    """A gain as people say it: ``1.40 times faster``, ``+6.0 dB``."""
+    """A gain in words: ``1.40 times as fast``, ``+6.0 dB``."""
     if gain is None:
         return "no number"
     match quantity:
@@ -107,7 +107,7 @@ def gain_text(gain: float | None, quantity: AdviceQuantity) -> str:
 
 def _verdict(estimated: float | None, actual: float | None, quantity: AdviceQuantity) -> str:
     if actual is None:
-        return "what came out cannot be put in a number"
+        return "the actual gain cannot be put in a number"
     nothing = 1.0 if quantity in (AdviceQuantity.LATENCY, AdviceQuantity.SIZE) else 0.0
     shown = gain_text(actual, quantity)
     if estimated is None:

@@ -1,4 +1,4 @@
-"""Rules that win fidelity back: ops that hold most of the error, better quantization, training."""
+"""Rules that improve the fidelity: ops that hold most of the error, better quantization, training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import FinetuneMethod, Objective, PruneMethod, ScanChoice
 
 ENOUGH_DB = 40.0
-"""Outputs that are this close leave little to win."""
+"""Above this fidelity there is little to gain."""
 _IMPROVEMENTS = {True: ("equalize", "bias-correction"), False: ("smoothquant", "bias-correction")}
 _INTEGERS = frozenset({str(one) for one in Precision} - {"fp32", "fp16", "bf16"})
 
@@ -41,7 +41,7 @@ def keep_the_worst_ops(facts: Facts) -> Advice | None:
 
 
 def _noise(facts: Facts) -> tuple[list[tuple[str, float]], str]:
-    """Op id and the SQNR of the outputs if only it is disturbed; from the scan, else as the run tells it."""
+    """Op id and SQNR of the outputs if only this op is disturbed, from the scan or else from the run's ops."""
     lowered = {op.id for op in facts.run.ops if op.planned == facts.run.precision}
     scanned = [
         (one.id, one.sqnr_db)
@@ -54,7 +54,7 @@ def _noise(facts: Facts) -> tuple[list[tuple[str, float]], str]:
 
 
 def scan_the_ops(facts: Facts) -> Advice | None:
-    """Nobody knows yet which ops hold the error: the error along the graph does not tell, a scan does."""
+    """It is unknown which ops cause the error at the outputs; a scan finds them."""
     run = facts.run
     is_close = run.sqnr_db is None or run.sqnr_db > ENOUGH_DB
     if run.precision not in _INTEGERS or is_close or facts.is_lost_before_rounding or _noise(facts)[0]:
@@ -67,7 +67,7 @@ def scan_the_ops(facts: Facts) -> Advice | None:
     return Advice(
         kind="scan-ops",
         title="Find the ops that hold the error",
-        why=f"The run has {run.sqnr_db:.1f} dB at {run.precision}, and no scan has told which ops it comes from.",
+        why=f"The run has {run.sqnr_db:.1f} dB at {run.precision}, and no scan has shown which ops cause the error.",
         estimate="no number before the scan; afterwards a card says which ops to keep at fp32 and what that brings",
         quantity=AdviceQuantity.FIDELITY,
         change={"sensitivity": {"scan": str(ScanChoice.ON)}},
@@ -87,7 +87,7 @@ def _cost(facts: Facts, ids: Sequence[str]) -> str:
 
 
 def _with_rules(facts: Facts, ids: Sequence[str]) -> list[dict[str, Any]]:
-    """The recipe's own rules, and one for each op behind them."""
+    """The recipe's own rules, followed by one for each op."""
     own = [
         {"match": rule.match, "precision": str(rule.precision)}
         | {key: value for key in ("weights", "activations", "group_size") if (value := getattr(rule, key)) is not None}
@@ -97,7 +97,7 @@ def _with_rules(facts: Facts, ids: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def improve_the_quantization(facts: Facts) -> Advice | None:
-    """Plain int8 is not close enough, and there are ways to make it better that were not tried."""
+    """Plain int8 is not accurate enough, and methods that improve it were not tried."""
     run = facts.run
     misses = facts.misses_accuracy or (run.sqnr_db is not None and run.sqnr_db < 20.0)
     if run.precision != Precision.INT8_STATIC or not misses or facts.is_onnx_file:
@@ -120,20 +120,21 @@ def improve_the_quantization(facts: Facts) -> Advice | None:
 
 
 def train_after_pruning(facts: Facts) -> Advice | None:
-    """Pruning took something away that training can win back."""
+    """Pruning cost accuracy that training can recover."""
     report = facts.result.pruning
     if report is None or facts.recipe.finetune.method is not FinetuneMethod.NONE or (report.sqnr_db or 0.0) > ENOUGH_DB:
         return None
-    has_data = bool(facts.recipe.calibration.inputs or facts.recipe.calibration.caught or facts.recipe.finetune.data)
     return Advice(
         kind="finetune-pruned",
-        title="Train the pruned model towards the original",
+        title="Train the pruned model to match the original",
         why=f"Pruning alone leaves {report.sqnr_db or 0.0:.1f} dB of the original's outputs.",
         estimate="some dB, more with more data; the best state is kept, so nothing gets worse",
         quantity=AdviceQuantity.FIDELITY,
         estimated_gain=3.0,
         change={"finetune": {"method": str(FinetuneMethod.DISTILL), "epochs": 10, "learning_rate": 0.001}},
-        do_first="" if has_data else "Name some hundred real inputs in [finetune] data or [calibration] inputs.",
+        do_first=""
+        if facts.has_training_data
+        else "Name some hundred real inputs in [finetune] data or [calibration] inputs.",
     )
 
 
@@ -149,7 +150,7 @@ def prune_less(facts: Facts) -> Advice | None:
         kind="prune-less",
         title=f"Prune {amount:.0%} instead of {prune.amount:.0%}",
         why=f"Even before anything was quantized, pruning left {report.sqnr_db or 0.0:.1f} dB; in the end {lost}.",
-        estimate="more than half of what was lost comes back, and about half of the gain in arithmetic goes",
+        estimate="recovers more than half of the loss, and gives up about half of the saved arithmetic",
         quantity=AdviceQuantity.METRIC if drop else AdviceQuantity.FIDELITY,
         estimated_gain=round(0.6 * drop, 6) if drop else 6.0,
         change={"prune": {"amount": amount}},
@@ -157,7 +158,7 @@ def prune_less(facts: Facts) -> Advice | None:
 
 
 def train_longer(facts: Facts) -> Advice | None:
-    """Training was still getting better when it ended, and the goal is missed."""
+    """Training was still improving when it ended, and the goal is missed."""
     report, chosen = facts.result.finetune, facts.recipe.finetune
     if report is None or not report.kept or not facts.misses_accuracy or report.best_epoch < 0.8 * chosen.epochs:
         return None
@@ -166,7 +167,7 @@ def train_longer(facts: Facts) -> Advice | None:
         kind="train-longer",
         title=f"Train for {3 * chosen.epochs} epochs",
         why=f"The {report.score_name} went from {before} to {after} and was best in epoch {report.best_epoch} of "
-        f"{chosen.epochs}, so it was still getting better.",
+        f"{chosen.epochs}, so it was still improving.",
         estimate=f"uncertain; it takes about {3 * report.seconds:.0f} s, and the best state is kept",
         quantity=AdviceQuantity.FIDELITY,
         estimated_gain=1.0,
@@ -175,12 +176,11 @@ def train_longer(facts: Facts) -> Advice | None:
 
 
 def train_with_rounding(facts: Facts) -> Advice | None:
-    """Int8 misses the goal although everything else was tried."""
+    """Int8 misses the goal, and training with its rounding was not tried."""
     run, recipe = facts.run, facts.recipe
     is_tried = recipe.finetune.method is not FinetuneMethod.NONE
-    has_data = bool(recipe.calibration.inputs or recipe.calibration.caught or recipe.finetune.data)
     is_int8 = run.precision == Precision.INT8_STATIC and not facts.is_onnx_file
-    if not facts.misses_accuracy or is_tried or not is_int8 or not has_data:
+    if not facts.misses_accuracy or is_tried or not is_int8 or not facts.has_training_data:
         return None
     if recipe.prune.method is not PruneMethod.NONE:
         return None  # training the pruned model comes first, and has a card of its own
@@ -188,7 +188,7 @@ def train_with_rounding(facts: Facts) -> Advice | None:
         kind="train-with-rounding",
         title="Train with int8's rounding (QAT)",
         why=f"Int8 misses the goal with {run.sqnr_db or 0.0:.1f} dB, and the recipe names data to train on.",
-        estimate="about 1 dB, more where a few layers are hard; it is thrown away where it does not help",
+        estimate="about 1 dB, more if a few layers are difficult; it is discarded if it does not help",
         quantity=AdviceQuantity.FIDELITY,
         estimated_gain=1.0,
         change={"finetune": {"method": str(FinetuneMethod.QAT), "learning_rate": 0.00003, "epochs": 8}},

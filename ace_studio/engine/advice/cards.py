@@ -1,4 +1,4 @@
-"""From facts to at most three cards: every rule is asked, what it says is ranked by what the recipe wants."""
+"""At most three cards of advice: all rules are asked, and their cards ranked by what the recipe wants."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _BOUNDS = {
 }
 """The bounds that a gain in a quantity helps to meet."""
 _URGENT = frozenset({"calibration-data"})
-"""Kinds without which the other figures mean little."""
+"""Kinds of cards to follow first: until then the other figures mean little."""
 
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
-    """The best cards first; none for a run without a chosen target, nor one that this run was just made from."""
+    """The best cards first, without the one that this run was made from; none if no target was chosen."""
     if facts.chosen is None:
         return ()
     found = [card for rule in RULES if (card := rule(facts)) is not None]
@@ -40,7 +40,7 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
 
 
 def _rank(card: Advice, facts: Facts) -> float:
-    """Urgent ones, then what the goal misses, then what is optimised, each by the size of the gain."""
+    """Urgent cards first, then those for missed bounds, then those for the objective; each by the size of the gain."""
     urgent = 100.0 if card.kind in _URGENT else 0.0
     missed = 10.0 if facts.missed & _BOUNDS.get(card.quantity, frozenset()) else 0.0
     wanted = 3.0 if card.quantity is _WANTED[facts.objective] else 0.0
@@ -49,7 +49,7 @@ def _rank(card: Advice, facts: Facts) -> float:
 
 
 def _size(card: Advice) -> float:
-    """The gain on one scale: twice as fast, half the size and 6 dB count alike."""
+    """The gain in one unit: twice as fast, half the size and 6 dB count the same."""
     gain = card.estimated_gain
     if gain is None:
         return 0.1

@@ -1,7 +1,8 @@
-"""What the rules of advice look at: one finished run, its recipe, its graph, and this machine."""
+"""The facts that the rules of advice read: one finished run, its recipe, its graph, and this machine."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from ace_studio.records.ops import CONVOLUTIONS, MATRIX_PRODUCTS, operator_name
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Result, RunStatus, TargetRun
+from ace_studio.records.results.finetuning import HELD_OUT_SQNR
 from ace_studio.records.targets import targets_for
 
 PRECISION_ORDER = (
@@ -30,7 +32,7 @@ class Facts:
     recipe: Recipe
     table: GraphTable
     targets: tuple[TargetReport, ...] = ()
-    """What this machine has and lacks."""
+    """The targets of this machine, installed or not."""
     cores: int = 1
     has_pruning_library: bool = False
 
@@ -47,60 +49,67 @@ class Facts:
 
     @cached_property
     def tried(self) -> frozenset[str]:
-        """Precisions that were built and measured, steps of a search included; also those of parts of a plan."""
+        """Precisions that were built and measured, also by a search, and those of parts of a plan."""
         measured = (RunStatus.OK, RunStatus.DROPPED)
         runs = [run for run in self.result.runs if run.status in measured and run.latency_ms]
         return frozenset(part for run in runs for part in run.precision.split(" + "))
 
     @cached_property
     def failed(self) -> frozenset[tuple[str, str]]:
-        """Target and precision of the runs that could not be built, or gave wrong results."""
+        """Target and precision of the runs that could not be built or gave wrong results."""
         wrong = (RunStatus.FAILED, RunStatus.UNAVAILABLE)
         return frozenset((run.target, run.precision) for run in self.result.runs if run.status in wrong)
 
     @cached_property
     def is_onnx_file(self) -> bool:
-        """Whether the model is an ONNX file: nothing can be trained then, and not every target takes it."""
+        """Whether the model is an ONNX file: it cannot be trained, and not every target takes it."""
         return any(op.startswith("onnx.") for op in self.table.op)
 
     @property
     def fitting_targets(self) -> tuple[TargetReport, ...]:
-        """The targets, here or not, that take such a model."""
+        """The targets, installed or not, that take such a model."""
         fitting = targets_for("onnx" if self.is_onnx_file else "torch")
         return tuple(target for target in self.targets if target.name in fitting)
 
     @cached_property
     def is_convolutional(self) -> bool:
         """Whether most of the arithmetic is in convolutions."""
-        return self._flops_of(CONVOLUTIONS) > 0.5 * max(1, sum(self.table.flops))
+        return self._share(self.table.flops, CONVOLUTIONS) > 0.5
 
     @cached_property
     def layer_flops_share(self) -> float:
-        """Part of the arithmetic that is in convolutions and linear layers, 0..1."""
-        return self._flops_of(CONVOLUTIONS | MATRIX_PRODUCTS) / max(1, sum(self.table.flops))
+        """Share of the arithmetic in convolutions and linear layers, 0..1."""
+        return self._share(self.table.flops, CONVOLUTIONS | MATRIX_PRODUCTS)
 
     @cached_property
     def matrix_weight_share(self) -> float:
-        """Part of the weights' bytes that linear layers read, 0..1."""
-        return self._weight_share(MATRIX_PRODUCTS)
+        """Share of the weight bytes that linear layers read, 0..1."""
+        return self._share(self.table.weight_bytes, MATRIX_PRODUCTS)
 
     @cached_property
     def layer_weight_share(self) -> float:
-        """Part of the weights' bytes that convolutions and linear layers read, 0..1."""
-        return self._weight_share(CONVOLUTIONS | MATRIX_PRODUCTS)
+        """Share of the weight bytes that convolutions and linear layers read, 0..1."""
+        return self._share(self.table.weight_bytes, CONVOLUTIONS | MATRIX_PRODUCTS)
 
-    def _weight_share(self, names: frozenset[str]) -> float:
-        rows = [row for row, op in enumerate(self.table.op) if operator_name(op) in names]
-        return sum(self.table.weight_bytes[row] for row in rows) / max(1, sum(self.table.weight_bytes))
-
-    def _flops_of(self, names: frozenset[str]) -> int:
-        pairs = zip(self.table.op, self.table.flops, strict=True)
-        return sum(flops for op, flops in pairs if operator_name(op) in names)
+    def _share(self, column: Sequence[int], names: frozenset[str]) -> float:
+        pairs = zip(self.table.op, column, strict=True)
+        return sum(value for op, value in pairs if operator_name(op) in names) / max(1, sum(column))
 
     @property
     def objective(self) -> Objective:
-        """What the recipe wants most."""
+        """What the goal optimizes."""
         return self.recipe.goal.optimize
+
+    @property
+    def has_training_data(self) -> bool:
+        """Whether the recipe names data to train on."""
+        calibration = self.recipe.calibration
+        return bool(calibration.inputs or calibration.caught or self.recipe.finetune.data)
+
+    @property
+    def bytes_per_weight(self) -> float:
+        """Stored bytes of a weight of the chosen run."""
+        return {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}.get(self.run.precision, 1.0)
 
     @cached_property
     def is_lost_before_rounding(self) -> bool:
@@ -110,7 +119,7 @@ class Facts:
             return False
         left = pruned.sqnr_db
         if tuned is not None:
-            left = tuned.after if tuned.score_name == "held-out SQNR" else None
+            left = tuned.after if tuned.score_name == HELD_OUT_SQNR else None
         return left is not None and left < run.sqnr_db + 3.0
 
     @cached_property
@@ -136,20 +145,20 @@ class Facts:
 
     @cached_property
     def has_slack(self) -> bool:
-        """Whether some accuracy can be given: half of what may drop is left, or 3 dB, or nothing is demanded."""
+        """Whether accuracy can be traded: half of the allowed drop or 3 dB is left, or no bound is set."""
         goal, run = self.recipe.goal, self.run
         if goal.max_drop is not None and not (run.metric_drop is not None and run.metric_drop <= goal.max_drop / 2):
             return False
         return goal.min_sqnr_db is None or (run.sqnr_db is not None and run.sqnr_db >= goal.min_sqnr_db + 3)
 
     def can(self, precision: Precision) -> list[str]:
-        """Targets of this machine that can do a precision and did not fail at it, of those that the recipe lets in."""
-        wanted = self.recipe.targets.names
+        """Targets of this machine that the recipe allows, that support a precision and did not fail at it."""
+        names = self.recipe.targets.names
         return [
             one.name
             for one in self.fitting_targets
             if one.available
             and not one.precisions.get(str(precision), "no")
-            and ({"auto", one.name} & set(wanted))
+            and ("auto" in names or one.name in names)
             and (one.name, str(precision)) not in self.failed
         ]

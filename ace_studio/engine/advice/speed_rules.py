@@ -1,4 +1,4 @@
-"""Rules that win time or size: targets, precisions, weights that are moved, channels, threads, breaks."""
+"""Rules that reduce latency or size: targets, precisions, smaller weights, pruning, threads, graph breaks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BYTES_PER_WEIGHT = {"int8-weight": 1.0, "int4-weight": 0.5 + 2 / 32}
 """Stored bytes of a weight; int4 in groups of 32 with a 16-bit scale."""
 
 CACHED_BYTES = 2_000_000
-"""What fits into the caches of one core is not waited for; less is no reason to store weights in fewer bits."""
+"""Weights that fit into the caches of one core cost no waiting, so fewer bits gain nothing."""
 
 
 def use_another_target(facts: Facts) -> Advice | None:
-    """A runtime that is usually faster was not tried: not installed, or not named."""
+    """A runtime that is usually faster was not tried: it is not installed, or the recipe does not name it."""
     best, gain = None, WORTH
     for one in facts.fitting_targets:
         usual = TARGET_ROWS[one.name].typical_speedup(facts.run.precision, is_convolutional=facts.is_convolutional)
@@ -52,7 +52,7 @@ def use_another_target(facts: Facts) -> Advice | None:
 
 
 def lower_the_precision(facts: Facts) -> Advice | None:
-    """A precision that is usually faster was not tried, and there is accuracy to give (or bf16, which costs little)."""
+    """A usually faster precision was not tried, and accuracy can be traded (or it is bf16, which costs little)."""
     best, gain, target = None, WORTH, ""
     for precision in PRECISION_ORDER:
         if str(precision) in facts.tried or (not facts.has_slack and precision is not Precision.BF16):
@@ -85,7 +85,7 @@ def _slack_words(facts: Facts) -> str:
 
 
 def move_fewer_bytes(facts: Facts) -> Advice | None:
-    """Most of the time goes into reading weights of linear layers: store them with fewer bits."""
+    """Most time goes into reading weights of linear layers: store them with fewer bits."""
     run, precision = facts.run, Precision.INT8_WEIGHT
     waiting = [op for op in run.ops if op.bound is Bound.MEMORY and operator_name(op.op) in MATRIX_PRODUCTS]
     share = sum(op.share or 0.0 for op in waiting)
@@ -95,8 +95,7 @@ def move_fewer_bytes(facts: Facts) -> Advice | None:
         return None
     if facts.can(Precision.INT4_WEIGHT) and not facts.misses_accuracy and run.precision != Precision.FP32:
         precision = Precision.INT4_WEIGHT
-    bytes_now = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}.get(run.precision, 1.0)
-    ratio = BYTES_PER_WEIGHT[str(precision)] / bytes_now
+    ratio = BYTES_PER_WEIGHT[precision] / facts.bytes_per_weight
     gain = 1 / (1 - share * (1 - ratio)) if ratio < 1 else 0.0
     if gain < WORTH or str(precision) in facts.tried or not facts.can(precision):
         return None
@@ -112,12 +111,11 @@ def move_fewer_bytes(facts: Facts) -> Advice | None:
 
 
 def store_smaller_weights(facts: Facts) -> Advice | None:
-    """The goal has slack and most bytes are weights of linear layers: int4 is the smallest."""
+    """Accuracy can be traded and most bytes are weights of linear layers: int4 is the smallest."""
     run = facts.run
     if not facts.wants_smaller or not facts.has_slack or str(Precision.INT4_WEIGHT) in facts.tried:
         return None
-    bytes_now = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0}.get(run.precision, 1.0)
-    share, ratio = facts.matrix_weight_share, BYTES_PER_WEIGHT["int4-weight"] / bytes_now
+    share, ratio = facts.matrix_weight_share, BYTES_PER_WEIGHT["int4-weight"] / facts.bytes_per_weight
     gain = 1 / (1 - share * (1 - ratio))
     if gain < WORTH or not facts.can(Precision.INT4_WEIGHT) or not run.size_bytes:
         return None
@@ -135,9 +133,8 @@ def store_smaller_weights(facts: Facts) -> Advice | None:
 
 
 def take_channels_away(facts: Facts) -> Advice | None:
-    """Most of the arithmetic is in layers whose channels can be pruned, and nothing was pruned yet."""
+    """Most arithmetic is in layers whose channels can be pruned, and nothing was pruned yet."""
     recipe, share = facts.recipe, facts.layer_flops_share
-    has_data = bool(recipe.calibration.inputs or recipe.calibration.caught or recipe.finetune.data)
     is_small = sum(facts.table.flops) < 10_000_000  # narrow nets have few channels to give
     can = recipe.prune.method is PruneMethod.NONE and facts.has_slack and not facts.is_onnx_file
     if not can or share < 0.8 or is_small:
@@ -146,10 +143,14 @@ def take_channels_away(facts: Facts) -> Advice | None:
     faster, smaller = 1 / (1 - share * gone * ARITHMETIC_TO_TIME), 1 / (1 - facts.layer_weight_share * gone)
     training = {"method": str(FinetuneMethod.DISTILL), "epochs": 10, "learning_rate": 0.001}
     needs = [] if facts.has_pruning_library else ["Install it: pip install 'ace-studio[prune]'"]
-    needs += [] if has_data else ["Name some hundred real inputs in [calibration] inputs, to train with afterwards"]
+    needs += (
+        []
+        if facts.has_training_data
+        else ["Name some hundred real inputs in [calibration] inputs, to train with afterwards"]
+    )
     return Advice(
         kind="prune-channels",
-        title=f"Take {PRUNED_CHANNELS:.0%} of the channels away and train a little",
+        title=f"Prune {PRUNED_CHANNELS:.0%} of the channels and train a little",
         why=f"{share:.0%} of {sum(facts.table.flops) / 1e9:.2f} GFLOP are in layers with channels; none was pruned.",
         estimate=f"about {faster:.1f} times as fast and a file {smaller:.1f} times smaller; what it costs in accuracy "
         "depends on the training data, so look at the preview first",
@@ -161,11 +162,11 @@ def take_channels_away(facts: Facts) -> Advice | None:
 
 
 WORTH_SHARING_MS = 1.0
-"""Calls that are shorter gain little: at the end of every op the threads wait for each other, some 10 us each time."""
+"""Shorter calls gain little: threads wait for each other at the end of every op, some 10 us each time."""
 
 
 def use_more_threads(facts: Facts) -> Advice | None:
-    """One thread was measured, the machine has more cores, and a call is long enough to be shared out."""
+    """One thread was measured, the machine has more cores, and a call is long enough to split."""
     threads, latency = facts.recipe.measure.threads, facts.run.latency_ms
     if threads == "all" or facts.cores <= threads or facts.objective is not Objective.LATENCY:
         return None
@@ -187,7 +188,7 @@ def use_more_threads(facts: Facts) -> Advice | None:
 
 
 def mend_the_break(facts: Facts) -> Advice | None:
-    """A place where capture stops leaves ops eager."""
+    """A graph break leaves ops eager."""
     capture = facts.result.capture
     if capture is None or not capture.ops_left_eager or not capture.graph_breaks:
         return None
@@ -195,7 +196,7 @@ def mend_the_break(facts: Facts) -> Advice | None:
     total = capture.ops + capture.ops_left_eager
     return Advice(
         kind="mend-break",
-        title=f"Mend the break at {Path(worst.file).name}:{worst.line}",
+        title=f"Fix the graph break at {Path(worst.file).name}:{worst.line}",
         why=f"{capture.ops_left_eager} of {total} ops run eagerly between {len(capture.pieces)} subgraphs; this break "
         f"is the most costly one: {worst.reason}.",
         estimate="no number: a whole graph can be compressed and fused throughout",

@@ -1,4 +1,4 @@
-"""Rules about figures that do not mean what they say yet, and about graphs that do not take what they could."""
+"""Rules about figures that are not meaningful yet, and about a batch size that is fixed without need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ace_studio.records.tensors import DimVerdict
 
 
 def give_calibration_data(facts: Facts) -> Advice | None:
-    """Ranges were found on made-up numbers or on the tracing examples."""
+    """Calibration used made-up numbers or the tracing examples."""
     codes = {one.code for one in facts.result.warnings} & {"fake-calibration", "calibration-from-tracing"}
     if not codes or str(Precision.INT8_STATIC) not in facts.tried:
         return None
@@ -32,7 +32,7 @@ def give_calibration_data(facts: Facts) -> Advice | None:
 
 
 def free_the_batch(facts: Facts) -> Advice | None:
-    """The first dimension is fixed, so the artifact takes no other batch."""
+    """The first dimension is fixed, so the artifact takes no other batch size."""
     capture = facts.result.capture
     if capture is None:
         return None
@@ -48,8 +48,8 @@ def free_the_batch(facts: Facts) -> Advice | None:
         return None
     return Advice(
         kind="dynamic-batch",
-        title="Let the batch be free",
-        why=f"Every example has {size} as its first size, so the artifact takes no other one.",
+        title="Make the batch size dynamic",
+        why=f"Every example has {size} as its first size, so the artifact takes no other batch size.",
         estimate="no number: the artifact takes any batch, and larger ones use the processor better",
         quantity=AdviceQuantity.TRUST,
         change={"inputs": {"dims": {**asked, **fixed}}},

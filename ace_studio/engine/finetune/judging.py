@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ace_studio.engine.flow import Example, pooled_outputs, tensor_leaves
 from ace_studio.engine.metrics.loss import scalar_loss
 from ace_studio.engine.quantize.fidelity import measured_sqnr_db
+from ace_studio.records.results.finetuning import HELD_OUT_SQNR
 
 Batch = tuple[Example, Any]
 """Inputs and label; the label is None where there is none."""
@@ -44,7 +45,7 @@ def fidelity_judge(batches: Sequence[Batch], teacher: nn.Module) -> Judge:
         given = [tensor_leaves(teacher_outputs(module, example)) for example, _ in batches]
         return measured_sqnr_db(pooled_outputs(references), pooled_outputs(given))
 
-    return Judge("held-out SQNR", True, score)
+    return Judge(HELD_OUT_SQNR, True, score)
 
 
 def loss_judge(batches: Sequence[Batch], loss: Loss) -> Judge:

@@ -1,4 +1,4 @@
-"""How good a model is on labelled data: the built-in metrics, and how sure their values are."""
+"""Built-in metrics on labelled data, with their confidence intervals."""
 
 from ace_studio.engine.metrics.intervals import drop_interval, interval
 from ace_studio.engine.metrics.kinds import METRICS, Metric

@@ -17,10 +17,10 @@ _LARGEST_BLOCK = 4_000_000
 
 
 def interval(score: Score, *, seed: int = 0) -> tuple[float, float] | None:
-    """The 95 % interval of the metric over the choice of samples; None if only the metric is known.
+    """The 95 % interval of the metric over the choice of samples; None if only the value is known.
 
-    A part of samples that are right gets Wilson's interval, because drawing again from samples that are all right
-    would claim certainty; every other metric a percentile bootstrap over samples.
+    A share of right samples gets Wilson's interval, because a bootstrap over samples that are all right would claim
+    certainty; every other metric gets a percentile bootstrap over samples.
 
     Source: Wilson 1927; Efron and Tibshirani 1993, chapter 13.
     """
@@ -36,8 +36,8 @@ def drop_interval(
 ) -> tuple[float, float] | None:
     """The 95 % interval of the relative drop, paired: both models on the same samples.
 
-    For samples that are right or wrong it is Agresti and Min's, which stays open when no sample changed sides; for
-    other metrics a bootstrap that draws the same samples for both. None if there are no samples, or different ones.
+    For samples that are right or wrong it is Agresti and Min's, which has a width even if no sample changed; for other
+    metrics a bootstrap that draws the same samples for both. None if samples are unknown or differ in number.
 
     Source: Agresti and Min 2005, Statistics in Medicine 24, 729-740.
     """
@@ -66,7 +66,7 @@ def _wilson(part: float, n: int) -> tuple[float, float]:
 
 
 def _agresti_min(baseline: Score, score: Score) -> tuple[float, float]:
-    """Interval of baseline minus score, half a sample added to each of the four cells of right and wrong."""
+    """Interval of baseline minus score; half a sample is added to each of the four cells of right and wrong."""
     assert baseline.per_sample is not None
     assert score.per_sample is not None
     lost = float(((baseline.per_sample == 1) & (score.per_sample == 0)).sum()) + 0.5
@@ -94,7 +94,7 @@ def _draws(score: Score, *, seed: int) -> Floats:
 
 
 def _percentiles(values: Floats) -> tuple[float, float] | None:
-    """None if fewer than half of the draws give a number (a rare class was drawn too seldom)."""
+    """None if fewer than half of the draws give a number (a rare class was often not drawn)."""
     finite = values[np.isfinite(values)]
     if len(finite) < len(values) / 2:
         return None

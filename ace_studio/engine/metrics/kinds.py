@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name that the whole field uses
 from torch import Tensor
 
-from ace_studio.engine.metrics.ranking import area_under_curve, rank_correlation
-from ace_studio.engine.metrics.score import Floats, Score, mean_score
+from ace_studio.engine.metrics.rank_statistics import area_under_curve, rank_correlation
+from ace_studio.engine.metrics.score import Floats, Score, mean_score, statistic_score
 
 IGNORED_LABEL = -100
 
@@ -27,11 +27,11 @@ class Metric:
     name: str
     higher_is_better: bool
     measure: Callable[[Tensor, Tensor], Score]
-    """(outputs [n, ...], labels [n, ...]) -> score. Raises ValueError, in words, if the shapes do not fit."""
+    """(outputs [n, ...], labels [n, ...]) -> score. Raises ValueError if the shapes do not fit."""
     needs_labels: bool = True
     """False: the inputs are their own labels (the next token of a text)."""
     parts: Callable[[Tensor, Tensor], Tensor] | None = None
-    """What of one call is enough, [n, k], for outputs that are too large to keep; `of_parts` then gives the score."""
+    """(outputs, labels) of one call -> [n, k] that `of_parts` needs, for outputs that are too large to keep."""
     of_parts: Callable[[Tensor], Score] | None = None
 
 
@@ -49,28 +49,32 @@ def _scores_by_position(outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor
         return outputs.reshape(n, -1, outputs.shape[-1]).double(), labels.reshape(n, -1).long()
     if outputs.ndim > 1 and (n, *outputs.shape[2:]) == tuple(labels.shape):
         return outputs.reshape(n, outputs.shape[1], -1).transpose(1, 2).double(), labels.reshape(n, -1).long()
-    raise ValueError(f"outputs {tuple(outputs.shape)} and labels {tuple(labels.shape)} do not belong together")
+    raise _misfit(outputs, labels)
+
+
+def _misfit(outputs: Tensor, labels: Tensor) -> ValueError:
+    return ValueError(f"outputs {tuple(outputs.shape)} and labels {tuple(labels.shape)} do not fit each other")
 
 
 def _top_k(k: int) -> Callable[[Tensor, Tensor], Score]:
     def measure(outputs: Tensor, labels: Tensor) -> Score:
         """Part of the labels that are among the k highest scores, per sample over its positions."""
-        scores, wanted = _scores_by_position(outputs, labels)
+        scores, expected = _scores_by_position(outputs, labels)
         if scores.shape[-1] < 2:
             raise ValueError("the model gives one score per sample; classes need one each")
-        is_known = wanted != IGNORED_LABEL
+        is_known = expected != IGNORED_LABEL
         best = scores.topk(min(k, scores.shape[-1]), dim=-1).indices
-        is_right = (best == wanted.unsqueeze(-1)).any(-1) & is_known
+        is_right = (best == expected.unsqueeze(-1)).any(-1) & is_known
         counted = is_known.sum(1).clamp(min=1)
-        return mean_score(_array(is_right.sum(1) / counted), loss=_array(_cross_entropy(scores, wanted) / counted))
+        return mean_score(_array(is_right.sum(1) / counted), loss=_array(_cross_entropy(scores, expected) / counted))
 
     return measure
 
 
-def _cross_entropy(scores: Tensor, wanted: Tensor) -> Tensor:
+def _cross_entropy(scores: Tensor, expected: Tensor) -> Tensor:
     """Summed over the positions of each sample, nats. Shapes: [n, positions, classes], [n, positions] -> [n]."""
-    flat = F.cross_entropy(scores.flatten(0, 1), wanted.flatten(), ignore_index=IGNORED_LABEL, reduction="none")
-    return flat.view(wanted.shape).sum(1)
+    flat = F.cross_entropy(scores.flatten(0, 1), expected.flatten(), ignore_index=IGNORED_LABEL, reduction="none")
+    return flat.view(expected.shape).sum(1)
 
 
 def _perplexity(outputs: Tensor, labels: Tensor) -> Score:
@@ -80,8 +84,8 @@ def _perplexity(outputs: Tensor, labels: Tensor) -> Score:
 
 def _nats_and_counts(outputs: Tensor, labels: Tensor) -> Tensor:
     """Summed cross-entropy and number of labelled positions of each sample, [n, 2]."""
-    scores, wanted = _scores_by_position(outputs, labels)
-    return torch.stack([_cross_entropy(scores, wanted), (wanted != IGNORED_LABEL).sum(1).double()], dim=1)
+    scores, expected = _scores_by_position(outputs, labels)
+    return torch.stack([_cross_entropy(scores, expected), (expected != IGNORED_LABEL).sum(1).double()], dim=1)
 
 
 def _perplexity_of_parts(parts: Tensor) -> Score:
@@ -92,63 +96,56 @@ def _perplexity_of_parts(parts: Tensor) -> Score:
     def statistic(weights: Floats) -> Floats:
         return np.asarray(np.exp((weights @ nats) / np.maximum(weights @ counts, 1)))
 
-    return Score(
-        value=float(statistic(np.ones((1, len(nats))))[0]),
-        samples=len(nats),
-        statistic=statistic,
-        loss=nats / np.maximum(counts, 1),
-    )
+    return statistic_score(statistic, len(nats), loss=nats / np.maximum(counts, 1))
 
 
 def _squared_error(outputs: Tensor, labels: Tensor) -> Score:
     """Mean over the elements of each sample, then over samples."""
     if outputs.numel() != labels.numel():
-        raise ValueError(f"outputs {tuple(outputs.shape)} and labels {tuple(labels.shape)} do not belong together")
+        raise _misfit(outputs, labels)
     n = len(outputs)
     errors = _array((outputs.reshape(n, -1).double() - labels.reshape(n, -1).double()).square().mean(1))
     return mean_score(errors, loss=errors)
 
 
-def _chosen_classes(outputs: Tensor, labels: Tensor) -> tuple[Floats, Floats, int]:
-    """Chosen and wanted class of every sample, and how many classes there are.
+def _predicted_classes(outputs: Tensor, labels: Tensor) -> tuple[Floats, Floats, int]:
+    """Predicted and expected class of every sample, and how many classes there are.
 
     One score per sample is a probability if all are in [0, 1] (more than a half is class 1), else a logit.
     """
-    wanted = labels.reshape(len(labels), -1)
-    if wanted.shape[1] != 1:
+    expected = labels.reshape(len(labels), -1)
+    if expected.shape[1] != 1:
         raise ValueError(f"the labels are {tuple(labels.shape)}, but each sample needs one class")
     scores = outputs.reshape(len(outputs), -1)
     if scores.shape[1] == 1:
         is_probability = bool(((scores >= 0) & (scores <= 1)).all())
-        chosen, count = (scores[:, 0] > (0.5 if is_probability else 0.0)).long(), 2
+        predicted, count = (scores[:, 0] > (0.5 if is_probability else 0.0)).long(), 2
     else:
-        chosen, count = scores.argmax(1), scores.shape[1]
-    highest = int(wanted.max())
-    if wanted.is_floating_point() and not bool((wanted == wanted.round()).all()):
+        predicted, count = scores.argmax(1), scores.shape[1]
+    highest = int(expected.max())
+    if expected.is_floating_point() and not bool((expected == expected.round()).all()):
         raise ValueError("the labels are no classes: they are not whole numbers")
-    if highest >= count or int(wanted.min()) < 0:
+    if highest >= count or int(expected.min()) < 0:
         raise ValueError(f"a label is {highest}, but the model tells {count} classes apart")
-    return _array(chosen), _array(wanted[:, 0]), count
+    return _array(predicted), _array(expected[:, 0]), count
 
 
 def _f1(outputs: Tensor, labels: Tensor) -> Score:
     """F1 of class 1 if there are two classes, else the plain mean of F1 over the classes that occur."""
-    chosen, wanted, count = _chosen_classes(outputs, labels)
+    predicted, expected, count = _predicted_classes(outputs, labels)
     classes = np.arange(1, 2) if count == 2 else np.arange(count)
-    is_chosen = (chosen[:, None] == classes).astype(np.float64)
-    is_wanted = (wanted[:, None] == classes).astype(np.float64)
-    hits = is_chosen * is_wanted
+    is_predicted = (predicted[:, None] == classes).astype(np.float64)
+    is_expected = (expected[:, None] == classes).astype(np.float64)
+    hits = is_predicted * is_expected
 
     def statistic(weights: Floats) -> Floats:
-        both = weights @ is_chosen + weights @ is_wanted
+        both = weights @ is_predicted + weights @ is_expected
         with np.errstate(divide="ignore", invalid="ignore"):
             by_class = np.where(both > 0, 2 * (weights @ hits) / both, 0.0)
         occurring = (both > 0).sum(axis=1)
         return np.asarray(by_class.sum(axis=1) / np.maximum(occurring, 1))
 
-    value = float(statistic(np.ones((1, len(chosen))))[0])
-    is_wrong = (chosen != wanted).astype(np.float64)
-    return Score(value=value, samples=len(chosen), statistic=statistic, loss=is_wrong)
+    return statistic_score(statistic, len(predicted), loss=(predicted != expected).astype(np.float64))
 
 
 def _area(outputs: Tensor, labels: Tensor) -> Score:
@@ -159,10 +156,10 @@ def _area(outputs: Tensor, labels: Tensor) -> Score:
     def statistic(weights: Floats) -> Floats:
         return np.asarray(np.mean([column(weights) for column in columns], axis=0))
 
-    value = float(statistic(np.ones((1, len(scores))))[0])
-    if not np.isfinite(value):
+    score = statistic_score(statistic, len(scores))
+    if not np.isfinite(score.value):
         raise ValueError("a class has no samples, or all of them: nothing can be told apart")
-    return Score(value=value, samples=len(scores), statistic=statistic)
+    return score
 
 
 def _scores_and_truth(outputs: Tensor, labels: Tensor) -> tuple[Floats, Floats]:
@@ -171,7 +168,7 @@ def _scores_and_truth(outputs: Tensor, labels: Tensor) -> tuple[Floats, Floats]:
     truth = _array(labels.reshape(len(labels), -1))
     if truth.shape[1] > 1 or scores.shape[1] == 1:
         if truth.shape != scores.shape:
-            raise ValueError(f"outputs {tuple(outputs.shape)} and labels {tuple(labels.shape)} do not belong together")
+            raise _misfit(outputs, labels)
         return scores, (truth > 0.5).astype(np.float64)
     if scores.shape[1] == 2:
         return scores[:, 1:] - scores[:, :1], (truth == 1).astype(np.float64)
@@ -183,16 +180,15 @@ def _scores_and_truth(outputs: Tensor, labels: Tensor) -> tuple[Floats, Floats]:
 
 def _spearman(outputs: Tensor, labels: Tensor) -> Score:
     """Correlation of the ranks of outputs and labels, one number per sample."""
-    given, wanted = outputs.reshape(len(outputs), -1), labels.reshape(len(labels), -1)
-    if given.shape[1] != 1 or wanted.shape[1] != 1:
+    predicted, expected = outputs.reshape(len(outputs), -1), labels.reshape(len(labels), -1)
+    if predicted.shape[1] != 1 or expected.shape[1] != 1:
         raise ValueError(
             f"outputs {tuple(outputs.shape)} and labels {tuple(labels.shape)}: ranks need one number per sample"
         )
-    statistic = rank_correlation(_array(given[:, 0]), _array(wanted[:, 0]))
-    value = float(statistic(np.ones((1, len(given))))[0])
-    if not np.isfinite(value):
+    score = statistic_score(rank_correlation(_array(predicted[:, 0]), _array(expected[:, 0])), len(predicted))
+    if not np.isfinite(score.value):
         raise ValueError("all outputs, or all labels, are equal: they have no order")
-    return Score(value=value, samples=len(given), statistic=statistic)
+    return score
 
 
 def _array(values: Tensor) -> Floats:
@@ -206,13 +202,6 @@ _ROWS = (
     Metric("auc", True, _area),
     Metric("spearman", True, _spearman),
     Metric("mse", False, _squared_error),
-    Metric(
-        "perplexity",
-        False,
-        _perplexity,
-        needs_labels=False,
-        parts=_nats_and_counts,
-        of_parts=_perplexity_of_parts,
-    ),
+    Metric("perplexity", False, _perplexity, needs_labels=False, parts=_nats_and_counts, of_parts=_perplexity_of_parts),
 )
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}

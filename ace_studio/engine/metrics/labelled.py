@@ -1,4 +1,4 @@
-"""A built-in metric on labelled data, as a function that takes ``predict``, like an evaluation of the user's own."""
+"""Built-in metrics on labelled data, called with ``predict`` like an evaluation function of the user."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ace_studio.engine.metrics.kinds import IGNORED_LABEL, METRICS, Metric
 from ace_studio.engine.metrics.score import Score
 from ace_studio.records.errors import AceError, ErrorCode
 
-WHERE = "[evaluate] data"
+_WHERE = "[evaluate] data"
 MOST_KEPT_VALUES = 2_000_000
-"""Values of all outputs together that are kept per model."""
+"""Values of all outputs together that are kept per model, to compare two models sample by sample."""
 INPUT_NAMES = ("inputs", "input", "x")
 
 
 @dataclass(frozen=True)
 class LabelledCall:
-    """One call of the model, and what it should have given: one label per sample of the batch."""
+    """One call of the model, with one label per sample of the batch."""
 
     example: Example
     labels: Tensor | None
@@ -33,7 +33,7 @@ class LabelledCall:
 
 @dataclass
 class LabelledMetric:
-    """``metric(predict) -> Score``; the data are read anew for every model, so they may be a generator."""
+    """``metric(predict) -> Score``. The data are read again for every model, so they may be a generator."""
 
     metric: Metric
     calls: Callable[[], Iterable[LabelledCall]]
@@ -48,19 +48,19 @@ class LabelledMetric:
         outputs: list[Tensor] = []
         labels: list[Tensor] = []
         for call in self.calls():
-            given = self._judged(call.example.copied().call(predict)).detach().cpu()
-            wanted = call.labels if call.labels is not None else self._own_labels(call.example)
-            given, wanted = _by_sample(given, wanted)
+            output = self._judged_output(call.example.copied().call(predict)).detach().cpu()
+            label = call.labels if call.labels is not None else self._next_tokens(call.example)
+            output, label = _by_sample(output, label)
             if self.metric.parts is not None:
-                given = self._worded(self.metric.parts, given, wanted)
-            outputs.append(given)
-            labels.append(wanted)
+                output = self._explained(self.metric.parts, output, label)
+            outputs.append(output)
+            labels.append(label)
         if not outputs:
             raise AceError.of(ErrorCode.NO_DATA, "The evaluation data are empty", remedy=f"Give samples; {PAIR_FORMS}.",
-                              where=WHERE)  # fmt: skip
+                              where=_WHERE)  # fmt: skip
         return self._score(outputs, labels)
 
-    def _judged(self, outputs: object) -> Tensor:
+    def _judged_output(self, outputs: object) -> Tensor:
         found = tensor_paths(outputs)
         paths = [path for path, _ in found]
         chosen = positions_below(paths, self.output) if self.output else list(range(len(found)))
@@ -74,14 +74,14 @@ class LabelledMetric:
             )
         return found[chosen[0]][1]
 
-    def _own_labels(self, example: Example) -> Tensor:
-        """The next token at every position of the first input of whole numbers; the last has none."""
+    def _next_tokens(self, example: Example) -> Tensor:
+        """The next token at every position of the first integer input; the last position has none."""
         if self.metric.needs_labels:
             raise AceError.of(
                 ErrorCode.BAD_INPUT,
                 f"The evaluation data have no labels, and {self.metric.name} needs them",
                 remedy=f"Give pairs; {PAIR_FORMS}.",
-                where=WHERE,
+                where=_WHERE,
             )
         tokens = next((one for one in example.tensors() if not one.is_floating_point() and one.ndim == 2), None)
         if tokens is None or tokens.shape[1] < 2:
@@ -89,14 +89,14 @@ class LabelledMetric:
                 ErrorCode.BAD_INPUT,
                 "The evaluation data have no labels, and no input is a text of tokens [batch, length]",
                 remedy="Give pairs of inputs and the tokens that should follow.",
-                where=WHERE,
+                where=_WHERE,
             )
         following = torch.full_like(tokens, IGNORED_LABEL)
         following[:, :-1] = tokens[:, 1:]
         return following
 
-    def _worded(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """``function(*arguments)``; what does not fit becomes AceError(BAD_INPUT)."""
+    def _explained(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """``function(*arguments)``; data that do not fit become AceError(BAD_INPUT)."""
         try:
             return function(*arguments)
         except (ValueError, RuntimeError, IndexError) as error:
@@ -110,31 +110,30 @@ class LabelledMetric:
 
     def _score(self, outputs: list[Tensor], labels: list[Tensor]) -> Score:
         if self.metric.of_parts is not None:
-            return self._worded(self.metric.of_parts, torch.cat(outputs))  # type: ignore[no-any-return]
-        score = self._worded(lambda: self.metric.measure(_joined(outputs, 0.0), _joined(labels, IGNORED_LABEL)))
+            return self._explained(self.metric.of_parts, torch.cat(outputs))  # type: ignore[no-any-return]
+        score = self._explained(lambda: self.metric.measure(_joined(outputs, 0.0), _joined(labels, IGNORED_LABEL)))
         words = tuple(str(one.item()) for sample in labels for one in sample) if _are_single(labels) else ()
         is_small = sum(batch.numel() for batch in outputs) <= MOST_KEPT_VALUES
-        # They are kept to compare two models sample by sample.
         kept = (sample.reshape(-1).double().numpy() for batch in outputs for sample in batch if is_small)
         return Score(**{**vars(score), "labels": words, "outputs": tuple(kept)})
 
 
 def labelled_metric(name: str, read: Callable[[], Iterable[object]], *, output: str = "") -> LabelledMetric:
-    """The metric of this name on what ``read`` gives: pairs of inputs and labels, as users write them."""
+    """The metric of this name on the pairs of inputs and labels that ``read`` yields."""
     return LabelledMetric(METRICS[name], lambda: _pairs(read, METRICS[name]), output)
 
 
 def metric_of_arrays(
-    name: str, arrays: Mapping[str, Tensor], *, batch: int, output: str = "", where: str = WHERE
+    name: str, arrays: Mapping[str, Tensor], *, batch: int, output: str = "", where: str = _WHERE
 ) -> LabelledMetric:
     """The metric of this name on a file's arrays: inputs by the names of forward's arguments, and ``labels``.
 
     Args:
         name: A row of `METRICS`.
         arrays: Name -> values, one per sample along the first dimension.
-        batch: How many samples are run at a time; the last call repeats its last sample, and what is too much is cut.
+        batch: Samples per call; the last call repeats its last sample, and surplus outputs are cut.
         output: Path of the output that is judged.
-        where: What problems name.
+        where: Place that problems name.
 
     Raises: AceError(BAD_INPUT) if there are no inputs, no labels, or they are not equally many.
     """
@@ -162,19 +161,19 @@ def metric_of_arrays(
 
 
 def _calls_of_arrays(inputs: Mapping[str, Tensor], labels: Tensor | None, batch: int) -> Iterator[LabelledCall]:
-    """Batches of exactly ``batch`` samples, for models that take no other size; surplus ones have ignored labels."""
+    """Batches of exactly ``batch`` samples, for models that take no other size; surplus samples have no labels."""
     count = len(next(iter(inputs.values())))
     is_single = len(inputs) == 1 and next(iter(inputs)) in INPUT_NAMES
     for start in range(0, count, batch):
         rows = torch.arange(start, start + batch).clamp(max=count - 1)
         taken = {name: values[rows] for name, values in inputs.items()}
         example = Example(args=tuple(taken.values())) if is_single else Example(kwargs=taken)
-        wanted = labels[start : start + batch] if labels is not None else None
-        yield LabelledCall(example, wanted)
+        expected = labels[start : start + batch] if labels is not None else None
+        yield LabelledCall(example, expected)
 
 
 def _pairs(read: Callable[[], Iterable[object]], metric: Metric) -> Iterator[LabelledCall]:
-    for value in read_values(read, role="evaluation data", where=WHERE, forms=PAIR_FORMS):
+    for value in read_values(read, role="evaluation data", where=_WHERE, forms=PAIR_FORMS):
         yield _pair(value, metric)
 
 
@@ -188,12 +187,12 @@ def _pair(value: object, metric: Metric) -> LabelledCall:
         ErrorCode.BAD_INPUT,
         f"The evaluation data give {type(value).__name__} instead of a pair",
         remedy=f"Give pairs; {PAIR_FORMS}.",
-        where=WHERE,
+        where=_WHERE,
     )
 
 
 def _by_sample(outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Outputs [n, ...] and labels [n, ...] of the same samples; outputs without labels at the end are cut.
+    """Outputs [n, ...] and labels [n, ...] of the same samples; surplus outputs at the end are cut.
 
     Raises: AceError(BAD_INPUT) if there are more labels than outputs.
     """
@@ -206,7 +205,7 @@ def _by_sample(outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
             f"The model gives {len(outputs)} answers for {len(labels)} labels",
             why=f"outputs {tuple(outputs.shape)}, labels {tuple(labels.shape)}",
             remedy="Give one label per sample of the batch.",
-            where=WHERE,
+            where=_WHERE,
         )
     return outputs[: len(labels)], labels
 

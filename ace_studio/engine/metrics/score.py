@@ -1,10 +1,9 @@
-"""A metric with what it was made of, so that it can be said how much of it is chance."""
+"""The value of a metric with its samples, from which confidence intervals follow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,26 +16,25 @@ Statistic = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Score:
-    """What one model reached on the evaluation data."""
+    """The metric of one model on the evaluation data."""
 
     value: float
-    """The metric."""
     samples: int = 0
-    """How many samples it is over; 0 if only the metric is known."""
+    """0 if only the value is known."""
     statistic: Statistic | None = None
-    """The metric as a function of the samples' weights; None if only the metric is known."""
+    """The metric as a function of the samples' weights; None if only the value is known."""
     per_sample: Floats | None = None
     """[n] scores whose mean is the metric; None if the metric is no mean."""
     loss: Floats | None = None
-    """[n] how badly the model does on each sample: larger is worse; None if nothing is known of single samples."""
+    """[n] error on each sample, larger is worse; None if single samples are unknown."""
     labels: tuple[str, ...] = ()
-    """What each sample should have given, in words; empty if that is no single word."""
+    """The label of each sample as text; empty if a sample has several."""
     outputs: tuple[Floats, ...] = ()
-    """What the model gave for each sample, flat; to say how far two models are apart on it. May be empty."""
+    """The model's output for each sample, flat, to compare two models on it. May be empty."""
 
 
 def score_from(value: object, *, higher_is_better: bool) -> Score:
-    """Read what an evaluation gives: a number, a `Score`, or the scores of all samples, whose mean is the metric.
+    """The score of an evaluation's result: a number, a `Score`, or the scores of all samples, whose mean is the metric.
 
     Raises: TypeError or ValueError if it is none of these.
     """
@@ -50,20 +48,21 @@ def score_from(value: object, *, higher_is_better: bool) -> Score:
     return mean_score(scores, loss=-scores if higher_is_better else scores)
 
 
-def mean_score(scores: Floats, *, loss: Floats | None, **known: Any) -> Score:
+def mean_score(scores: Floats, *, loss: Floats | None) -> Score:
     """The score of a metric that is the mean over samples. Shapes: scores [n], loss [n]."""
 
     def weighted_mean(weights: Floats) -> Floats:
         return np.asarray(weights @ scores / weights.sum(axis=1))
 
-    return Score(
-        value=float(scores.mean()),
-        samples=len(scores),
-        statistic=weighted_mean,
-        per_sample=scores,
-        loss=loss,
-        **known,
-    )
+    return statistic_score(weighted_mean, len(scores), per_sample=scores, loss=loss)
+
+
+def statistic_score(
+    statistic: Statistic, samples: int, *, per_sample: Floats | None = None, loss: Floats | None = None
+) -> Score:
+    """The score of a metric that is a function of the samples' weights."""
+    value = float(statistic(np.ones((1, samples)))[0])
+    return Score(value=value, samples=samples, statistic=statistic, per_sample=per_sample, loss=loss)
 
 
 def _listed(value: object) -> Floats | None:

@@ -1,7 +1,7 @@
-"""What a job found: the content of ``result.json`` (``format = 1``), a contract that others read.
+"""The result of a job: the content of ``result.json`` (``format = 1``), a contract for its readers.
 
 Latencies are milliseconds, sizes bytes, metric drops fractions, fidelity dB. ``None`` is written as ``null`` and
-means that the value was not measured, never that it is zero.
+means: not measured (never: zero).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ResultStatus(StrEnum):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole answer."""
+    """The whole result of a job."""
 
     format: int = RESULT_FORMAT
     status: ResultStatus
@@ -105,7 +105,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     goal_met: bool | None = None
     """None if no goal was set."""
     improvements: tuple[Improvement, ...] = ()
-    """What ``[improve]`` tried, in order."""
+    """What ``[improve]`` tried, in order of trial."""
     sensitivity: tuple[OpSensitivity, ...] = ()
     search: tuple[SearchStep, ...] = ()
     """Every plan that the search for the goal evaluated; empty if nothing was searched for."""
@@ -115,14 +115,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     advice: tuple[Advice, ...] = ()
     """At most three cards, the best first."""
     advice_from: AdviceOutcome | None = None
-    """The card that this run was made from, estimate against actual."""
+    """The card that this run was made from: estimated and actual gain."""
     recipe: str = ""
-    """The recipe as it was run, TOML."""
+    """The recipe of this run, TOML."""
     folder: str = ""
     """Folder that the recipe's paths are relative to."""
     ceilings: Ceilings | None = None
     worst: tuple[WorstSample, ...] = ()
-    """Per run the examples that lose most, the worst first."""
+    """The examples with the largest error of each run, the worst first."""
     warnings: tuple[Warning, ...] = ()
     error: Problem | None = None
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""What is said of a capture: the rungs that were tried, where it broke, what the targets take."""
+"""The report of a capture: the attempts, the graph breaks, and which ops the targets support."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from ace_studio.records.tensors import InputFinding
 
 
 class AttemptStatus(StrEnum):
-    """How one rung of the capture ladder ended."""
+    """How one capture attempt ended."""
 
     OK = "ok"
     """Captured, and equal to eager on every example and on unseen sizes."""
     FAILED = "failed"
     """The tracer gave up."""
     WRONG = "wrong"
-    """Captured, but not equal to eager, or not dynamic where it should be."""
+    """Captured, but not equal to eager, or static in a dimension that should be dynamic."""
     TIMEOUT = "timeout"
     """Took longer than its limit."""
     CRASHED = "crashed"
-    """Ended the engine process; what came after it ran in a new one."""
+    """Ended the engine process; the next attempts ran in a new one."""
     SKIPPED = "skipped"
-    """Not tried: an earlier rung was accepted, or this one does not apply."""
+    """Not tried: an earlier attempt was accepted, or the method does not apply."""
 
 
 class CaptureAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One rung's outcome."""
+    """The outcome of one capture method."""
 
     name: str
     status: AttemptStatus
@@ -43,7 +43,7 @@ class CaptureAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphBreak(msgspec.Struct, frozen=True, kw_only=True):
-    """A place where capture had to stop and start again, one per line of the user's code."""
+    """A graph break: capture stopped at this line of the user's code and started again after it."""
 
     file: str
     line: int
@@ -57,50 +57,50 @@ class GraphBreak(msgspec.Struct, frozen=True, kw_only=True):
     module: str = ""
     """Dotted path of the module whose forward holds the line; empty at the root."""
     details: str = ""
-    """What torch said, for those who ask."""
+    """The whole message of torch."""
 
 
 class SubgraphKind(StrEnum):
-    """What one subgraph of a partial capture is."""
+    """The origin of one subgraph of a partial capture."""
 
     FRAME = "frame"
-    """What runs between two breaks, found by reading the code."""
+    """The ops between two graph breaks, found by Dynamo."""
     MODULE = "module"
-    """One submodule, captured by itself because the code that calls it could not be read."""
+    """One submodule, captured by itself because Dynamo cannot trace the code that calls it."""
 
 
 class SubgraphReport(msgspec.Struct, frozen=True, kw_only=True):
     """One subgraph of a partial capture."""
 
     name: str
-    """``p0``, ``p1``, ...: what the ids of its ops begin with."""
+    """``p0``, ``p1``, ...: the prefix of the ids of its ops."""
     kind: SubgraphKind
     module: str = ""
-    """Dotted path of the module that it is, or that its code belongs to; empty at the root."""
+    """Dotted path of the module that it is or that contains its code; empty at the root."""
     ops: int = 0
     calls: int = 1
     """How often the first example calls it."""
     weight_bytes: int = 0
     inputs: tuple[InputFinding, ...] = ()
     error: Problem | None = None
-    """Why it stays eager; None if it is captured and proven."""
+    """Why it stays eager; None if it was captured and verified."""
 
 
 class SupportStatus(StrEnum):
-    """How a target takes one op."""
+    """How a target supports one op."""
 
     NATIVE = "native"
-    """As it is, or under another name."""
+    """Directly, perhaps under another name."""
     DECOMPOSED = "decomposed"
-    """Written as several other ops, all of which the target has."""
+    """As several other ops that the target has."""
     FALLBACK = "fallback"
     """The target calls PyTorch's own kernel for it."""
     UNSUPPORTED = "unsupported"
-    """Not at all: the target cannot build a graph that holds the op."""
+    """Not at all: the target cannot build a graph with this op."""
 
 
 class OpSupport(msgspec.Struct, frozen=True, kw_only=True):
-    """How a target takes one op of the captured graph; known before anything is built."""
+    """How a target supports one op of the captured graph; known before anything is built."""
 
     id: str
     op: str
@@ -110,13 +110,13 @@ class OpSupport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TargetSupport(msgspec.Struct, frozen=True, kw_only=True):
-    """How a target takes the captured graph."""
+    """How a target supports the captured graph."""
 
     target: str
     counts: dict[str, int]
     """`SupportStatus` -> number of ops."""
     ops: tuple[OpSupport, ...] = ()
-    """Those that are not native."""
+    """The ops that are not native."""
 
 
 class CaptureReport(msgspec.Struct, frozen=True, kw_only=True):

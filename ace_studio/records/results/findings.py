@@ -6,7 +6,7 @@ import msgspec
 
 
 class Warning(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is not an error but that a person should know."""
+    """Something that is no error but that the user should know."""
 
     code: str
     what: str
@@ -14,7 +14,7 @@ class Warning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpSensitivity(msgspec.Struct, frozen=True, kw_only=True):
-    """How much one op at one precision disturbs the outputs."""
+    """The sensitivity of one op: fidelity of the outputs if only this op runs at a precision."""
 
     id: str
     precision: str
@@ -22,7 +22,7 @@ class OpSensitivity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Improvement(msgspec.Struct, frozen=True, kw_only=True):
-    """What one method of ``[improve]`` did to the weights, judged on calibration examples that it did not see."""
+    """The effect of one method of ``[improve]``, measured on calibration examples that it did not use."""
 
     method: str
     precision: str = ""
@@ -32,7 +32,7 @@ class Improvement(msgspec.Struct, frozen=True, kw_only=True):
     after_db: float | None = None
     kept: bool = False
     reason: str = ""
-    """Why it was kept, left or not tried."""
+    """Why it was kept, rejected or not tried."""
     ops: int = 0
     """How many ops it changed."""
     seconds: float = 0.0
@@ -49,7 +49,7 @@ class ParetoPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
-    """What this machine can do at most with these threads, measured through torch."""
+    """The highest arithmetic rates and bandwidths of this machine with these threads, measured through torch."""
 
     gflops: dict[str, float]
     """Precision (fp32, bf16, int8-static, ...) -> 10^9 operations a second of a large matrix product or
@@ -62,11 +62,11 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
     """(best - median) / best over the runs, the worst of all ceilings: above 0.2 the machine was busy."""
     threads: int
     machine: str
-    """Processor and torch release that they hold for."""
+    """Processor and torch release that they were measured with."""
 
 
 class WorstSample(msgspec.Struct, frozen=True, kw_only=True):
-    """One example that a run does badly on."""
+    """One of the examples with the largest error of a run."""
 
     run: int
     """Index into `Result.runs`."""
@@ -75,7 +75,7 @@ class WorstSample(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     """``evaluation``, ``calibration`` or ``tracing``."""
     error: float
-    """What the metric loses on it against the float model if it has a score (above 0 is worse), else the energy of the
-    error over the energy of the outputs."""
+    """The loss of the metric against the float model on this example (above 0 is worse), or without a metric the energy
+    of the error over the energy of the outputs."""
     sqnr_db: float | None = None
     label: str = ""

@@ -1,8 +1,11 @@
-"""What fine-tuning did: the content of ``finetune`` in ``result.json``."""
+"""The report of a fine-tuning: ``finetune`` in ``result.json``."""
 
 from __future__ import annotations
 
 import msgspec
+
+HELD_OUT_SQNR = "held-out SQNR"
+"""A value of `FinetuneReport.score_name`."""
 
 
 class FinetuneEpoch(msgspec.Struct, frozen=True, kw_only=True):
@@ -13,12 +16,12 @@ class FinetuneEpoch(msgspec.Struct, frozen=True, kw_only=True):
     loss: float | None
     """Mean training loss; None for epoch 0."""
     score: float
-    """What decides: see `FinetuneReport.score_name`."""
+    """The score that selects the weights, see `FinetuneReport.score_name`."""
     seconds: float
 
 
 class FinetuneReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How it went and what was kept."""
+    """The scores before and after, and whether the trained weights are used."""
 
     method: str
     score_name: str
@@ -26,19 +29,19 @@ class FinetuneReport(msgspec.Struct, frozen=True, kw_only=True):
     higher_is_better: bool
     before: float
     after: float
-    """Score of what was kept: never worse than `before`."""
+    """Score of the weights that are used: never worse than `before`."""
     kept: bool
     """Whether the trained weights were better and are used."""
     reason: str
-    """Why they were kept or not, in one sentence."""
+    """Why, in one sentence."""
     best_epoch: int = 0
     history: tuple[FinetuneEpoch, ...] = ()
     examples: int = 0
-    """Trained on."""
+    """In the training data."""
     held_out: int = 0
-    """Examples kept out of training, to judge by."""
+    """Examples that are not trained on but give the score."""
     layers: int = 0
-    """With weights and inputs rounded in training (``qat``)."""
+    """Layers whose weights and inputs are rounded in training (``qat``)."""
     stopped: str = ""
     """Why it ended before the last epoch; empty if it did not."""
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""What pruning takes away, layer by layer: the content of a preview and of ``pruning`` in ``result.json``."""
+"""The report of a pruning, layer by layer: a preview, and ``pruning`` in ``result.json``."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class PrunedLayer(msgspec.Struct, frozen=True, kw_only=True):
     shape_after: str
     weights_before: int
     weights_after: int
-    """Weights that are kept: those that are not zero."""
+    """Weights that are not zero."""
     macs_before: int
     """Multiply-adds of one call of the model on the first example."""
     macs_after: int
-    """The same after it; zeros that a runtime multiplies all the same are counted."""
+    """The same after pruning; zeros that a runtime still multiplies are counted."""
     bytes_before: int
     bytes_after: int
-    """Of weight and bias as they are stored; zeros take their room."""
+    """Stored bytes of weight and bias; zeros take space too."""
     sqnr_db: float | None = None
     """Fidelity of the model's outputs if only this layer is pruned; None where that was not tried."""
 
 
 class KeptLayer(msgspec.Struct, frozen=True, kw_only=True):
-    """A layer that is not pruned, and why."""
+    """A layer that is not pruned, with the reason."""
 
     module: str
     reason: str

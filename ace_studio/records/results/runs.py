@@ -1,4 +1,4 @@
-"""What was measured of the float model and of every candidate."""
+"""The measurements of the baseline and of every candidate."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bound(StrEnum):
-    """What keeps an op from being faster on this machine."""
+    """What limits the speed of an op on this machine."""
 
     MEMORY = "memory"
-    """Its bytes take longer to move than its arithmetic takes."""
+    """Moving its bytes takes longer than its arithmetic."""
     COMPUTE = "compute"
-    """Its arithmetic takes longer than its bytes take to move."""
+    """Its arithmetic takes longer than moving its bytes."""
 
 
 class OpReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One op of one run: what was planned, what the runtime really did, and why."""
+    """One op of one run: the planned and the actual precision, its time, and the reasons."""
 
     id: str
     op: str
@@ -46,40 +46,40 @@ class OpReport(msgspec.Struct, frozen=True, kw_only=True):
     """A precision, or ``fused`` / ``folded`` / ``unknown`` with the reason saying more."""
     sensitivity_db: float | None = None
     latency_ms: float | None = None
-    """Time of the kernels that do it, those of the ops fused into it included; None: the runtime does not say."""
+    """Time of its kernels, including those of ops fused into it; None: the runtime does not report it."""
     reason: str = ""
     fused_into: str = ""
-    """Op whose kernel does this one too; empty if it has a kernel of its own, or nothing is left of it."""
+    """The op whose kernel computes this one too; empty if it has its own kernel or was folded."""
     share: float | None = None
-    """Its part of the time of all ops, 0..1."""
+    """Its share of the time of all ops, 0..1."""
     flops: int | None = None
-    """Floating-point operations of one call, those of the ops fused into it included."""
+    """Floating-point operations of one call, including those of ops fused into it."""
     bytes: int | None = None
     """Bytes that one call has to move at least: weights, inputs and outputs at the precision that it runs at."""
     bound: Bound | None = None
     ceiling_share: float | None = None
-    """Lowest possible time by the roofline over its real time, 0..1: how near it is to what this machine can do."""
+    """Lowest possible time by the roofline over its measured time, 0..1; 1 is the limit of this machine."""
     error_db: float | None = None
-    """SQNR of its value against the float model's at the same place, the ops before it compressed too, dB."""
+    """SQNR of its value against the float model's at the same place, dB; the ops before it are compressed too."""
 
 
 class OpsProfile(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of the measured latency the times of the ops explain."""
+    """The share of the measured latency that the times of the ops explain."""
 
     ops_ms: float
     """Sum over the ops that the runtime times."""
     latency_ms: float
     """Median of the measured latency of the whole."""
     uncovered_ms: float
-    """What is left: the calls into the runtime, conversions that belong to no op. Negative: timing each op slowed
-    them down together."""
+    """The rest: calls into the runtime and conversions that belong to no op. Negative: timing every op slowed them
+    down."""
     timed_ops: int
     source: str
-    """Who timed them, and how."""
+    """The profiler that timed them."""
 
 
 class BatchThroughput(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples a second at one batch size."""
+    """Throughput at one batch size."""
 
     batch: int
     latency_ms: float
@@ -87,7 +87,7 @@ class BatchThroughput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Decoding that was really done: greedily, the cache fed back."""
+    """Measured decoding: greedy, with the cache fed back."""
 
     tokens: int
     tokens_per_s: float
@@ -96,22 +96,22 @@ class DecodeReport(msgspec.Struct, frozen=True, kw_only=True):
     tokens_per_s_high: float
     """Slowest and fastest repetition."""
     same_tokens: float
-    """Part of the tokens, 0..1, that are those of the float model; the first difference ends the agreement."""
+    """Share of the tokens, 0..1, before the first that differs from the float model's."""
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """What every target is compared with, measured in the same rounds."""
+    """The reference of every comparison, measured in the same rounds as the candidates."""
 
     latency_ms: Latency | None = None
     metric: float | None = None
     metric_low: float | None = None
     metric_high: float | None = None
-    """95 % interval of the metric over the samples; None if only the metric is known."""
+    """95 % interval of the metric over the samples; None if only the value is known."""
     samples: int = 0
-    """How many samples the metric was measured on; 0: unknown."""
+    """Samples that the metric was measured on; 0: unknown."""
     size_bytes: int = 0
     name: str = "eager fp32"
-    """What it is; for an ONNX file, that file as it is in ONNX Runtime."""
+    """``eager fp32``, or for an ONNX file the unchanged file in ONNX Runtime."""
     ops: tuple[OpReport, ...] = ()
     """The float model op by op."""
     profile: OpsProfile | None = None
@@ -121,13 +121,13 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunStatus(StrEnum):
-    """How one target ended."""
+    """How one run ended."""
 
     OK = "ok"
     FAILED = "failed"
     UNAVAILABLE = "unavailable"
     DROPPED = "dropped"
-    """Built and right, but clearly slower than another that meets the goal: not evaluated further."""
+    """Built and valid, but another plan is better: not measured further and not saved."""
 
 
 class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,15 +147,15 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     """(baseline - metric) / |baseline| if higher is better, negated if not; negative is a gain."""
     metric_low: float | None = None
     metric_high: float | None = None
-    """95 % interval of the metric over the samples; None if only the metric is known."""
+    """95 % interval of the metric over the samples; None if only the value is known."""
     drop_low: float | None = None
     drop_high: float | None = None
-    """95 % interval of the drop, paired: baseline and run on the same samples. Around 0: no difference was seen."""
+    """95 % interval of the drop, paired: both on the same samples. If it contains 0, no difference was seen."""
     sqnr_db: float | None = None
     """Fidelity of the outputs to eager fp32."""
     max_abs_error: float | None = None
     agreement: float | None = None
-    """Share of the indices, labels and truth values among the outputs that are eager's; None if there are none."""
+    """Share of the indices, labels and truth values in the outputs that equal eager's; None if there are none."""
     size_bytes: int | None = None
     artifact: str | None = None
     """Path of the saved artifact, relative to the result's folder."""
@@ -165,10 +165,10 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     error: Problem | None = None
     build_seconds: float | None = None
     peak_memory_bytes: int | None = None
-    """What a fresh process grew by to hold the artifact (runtime included) and run it, at most; None: nobody says."""
+    """Peak memory that a fresh process needs to load the artifact (runtime included) and run it; None: unknown."""
     warnings: tuple[Warning, ...] = ()
     profile: OpsProfile | None = None
     throughput: tuple[BatchThroughput, ...] = ()
     tokens_per_s: float | None = None
-    """Of a step model of a decoder: tokens a second, really decoded."""
+    """Of a step model of a decoder: measured tokens a second."""
     decode: DecodeReport | None = None

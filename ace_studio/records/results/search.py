@@ -21,11 +21,11 @@ class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
     of: int = 0
     """How many ops could be."""
     rules: tuple[PlanRule, ...] = ()
-    """What was added to the plan to keep them high."""
+    """The rules that keep them high, added to the plan."""
     improved: tuple[str, ...] = ()
-    """Methods that the search tried by itself and that changed the weights for it; see `Improvement`."""
+    """Methods that the search added by itself and that improved the weights; see `Improvement`."""
     predicted_db: float | None = None
-    """Fidelity that the sensitivity scan let expect, before it was built."""
+    """Fidelity predicted from the sensitivity scan before the build."""
     metric: float | None = None
     metric_drop: float | None = None
     sqnr_db: float | None = None

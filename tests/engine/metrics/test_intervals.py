@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from ace_studio.engine.metrics import METRICS, Score, drop_interval, interval, score_from
-from ace_studio.engine.metrics.ranking import area_under_curve, rank_correlation
 
 
 def right_or_wrong(right: int, n: int) -> Score:
@@ -62,21 +61,6 @@ def test_scores_of_another_number_of_samples_are_not_compared():
     assert drop_interval(right_or_wrong(9, 10), right_or_wrong(9, 12), higher_is_better=True) is None
 
 
-def test_weights_count_a_sample_as_if_it_stood_there_so_often():
-    random = np.random.default_rng(1)
-    scores, truth = random.normal(size=20).round(1), (random.random(20) > 0.5).astype(float)
-    weights = random.integers(0, 3, (1, 20)).astype(float)
-    rows = np.repeat(np.arange(20), weights[0].astype(int))
-    ones = np.ones((1, len(rows)))
-    assert area_under_curve(scores, truth)(weights)[0] == pytest.approx(
-        area_under_curve(scores[rows], truth[rows])(ones)[0]
-    )
-    other = random.normal(size=20)
-    assert rank_correlation(scores, other)(weights)[0] == pytest.approx(
-        rank_correlation(scores[rows], other[rows])(ones)[0]
-    )
-
-
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_has_an_interval_around_its_value(name):
     generator = torch.Generator().manual_seed(0)
@@ -89,9 +73,3 @@ def test_every_metric_has_an_interval_around_its_value(name):
     low, high = interval(score)
     assert low <= score.value <= high
     assert score.samples == 120
-
-
-@pytest.mark.parametrize("value", ["no number", [], None, ["a"]])
-def test_what_is_no_score_is_refused(value):
-    with pytest.raises((TypeError, ValueError)):
-        score_from(value, higher_is_better=True)

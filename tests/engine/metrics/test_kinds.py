@@ -106,13 +106,13 @@ def test_the_loss_of_single_samples_is_largest_where_the_model_is_most_wrong():
     ("name", "outputs", "labels", "words"),
     [
         ("top-1", random(4, 3), random(4), "whole numbers"),
-        ("top-1", random(4, 3), classes(5, 3), "do not belong together"),
+        ("top-1", random(4, 3), classes(5, 3), "do not fit each other"),
         ("top-1", random(4, 1), classes(4, 2).reshape(4, 1), "one score per sample"),
         ("f1", random(4, 3), torch.tensor([0, 1, 2, 3]), "3 classes"),
         ("auc", random(4), torch.ones(4), "no samples"),
         ("spearman", random(4, 2), random(4), "one number per sample"),
         ("spearman", torch.ones(4), random(4), "no order"),
-        ("mse", random(4, 2), random(4), "do not belong together"),
+        ("mse", random(4, 2), random(4), "do not fit each other"),
         ("perplexity", random(2, 3, 5), torch.full((2, 3), -100), "no position"),
     ],
 )

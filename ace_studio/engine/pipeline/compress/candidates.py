@@ -1,4 +1,4 @@
-"""Which target gets which plan, in what order, and which of the finished ones is the best that meets the goal."""
+"""Candidates: which target gets which plan, in what order, and which finished run is best."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective, Re
 from ace_studio.records.results import Baseline, CaptureReport, ParetoPoint, RunStatus, SupportStatus, TargetRun
 
 SEARCH_ORDER = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.BF16, Precision.FP32)
-"""What a goal without a plan tries, the smallest first."""
+"""What a goal without a plan tries."""
 
 
 @dataclass
 class Candidate:
-    """One target with one plan, and what is known of it so far."""
+    """One target with one plan: its run so far and, if built, the lowered model."""
 
     target: Target
     plan: BoundPlan
     run: TargetRun
     lowered: Lowered | None = None
     kept: Mapping[str, str] = field(default_factory=dict)
-    """Op id -> why the search kept it high."""
+    """Op id -> why the search kept it at a high precision."""
     score: Score | None = None
-    """Its metric with what is known of single samples."""
+    """Its metric with the samples."""
     methods: tuple[ImproveMethod, ...] = ()
-    """What is tried to improve its weights."""
+    """What may improve its weights."""
 
     @property
     def label(self) -> str:
-        """``openvino int8-static``: how progress and logs call it."""
+        """``openvino int8-static``, for progress and messages."""
         return f"{self.run.target} {self.run.precision}"
 
     def note(self, **changes: object) -> None:
@@ -49,13 +49,13 @@ class Candidate:
         self.run = msgspec.structs.replace(self.run, **changes)
 
     def fail(self, problem: Problem) -> None:
-        """Record that it cannot be had."""
+        """Record why it failed."""
         self.lowered = None
         self.note(status=RunStatus.FAILED, error=problem)
 
 
 def first_plans(recipe: Recipe) -> list[Plan]:
-    """The plans that every target is tried with at first: the recipe's own, or one per precision if a goal decides."""
+    """The plans that every target begins with: the recipe's own, or one per precision if a goal decides."""
     if not recipe.plan.from_goal:
         return [recipe.plan]
     if not recipe.goal.has_bound:
@@ -66,7 +66,7 @@ def first_plans(recipe: Recipe) -> list[Plan]:
 
 
 def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: torch.device) -> Candidate:
-    """Bind a plan to a target. What cannot work at all is a candidate that is unavailable, with the reason."""
+    """Bind a plan to a target. A plan that cannot run there gives an unavailable candidate with the reason."""
     run = TargetRun(target=target.name, status=RunStatus.OK, precision=plan.label)
     available = target.available()
     if not available.ok:
@@ -94,11 +94,10 @@ def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: tor
 
 
 def unsupported_op(target: Target, capture: CaptureReport, table: GraphTable) -> Problem | None:
-    """Why a target cannot build the graph at all, known before it tries; None if it takes every op."""
-    lacking = {str(SupportStatus.UNSUPPORTED)}
-    able = [one.target for one in capture.support if not lacking & set(one.counts)]
-    found = next((one for one in capture.support if one.target == target.name), None)
-    return unsupported_problem(target.label, found.ops, table, others=", ".join(able)) if found else None
+    """Why a target cannot build the graph, known before it tries; None if it takes every op."""
+    able = [one.target for one in capture.support if str(SupportStatus.UNSUPPORTED) not in one.counts]
+    own = next((one for one in capture.support if one.target == target.name), None)
+    return unsupported_problem(target.label, own.ops, table, others=", ".join(able)) if own else None
 
 
 def keeps_accuracy(candidate: Candidate, baseline: Baseline, goal: Goal) -> bool:

@@ -1,4 +1,4 @@
-"""The answer: which candidate is best, whether it meets the goal, and if not, what is missing."""
+"""The result of a job: which candidate is best, whether it meets the goal, and what it misses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outcome:
 
     result: Result
     chosen: Lowered | None
-    """The chosen candidate, alive."""
+    """The chosen candidate's model."""
 
 
 def conclude(job: CompressionJob) -> Outcome:
@@ -74,7 +74,7 @@ def _goal_not_met(job: CompressionJob, best: Candidate) -> Problem:
 
 
 def _tried_words(job: CompressionJob) -> list[str]:
-    """What the search did before it gave up."""
+    """How many plans the search evaluated, and why it stopped."""
     if not job.state.search:
         return []
     targets = ", ".join(dict.fromkeys(step.target for step in job.state.search))
@@ -104,5 +104,5 @@ def _nothing_worked(candidates: Sequence[Candidate]) -> Problem:
 
 
 def job_fingerprint(captured: str, recipe: Recipe) -> str:
-    """Hash over what was captured and what was asked for."""
+    """A hash over the captured model and the recipe."""
     return hashlib.sha256(captured.encode() + msgspec.json.encode(recipe, order="deterministic")).hexdigest()

@@ -1,4 +1,4 @@
-"""Planned and actual side by side, for every op of the captured graph."""
+"""The planned and the actual precision of every op of the captured graph."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from ace_studio.records.results import OpReport, OpSupport, SupportStatus
 def report_ops(
     table: GraphTable, plan: BoundPlan, actual: Sequence[OpActual], *, support: Mapping[str, OpSupport]
 ) -> tuple[OpReport, ...]:
-    """One report per op row. An op that the runtime says nothing of is ``unknown``, never assumed.
+    """One report per op row. An op that the runtime does not report is ``unknown``.
 
-    ``support`` has the ops that the target does not take as they are; where it calls PyTorch instead, that is told.
+    ``support`` holds the ops that are not native to the target; where it calls PyTorch instead, the reason says so.
     """
-    found = {one.op_id: one for one in actual}
+    by_op = {one.op_id: one for one in actual}
     reports = []
     for row in table.op_rows():
         op_id = table.op_id[row]
-        seen = found.get(op_id)
-        op = plan.ops[op_id]
-        refused = op.reason if op.is_refused else ""
-        said = seen.reason if seen else "the runtime says nothing of this op"
-        other = support.get(op_id)
-        called = other.instead if other is not None and other.status is SupportStatus.FALLBACK else ""
-        parts = (said, called) if refused and refused in said else (refused, said, called)
+        op, seen, other = plan.ops[op_id], by_op.get(op_id), support.get(op_id)
+        parts = [
+            op.reason if op.is_refused else "",
+            seen.reason if seen else "the runtime does not report this op",
+            other.instead if other is not None and other.status is SupportStatus.FALLBACK else "",
+        ]
+        if parts[0] in parts[1]:  # some targets repeat the refusal
+            parts[0] = ""
         reports.append(
             OpReport(
                 id=op_id,
@@ -39,7 +40,7 @@ def report_ops(
                 actual=seen.actual if seen else "unknown",
                 latency_ms=seen.latency_ms if seen else None,
                 fused_into=seen.fused_into if seen else "",
-                reason="; ".join(part for part in parts if part) or op.reason,
+                reason="; ".join(filter(None, parts)) or op.reason,
             )
         )
     return tuple(reports)

@@ -1,6 +1,6 @@
-"""A quick race against the fastest candidate so far: who has clearly lost it is not evaluated, saved or verified.
+"""A quick race against the fastest candidate so far: a clear loser is not evaluated, saved or verified.
 
-Only where ``auto`` searches for the fastest plan: many candidates are built there, and nobody asked for any of them.
+Only where ``auto`` searches for the fastest plan: many candidates are built there, and the recipe names none of them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ace_studio.records.results import RunStatus, Warning
 ROUNDS = 8
 """An even number: every second round has the opposite order."""
 CLEARLY_SLOWER = 1.3
-"""A candidate has lost if even the friendly end of the interval (95 %) of its time over the leader's is above this."""
+"""A candidate has lost if the low end of the 95 % interval of its time over the leader's is above this."""
 
 
 def drop_if_lost(job: CompressionJob, candidate: Candidate) -> None:
-    """Race a built candidate against the leader; one that has lost is dropped, with the figures in its run."""
+    """Race a built candidate against the leader; a loser is dropped, with the figures in its run."""
     leader = _leader(job)
     if leader is None or not _is_race(job):
         return
@@ -38,7 +38,7 @@ def drop_if_lost(job: CompressionJob, candidate: Candidate) -> None:
 
 
 def enter(job: CompressionJob, candidate: Candidate) -> None:
-    """Let a candidate that keeps the accuracy lead from now on: it was not clearly slower than the one before."""
+    """Make a candidate that keeps the accuracy the leader: it was not clearly slower than the last one."""
     if keeps_accuracy(candidate, job.state.baseline, job.recipe.goal):
         job.state.leader = candidate
 
@@ -48,7 +48,7 @@ def _leader(job: CompressionJob) -> Candidate | None:
 
 
 def _is_race(job: CompressionJob) -> bool:
-    """Whether nothing but speed decides among the candidates that are accurate enough."""
+    """Whether only speed decides among the accurate candidates."""
     recipe = job.recipe
     is_search = recipe.plan.from_goal and recipe.goal.has_bound and "auto" in recipe.targets.names
     return is_search and recipe.goal.optimize is Objective.LATENCY and recipe.goal.max_size_mb is None

@@ -1,4 +1,4 @@
-"""The latency of every candidate that is alive, and of the baseline, in the same rounds."""
+"""The latency of the baseline and of every candidate that was built, in the same rounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ace_studio.records.messages import Phase
 def time_beside(
     job: CompressionJob, other: Callable[..., object] | None, candidate: Candidate, *, rounds: int
 ) -> tuple[measure.Samples, measure.Samples]:
-    """A few rounds of another model and a candidate in turn: enough to decide what comes next, not to report."""
+    """A few rounds of another model and a candidate in turn: enough for a decision, not for the report."""
     example = job.captured.examples[0]
     with job.builders.paused() if job.builders is not None else nullcontext():
         samples = measure.measure_interleaved(
@@ -29,7 +29,7 @@ def time_beside(
 
 
 def measure_latency(job: CompressionJob) -> None:
-    """Measure the candidates and the baseline interleaved on the first example; each learns its ratio."""
+    """Measure the candidates and the baseline interleaved on the first example; each run gets its speed-up."""
     job.reporter.phase(Phase.MEASURE, f"{len(job.state.alive)} candidates and the baseline, in turn")
     example = job.captured.examples[0]
     calls: dict[str, Callable[[], object]] = {job.state.baseline.name: bound_call(example, job.reference)}

@@ -1,0 +1,75 @@
+"""Latencies of the baseline and the candidates, in the same rounds."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from ace_studio.engine.flow import Example
+from ace_studio.engine.pipeline.compress import timing
+from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.recipes.recipe import MeasureChoice, Recipe
+from ace_studio.records.results import Baseline, RunStatus, TargetRun
+
+
+def busy_for(seconds):
+    def call(_):
+        until = time.process_time() + seconds
+        while time.process_time() < until:
+            pass
+
+    return call
+
+
+def candidate(name, seconds):
+    made = Candidate(SimpleNamespace(name=name), None, TargetRun(target=name, status=RunStatus.OK))
+    made.lowered = busy_for(seconds)
+    return made
+
+
+def job(*alive, builders=None):
+    told = []
+    return SimpleNamespace(
+        state=SimpleNamespace(baseline=Baseline(), alive=alive),
+        captured=SimpleNamespace(examples=[Example((torch.zeros(1),))], device=torch.device("cpu")),
+        reference=busy_for(0.004), recipe=Recipe(measure=MeasureChoice(rounds=4)), reporter=Reporter(), threads=1,
+        builders=builders, told=told, tell=told.append, tell_baseline=lambda: told.append("baseline"),
+    )  # fmt: skip
+
+
+def test_every_candidate_gets_its_speed_up_from_the_rounds_of_the_baseline():
+    fast = candidate("fast", 0.001)
+    shared = job(fast)
+    timing.measure_latency(shared)
+    assert shared.state.baseline.latency_ms.n == fast.run.latency_ms.n == 4
+    assert fast.run.speedup > 1.5
+    assert fast.run.speedup_low <= fast.run.speedup <= fast.run.speedup_high
+    assert shared.told == ["baseline", fast]
+
+
+def test_the_processes_that_build_are_paused_while_two_models_are_timed():
+    events = []
+
+    @contextmanager
+    def paused():
+        events.append("paused")
+        yield
+        events.append("resumed")
+
+    shared = job(builders=SimpleNamespace(paused=paused))
+    other, own = timing.time_beside(shared, lambda _: events.append("call"), candidate("own", 0.001), rounds=2)
+    assert (len(other.wall_ms), len(own.wall_ms)) == (2, 2)
+    assert events[0] == "paused"
+    assert events[-1] == "resumed"
+
+
+def test_a_candidate_that_was_not_built_cannot_be_timed():
+    unbuilt = candidate("none", 0.0)
+    unbuilt.lowered = None
+    with pytest.raises(AssertionError):
+        timing.time_beside(job(), busy_for(0.0), unbuilt, rounds=2)
