@@ -1,4 +1,4 @@
-"""Running the user's module itself: the reference that every graph is compared with."""
+"""Runs the user's module eagerly, from a state that is put back afterwards, and explains what forward raises."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TOO_MANY = re.compile(r"takes .*positional arguments? but \d+ were given")
 
 @dataclass(frozen=True)
 class TypoHint:
-    """An everyday mistake: how its message reads, why it happens, what to write."""
+    """A common mistake in Python code: the pattern of its message, the cause, and the remedy."""
 
     pattern: str
     why: str
@@ -77,7 +77,7 @@ _TYPOS = (
 
 
 class ModuleState:
-    """Buffers, plain attributes and hooks of a module, to put it back to where it was before a call."""
+    """Buffers, plain attributes and hooks of a module, to restore its state after a call."""
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
@@ -97,7 +97,7 @@ class ModuleState:
         }
 
     def restore(self) -> None:
-        """Put everything back, and remove what was added: tracers leave constants of theirs in the module."""
+        """Restore everything, and remove what was added: tracers leave constants in the module."""
         buffers = dict(self._module.named_buffers())
         for name, value in self._buffers.items():
             if name in buffers and not torch.equal(buffers[name], value):
@@ -141,7 +141,7 @@ def _is_state(name: str, value: object) -> bool:
 
 
 def _copied_state(value: Any) -> Any:
-    """A copy of a plain attribute. Tensors with a history, which torch does not copy, lose it."""
+    """A deep copy of a plain attribute. Tensors with a gradient history, which torch cannot copy, are detached."""
     leaves = [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor) and not leaf.is_leaf]
     return copy.deepcopy(value, {id(leaf): leaf.detach().clone() for leaf in leaves})
 
@@ -162,7 +162,7 @@ def set_seed(seed: int = SEED) -> None:
 
 
 def call_in_turn(function: Callable[..., Any], examples: Sequence[Example], *, seed: int = SEED) -> list[Any]:
-    """Results of consecutive calls under one seed that is set once. Outputs are copies."""
+    """Copies of the results of consecutive calls; the seed is set once, before the first call."""
     return _call_own([example.copied() for example in examples], function, seed=seed)
 
 
@@ -187,12 +187,12 @@ def _detached(value: Any) -> Any:
 
 @dataclass
 class EagerRun:
-    """The module with its state under control."""
+    """A module that is always called from the same state."""
 
     module: nn.Module
     state: ModuleState
     writes_into: tuple[int, ...] = ()
-    """Positions of the tensors that the last call of `output` found changed by forward."""
+    """Positions of the input tensors that forward changed in the last call of `output`."""
 
     @classmethod
     def of(cls, module: nn.Module) -> EagerRun:
@@ -201,7 +201,7 @@ class EagerRun:
         return cls(module, ModuleState(module))
 
     def output(self, example: Example, *, seed: int = SEED) -> Any:
-        """Result of one call from the remembered state, which is put back afterwards."""
+        """Result of one call from the remembered state, which is restored afterwards."""
         own = example.copied()
         try:
             result = _call_own([own], self.module, seed=seed)[0]
@@ -212,7 +212,7 @@ class EagerRun:
         return result
 
     def outputs(self, examples: Sequence[Example], *, seed: int = SEED) -> list[Any]:
-        """Results of consecutive calls, the first from the remembered state, which is put back afterwards."""
+        """Results of consecutive calls, the first from the remembered state, which is restored afterwards."""
         try:
             return call_in_turn(self.module, examples, seed=seed)
         finally:
@@ -240,7 +240,7 @@ def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:
             remedy="Use smaller examples, or another device.",
             details=_trace_text(error),
         ) from error
-    except Exception as error:
+    except Exception as error:  # the user's forward raises anything
         raise forward_error(error, eager.module, example, label=label) from error
     if not tensor_leaves(result):
         raise AceError.of(
@@ -253,7 +253,7 @@ def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:
 
 
 def forward_error(error: Exception, module: nn.Module, example: Example, *, label: str) -> AceError:
-    """What to tell when forward raised on an example."""
+    """The error to show when forward raised on an example."""
     place = find_place(traceback.extract_tb(error.__traceback__), module)
     owner = f"forward() of {place.class_name}"
     message = _message(error)
@@ -282,7 +282,7 @@ def forward_error(error: Exception, module: nn.Module, example: Example, *, labe
 
 
 def _is_bad_input(error: Exception, message: str) -> bool:
-    """Whether torch complains about sizes and types, or Python about the arguments of forward itself."""
+    """Whether torch rejects sizes or types, or Python the arguments of forward itself."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_user_file(frame.filename)]
     if isinstance(error, TypeError) and frames and not re.search(r"required|unexpected keyword|positional", message):
         return False

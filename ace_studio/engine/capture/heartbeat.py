@@ -7,7 +7,6 @@ Python's lock this thread cannot run either; then the last report stays.
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import threading
 import time
@@ -21,7 +20,7 @@ from torch import nn
 
 from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.torch_private.dynamo import StackLook, look_at_stack
+from ace_studio.engine.torch_private.dynamo import StackLook, look_at_stack, module_path
 from ace_studio.records.messages import Phase, Progress
 
 QUIET_S = 2.0
@@ -29,7 +28,6 @@ QUIET_S = 2.0
 PULSE_S = 1.0
 RECENT_LOOKS = 5
 
-_PATH_PART = re.compile(r"_modules\['([^']+)'\]|\.(?!_modules\b)(\w+)|\[(\d+)\]")
 _is_user_file = functools.lru_cache(maxsize=4096)(is_user_file)
 
 
@@ -89,7 +87,7 @@ class Heartbeat(threading.Thread):
         if not self._looks:
             return []
         last = self._looks[-1]
-        module = self._path_of(last.module) or _path_text(last.module_path)
+        module = self._path_of(last.module) or module_path(last.module_path)
         is_size = sum(one.is_in_size_arithmetic for one in self._looks) * 2 > len(self._looks)
         verb = "working out symbolic sizes" + (" in" if module else "") if is_size else "tracing" if module else ""
         doing = f"{verb} {module}".strip()
@@ -109,8 +107,3 @@ def _frames(thread_id: int) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
-
-
-def _path_text(path: str) -> str:
-    """``blocks.1`` for ``L['self']._modules['blocks']._modules['1']``."""
-    return ".".join(next(filter(None, parts)) for parts in _PATH_PART.findall(path)).removeprefix("_export_root.")

@@ -1,4 +1,4 @@
-"""The proof of one captured graph: all examples, calls in a row, and sizes that nobody gave."""
+"""The proof of one captured graph: all examples, consecutive calls, and sizes that no example has."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ace_studio.engine.torch_private.sizes import drop_guards, program_guards
 _MOST_UNSEEN = 2
 _MOST_TRIES = 6
 _MANY_WEIGHTS = 5_000_000
-"""A model with more weights than this is run at one unseen size only: each run takes long and tells little more."""
+"""A model with more weights than this is run at one unseen size only, because each run takes long."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Prover:
         for example, expected in self._unseen(view, must_try_one=must_try_one):
             found = check_example(graph, example, expected=expected, label=unseen_label(example, reference.module))
             if found is not None and must_try_one and found.by_guard and _has_a_one(example, reference.tracing):
-                continue  # another condition, which stays, refuses the size 1: nothing was taken back that matters
+                continue  # another guard, which stays, refuses the size 1: dropping the first ones changed nothing
             if found is not None:
                 return found
             unseen.append(example)
@@ -94,7 +94,7 @@ class Prover:
         return tuple(unseen)
 
     def _fixed(self, view: GraphInputs) -> Mismatch | None:
-        """A dimension that had to stay free and did not."""
+        """The mismatch of a dimension that had to stay free and is fixed in the graph."""
         for one, sizes in zip(view.inputs, view.sizes, strict=True):
             for dim in one.dynamic_dims():
                 if isinstance(sizes[dim], int):
@@ -106,7 +106,7 @@ class Prover:
         return None
 
     def _unseen(self, view: GraphInputs, *, must_try_one: bool) -> Iterator[tuple[Example, Any]]:
-        """Examples at sizes that nobody gave, and that eager accepts, with their eager results."""
+        """Examples at unseen sizes that eager accepts, with their eager results."""
         found = 0
         weights = sum(parameter.numel() for parameter in self.reference.module.parameters())
         for values in self._combinations(view):
@@ -122,7 +122,7 @@ class Prover:
                     yield made
 
     def _combinations(self, view: GraphInputs) -> Iterator[dict[str, int]]:
-        """Sizes for all symbols: all of them new at first, then one new at a time."""
+        """Sizes for all symbols: first all of them new, then one new at a time."""
         symbols = view.free_symbols()
         choices = {symbol: view.candidates(symbol, self.reference.examples) for symbol in symbols}
         choices = {symbol: sizes for symbol, sizes in choices.items() if sizes}
@@ -150,6 +150,6 @@ class Prover:
 
 
 def _has_a_one(example: Example, traced: Example) -> bool:
-    """Whether a size is 1 that is not in what was traced."""
+    """Whether a size is 1 in the example but not in the traced one."""
     pairs = zip(example.tensors(), traced.tensors(), strict=True)
     return any(one == 1 != other for a, b in pairs for one, other in zip(a.shape, b.shape, strict=True))

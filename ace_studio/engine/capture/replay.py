@@ -26,6 +26,7 @@ from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.examples.containers import map_opened
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
+from ace_studio.engine.torch_private.dynamo import module_path
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 
 Read = Callable[[nn.Module, Sequence[Any]], Any]
@@ -171,9 +172,6 @@ SIZE_FUNCTIONS: tuple[Callable[..., Any], ...] = (len, math.sqrt, math.floor, ma
 
 # --- names and lines ---
 
-_ROOT = re.compile(r"^L(\['\w+'\]|__\w+?__)\.?")
-_CHILD = re.compile(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\[(\d+)\]")
-
 
 def clean_places(graph: fx.Graph, *, prefix: str = "") -> None:
     """Give every node the module paths that the user knows, and a stack that ends in the user's own code.
@@ -183,19 +181,13 @@ def clean_places(graph: fx.Graph, *, prefix: str = "") -> None:
     for node in graph.nodes:
         stack = node.meta.get("nn_module_stack")
         if stack:
-            paths = {key: _path_text(str(path)) for key, (path, _) in stack.items()}
+            paths = {key: module_path(str(path)) for key, (path, _) in stack.items()}
             named = {key: (f"{prefix}.{paths[key]}".strip("."), kind) for key, (_, kind) in stack.items()}
             node.meta["nn_module_stack"] = named
         elif prefix:
             node.meta["nn_module_stack"] = {prefix: (prefix, nn.Module)}
         if trace := node.meta.get("stack_trace") or node.stack_trace:
             node.meta["stack_trace"] = _user_part(trace)
-
-
-def _path_text(path: str) -> str:
-    """``blocks.1`` for ``L['self']._modules['blocks']._modules['1']``."""
-    text = _ROOT.sub("", path)
-    return _CHILD.sub(lambda match: "." + next(group for group in match.groups() if group), text).lstrip(".")
 
 
 def _user_part(trace: str) -> str:

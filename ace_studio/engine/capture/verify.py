@@ -1,4 +1,4 @@
-"""Proving that a captured graph computes what eager computes: on every example, call after call, at unseen sizes."""
+"""Compares a captured graph with eager: on one example, in consecutive calls, and for what it may have frozen."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOLERANCES = {
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Why a graph is not the model."""
+    """Why a graph does not equal the model."""
 
     what: str
     why: str
@@ -40,7 +40,7 @@ class Mismatch:
     example: Example | None = None
     """The example that the graph refuses, if there is one."""
     by_guard: bool = False
-    """Whether it refuses it by a condition of its own, before it computes anything."""
+    """Whether a guard of the graph refuses it, before anything is computed."""
     number: int = 0
     """Number of the user's example that shows the difference; 0 if it is about none."""
 
@@ -51,7 +51,7 @@ class Mismatch:
 
 
 def difference(expected: Any, actual: Any) -> str:
-    """How two results differ, in words; empty if they are equal within the tolerance of their type."""
+    """The difference of two results in words; empty if they are equal within the tolerance of their type."""
     ones, others = pytree.tree_leaves(expected), pytree.tree_leaves(actual)
     if len(ones) != len(others):
         return f"it returns {len(others)} values instead of {len(ones)}"
@@ -92,14 +92,14 @@ def unseen_label(example: Example, module: nn.Module) -> str:
 
 
 class RepeatedRun(Protocol):
-    """Something captured that can be called like the model, again and again from its first state."""
+    """Something captured that can be called like the model, each time from its first state."""
 
     def outputs(self, examples: Sequence[Example]) -> list[Any]:
         """Results of consecutive calls."""
 
 
 class GraphRun:
-    """A captured program that can be called again and again from its first state."""
+    """A captured program that can be called repeatedly, each time from its first state."""
 
     def __init__(self, program: ExportedProgram, *, check_guards: bool = True) -> None:
         self._module = program.module() if check_guards else program.module(check_guards=False)
@@ -170,17 +170,17 @@ def check_consecutive_calls(eager: EagerRun, graph: RepeatedRun, example: Exampl
     """
     calls = [example, _changed(example), example]
     try:
-        wanted = eager.outputs(calls)
-    except Exception:  # noqa: BLE001 - the user's model may refuse numbers that we made up, in any way
+        correct = eager.outputs(calls)
+    except Exception:  # noqa: BLE001 - the user's model may refuse made-up numbers in any way
         calls = [example] * len(calls)
-        wanted = eager.outputs(calls)
+        correct = eager.outputs(calls)
     try:
         actual = graph.outputs(calls)
     except Exception as error:  # noqa: BLE001 - a graph may refuse an input in any way; that is the finding
         return check_example(graph, example, expected=expected, number=1) or _refused(
             error, calls[1], "example 1 with other numbers", 1
         )
-    for call, (one, other) in enumerate(zip(wanted, actual, strict=True), start=1):
+    for call, (one, other) in enumerate(zip(correct, actual, strict=True), start=1):
         if text := difference(one, other):
             first = check_example(graph, example, expected=expected, number=1) if call == 1 else None
             return first or Mismatch(
@@ -192,7 +192,7 @@ def check_consecutive_calls(eager: EagerRun, graph: RepeatedRun, example: Exampl
 
 
 def _changed(example: Example) -> Example:
-    """The example with other numbers: reversed, and floats made smaller, so that sums and means change as well."""
+    """The example with other numbers: reversed, and floats scaled by 0.75, so that sums and means change as well."""
 
     def change(tensor: Tensor) -> Tensor:
         turned = tensor.flip(tuple(range(tensor.dim()))) if tensor.dim() else tensor
@@ -202,7 +202,7 @@ def _changed(example: Example) -> Example:
 
 
 def frozen_cause(eager: EagerRun, program: ExportedProgram, example: Example) -> Mismatch | None:
-    """What a graph that differs from the model may have frozen: a plain attribute, or numbers drawn outside torch."""
+    """What a graph that differs from the model has frozen: an attribute, a global, or random numbers outside torch."""
     if attributes := changed_attributes(eager, example):
         shown = ", ".join(f"'{name}'" for name in attributes[:5])
         return Mismatch(
@@ -240,7 +240,7 @@ def changed_attributes(eager: EagerRun, example: Example) -> list[str]:
 
 
 def random_ops(program: ExportedProgram) -> list[str]:
-    """Ids of the ops that draw random numbers, dropout that is switched off not counted."""
+    """Ids of the ops that draw random numbers, without dropout that is switched off."""
     return [
         node.name
         for node in program.graph.nodes
@@ -249,7 +249,7 @@ def random_ops(program: ExportedProgram) -> list[str]:
 
 
 def _is_switched_off(node: fx.Node) -> bool:
-    """Whether the op would draw numbers only for a dropout, and that is off."""
+    """Whether the op draws numbers for dropout only, and dropout is off."""
     arguments = dict(zip(argument_names(node.target), node.args, strict=False)) | dict(node.kwargs)
     if "train" in arguments or "training" in arguments:
         return not arguments.get("train", arguments.get("training"))

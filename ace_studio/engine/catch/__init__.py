@@ -1,4 +1,4 @@
-"""Catching inputs: the user's own script runs, and what a module in it is called with is kept."""
+"""Catches inputs: runs the user's own script and keeps the calls of one of its modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listening to every call of a module while a script runs, and keeping a few that differ."""
+"""Records the calls of modules while a script runs, and keeps a few that differ."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ace_studio.engine.flow import Example
 from ace_studio.records.messages import ModuleCalls
 
 MAX_BYTES = 1_000_000_000
-"""Of all tensors that are kept at one time."""
+"""Limit of all kept tensors together."""
 MOST_MODULES = 200
-"""Modules that are listed to choose from."""
+"""Limit of the list of modules to choose from."""
 FORMS_SHOWN = 3
 _CALLS_DESCRIBED = 50
-"""Calls of one module that are looked at for another form to show."""
+"""Number of first calls of one module whose forms may be listed."""
 _SEED = 20240607
 
 
@@ -35,19 +35,19 @@ class KeptCall:
     """One call that was kept."""
 
     form: str
-    """Shapes, types and plain values: calls of one form tell the capture the same."""
+    """Shapes, types and plain values; to the capture, calls of the same form are alike."""
     call: CaughtCall
     tensors: dict[str, Tensor]
 
     @property
     def bytes(self) -> int:
-        """Of its tensors."""
+        """Bytes of its tensors."""
         return sum(tensor.numel() * tensor.element_size() for tensor in self.tensors.values())
 
 
 @dataclass
 class Shelf:
-    """The calls that are kept of one module: every form once at first, then a fair sample of the rest."""
+    """The kept calls of one module: first every form once, then a uniform sample of the rest."""
 
     module: nn.Module
     path: str
@@ -57,7 +57,7 @@ class Shelf:
     chance: random.Random = field(default_factory=lambda: random.Random(_SEED))
 
     def place_for(self, form: str) -> int | None:
-        """Where a call of this form belongs: an index into `kept`, its length for a new place, None for nowhere."""
+        """Index into `kept` at which to keep a call of this form, its length to append it, or None to drop it."""
         self.seen += 1
         if len(self.kept) < self.room:
             return len(self.kept)
@@ -82,13 +82,13 @@ class _Count:
 
 
 class CallRecorder:
-    """Hears every call of every module, and keeps those of the wanted one.
+    """Counts the calls of every module, and keeps those of the wanted one.
 
     Args:
         wanted: Class (``Net`` or ``model.Net``) or dotted path inside of the outermost module; empty for the outermost.
-        calls: How many to keep of a module.
-        check: Called now and then; raises if the job was cancelled.
-        max_bytes: What all kept tensors may take together.
+        calls: Number of calls to keep of a module.
+        check: Called at every outermost call; raises if the job was cancelled.
+        max_bytes: Limit of all kept tensors together.
     """
 
     def __init__(
@@ -110,16 +110,16 @@ class CallRecorder:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Hear calls while the block runs. There is no hook of torch that sees keyword arguments of every module."""
+        """Record calls while the block runs. No global hook of torch sees keyword arguments."""
         original = nn.Module.__call__
         recorder = self
 
-        def heard_call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        def recorded_call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
                 return original(module, *args, **kwargs)
             return recorder.around(original, module, args, kwargs)
 
-        nn.Module.__call__ = heard_call  # type: ignore[method-assign]
+        nn.Module.__call__ = recorded_call  # type: ignore[method-assign]
         try:
             yield
         finally:
@@ -133,13 +133,13 @@ class CallRecorder:
             self._local.root = module
         try:
             with self._lock:
-                self._hear(module, outer if outer is not None else module, args, kwargs)
+                self._note(module, outer if outer is not None else module, args, kwargs)
             return original(module, *args, **kwargs)
         finally:
             if outer is None:
                 self._local.root = None
 
-    def _hear(self, module: nn.Module, root: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def _note(self, module: nn.Module, root: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         path = "" if module is root else self._path_in(root, module)
         kind = type(module).__qualname__
         count = self._counts.setdefault((path, kind), _Count(kind))
@@ -192,10 +192,10 @@ class CallRecorder:
             self.notes[f"calls of {type(module).__qualname__} were kept without an argument: {why}"] = None
         shelf.kept[place : place + 1] = [kept]
 
-    # --- what there is in the end ---
+    # --- results ---
 
     def chosen(self) -> Shelf | None:
-        """The module whose calls count: of several, the one with the most parameters, then the one called most."""
+        """The module whose calls are used: the one with the most parameters, then the one called most."""
         found = [shelf for shelf in self._shelves.values() if shelf.kept]
         return max(found, key=lambda shelf: (_parameter_count(shelf.module), shelf.seen), default=None)
 
@@ -218,7 +218,7 @@ def _shape_of(tensor: Tensor) -> Any:
 
 
 def _with_defaults(module: nn.Module) -> list[str]:
-    """The parameters of forward that a call may leave out."""
+    """The parameters of forward that have a default."""
     parameters = forward_parameters(module)
     return [name for name, one in parameters.items() if one.default is not inspect.Parameter.empty]
 

@@ -1,4 +1,4 @@
-"""Running a script as ``python script.py`` would, inside of this process."""
+"""Runs a script inside this process as ``python script.py`` would."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 
 
 def run_script(path: Path, content: bytes, arguments: Sequence[str]) -> None:
-    """Run the script's bytes as ``__main__``; ending by ``sys.exit()`` without an error is an end like another.
+    """Run the script's bytes as ``__main__``; ``sys.exit()`` without an error ends it normally.
 
     Raises: whatever the script raises; SystemExit if it ends with an error.
     """
@@ -23,7 +23,7 @@ def run_script(path: Path, content: bytes, arguments: Sequence[str]) -> None:
     code = compile(content, str(path), "exec", dont_inherit=True)
     with _in_place_of_main(main), _arguments(path, arguments), settings_kept():
         try:
-            exec(code, main.__dict__)  # trusted by now: these are the bytes whose hash was asked about
+            exec(code, main.__dict__)  # trusted: the user confirmed the hash of these bytes
         except SystemExit as end:
             if end.code not in (None, 0):
                 raise
@@ -31,7 +31,7 @@ def run_script(path: Path, content: bytes, arguments: Sequence[str]) -> None:
 
 @contextmanager
 def _in_place_of_main(main: ModuleType) -> Iterator[None]:
-    """Functions and classes of the script are looked up in ``__main__``, and so are those of pickles."""
+    """Let the script be ``__main__``, where pickles and its own code look up functions and classes."""
     before = sys.modules["__main__"]
     sys.modules["__main__"] = main
     try:
@@ -52,7 +52,7 @@ def _arguments(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def settings_kept() -> Iterator[None]:
-    """Put torch's global settings back, which a script may change and the next job would inherit."""
+    """Restore torch's global settings after the block, so that the next job does not inherit a script's changes."""
     dtype, threads, grad = torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled()
     seed = torch.get_rng_state()
     is_strict: Any = torch.are_deterministic_algorithms_enabled()

@@ -1,4 +1,4 @@
-"""Writing what was caught: tensors, how they were passed, and the same as rows of the shape table."""
+"""Writes caught calls to files, and as rows of the shape table."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def stored_examples(content: Mapping[str, Any], module: nn.Module, *, giver: str
 
 
 def _by_name(content: Mapping[str, Any], parameters: Parameters) -> dict[str, Any]:
-    """Without labels; the only array goes to the first argument, whatever its name."""
+    """The content without labels; a single array goes to the first argument, whatever its name."""
     given = {name: value for name, value in content.items() if name in parameters or name not in LABEL_NAMES}
     names = [name for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_KEYWORD]
     if len(given) == 1 and names and next(iter(given)).partition(".")[0] not in names:
@@ -188,7 +188,7 @@ def _by_name(content: Mapping[str, Any], parameters: Parameters) -> dict[str, An
 
 
 def _calls(given: Mapping[str, Any], giver: str, where: str) -> list[dict[str, Tensor]]:
-    """One table of names and tensors per call."""
+    """Name -> tensor, for each call."""
     lists = {name: value for name, value in given.items() if isinstance(value, list | tuple)}
     if lists:
         lengths = {len(value) for value in lists.values()}
@@ -214,6 +214,6 @@ def _words(value: Any) -> str:
 
 
 def _fitting(value: Tensor, module: nn.Module) -> Tensor:
-    """Numbers of NumPy's usual type in the type of the model's."""
+    """float64 arrays, NumPy's default, as float32 if the model has no float64 weights."""
     has_double = any(one.dtype is torch.float64 for one in module.parameters())
     return value.float() if value.dtype is torch.float64 and not has_double else value

@@ -1,4 +1,4 @@
-"""Which dimensions of the inputs are dynamic, found by comparing examples, and examples at sizes that nobody gave."""
+"""Finds the dynamic dimensions of the inputs by comparing examples, and makes examples at other sizes."""
 
 from __future__ import annotations
 

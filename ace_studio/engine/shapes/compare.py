@@ -1,4 +1,4 @@
-"""Comparing examples leaf by leaf: which dimensions differ, and which are asked to."""
+"""Compares examples leaf by leaf: which dimensions differ, and which the recipe makes dynamic or static."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class InputDims:
     sizes: tuple[tuple[int, ...], ...]
     """Per dimension: its size in every example, in order."""
     choices: tuple[DimChoice, ...]
-    """Per dimension: what the recipe asks."""
+    """Per dimension: the choice of the recipe."""
 
     @property
     def rank(self) -> int:
@@ -97,7 +97,7 @@ def _check_structures(examples: Sequence[Example], rows: Sequence[list[Leaf]]) -
 
 
 def _difference(column: Sequence[Leaf]) -> Problem | None:
-    """What makes one leaf unfit to be one input of one graph."""
+    """Why the values of one leaf cannot be one input of one graph; None if they can."""
     first = column[0]
     for number, leaf in enumerate(column[1:], start=2):
         if text := _pair_difference(first, leaf, number):
@@ -140,7 +140,7 @@ def _pair_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, st
 
 
 def _optional_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, str]:
-    """One example gives the input, the other leaves it out (or says None, which is the same)."""
+    """One example gives the input, the other leaves it out or gives None."""
     with_it, without = (1, number) if leaf.value is None else (number, 1)
     why = f"without it '{first.name}' is None, forward may take another path then, and a graph holds one path"
     remedy = (

@@ -1,4 +1,4 @@
-"""Examples at other sizes: real content, repeated or cropped, so that ids and masks stay valid."""
+"""Makes examples at other sizes, by repeating or cropping real content, so that ids and masks stay valid."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def example_at(example: Example, sizes: Mapping[DimKey, int]) -> Example:
 
 
 def tracing_example(examples: Sequence[Example], inputs: Sequence[InputDims]) -> tuple[Example, bool]:
-    """What to trace: the largest example whose dynamic dimensions are all >= 2, or one grown from the largest.
+    """The example to trace: the largest whose dynamic dimensions are all >= 2, or one grown from the largest.
 
-    A dimension of 1 cannot be told from one that broadcasts while tracing; one of >= 2 can.
+    While tracing, a dimension of 1 cannot be distinguished from one that broadcasts.
 
     Returns: The example, and whether it had to be grown.
     """
@@ -48,7 +48,7 @@ def tracing_example(examples: Sequence[Example], inputs: Sequence[InputDims]) ->
 
 
 def widest_example(example: Example, inputs: Sequence[InputDims]) -> Example | None:
-    """The example at the largest size of every free dimension at once; None if it is that already."""
+    """The example with every free dimension at its largest size; None if it has these sizes already."""
     tensors = example.tensors()
     largest = {(leaf, dim): max(one.sizes[dim]) for leaf, one in enumerate(inputs) for dim in one.dynamic_dims()}
     if all(tensors[leaf].shape[dim] >= size for (leaf, dim), size in largest.items()):
@@ -57,7 +57,7 @@ def widest_example(example: Example, inputs: Sequence[InputDims]) -> Example | N
 
 
 def _grown_sizes(example: Example, inputs: Sequence[InputDims], places: Sequence[DimKey]) -> dict[DimKey, int]:
-    """Sizes >= 2 for the dimensions below 2; dimensions that moved alike in all examples grow alike."""
+    """Sizes >= 2 for the dimensions below 2; dimensions with equal sizes in all examples grow alike."""
     tensors = example.tensors()
     taken = {tensors[leaf].shape[dim] for leaf, dim in places}
     grown: dict[tuple[int, ...], int] = {}
@@ -67,7 +67,7 @@ def _grown_sizes(example: Example, inputs: Sequence[InputDims], places: Sequence
             continue
         alike = inputs[leaf].sizes[dim]
         if alike not in grown:
-            # Two dimensions of equal size could be mistaken for one that they share.
+            # Different dimensions of equal size could be taken for the same one.
             grown[alike] = next(size for size in (2, 3, 4, 5, 6, 7, 8, 9) if size not in taken or size == 9)
             taken.add(grown[alike])
         sizes[leaf, dim] = grown[alike]
@@ -75,21 +75,21 @@ def _grown_sizes(example: Example, inputs: Sequence[InputDims], places: Sequence
 
 
 def unseen_sizes(seen: Sequence[int], *, low: int = 1, high: int | None = None) -> Iterator[int]:
-    """Sizes that are not among ``seen``, the most telling and affordable first, within [low, high].
+    """Sizes within [low, high] that are not among ``seen``; the cheap ones that tell most come first.
 
     Sizes that share a factor (224, 320) are probably tied to it (32), so multiples of it come first.
     """
     known = sorted(set(seen))
-    step = math.gcd(*known)
+    factor = math.gcd(*known)
     smallest, largest = known[0], known[-1]
-    middle = (smallest + largest) // 2 // step * step
-    if step == 1:
-        middle |= 1  # odd, so that nothing fits by accident
-    candidates = [middle, largest + step, middle + step, largest + 2 * step, smallest + step, largest - step]
-    if largest > 64 * step:
+    middle = (smallest + largest) // 2 // factor * factor
+    if factor == 1:
+        middle |= 1  # odd, so that no division fits by accident
+    candidates = [middle, largest + factor, middle + factor, largest + 2 * factor, smallest + factor, largest - factor]
+    if largest > 64 * factor:
         # A size beyond a large one costs more than it tells; a position table may end there as well.
-        candidates = [middle, middle + step, smallest + step, largest - step, largest + step]
-    candidates += [largest + 1, smallest - step, largest - 1, 2 * largest]
+        candidates = [middle, middle + factor, smallest + factor, largest - factor, largest + factor]
+    candidates += [largest + 1, smallest - factor, largest - 1, 2 * largest]
     offered = set(known)
     for size in candidates:
         if size >= max(low, 1) and (high is None or size <= high) and size not in offered:

@@ -120,6 +120,16 @@ def failure_kind(error: BaseException) -> str:
     return str(getattr(error, "gb_type", "") or "")
 
 
+_ROOT = re.compile(r"^L(\['\w+'\]|__\w+?__)\.?")
+_CHILD = re.compile(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\[(\d+)\]")
+
+
+def module_path(source: str) -> str:
+    """The dotted path (``blocks.1``) of what the compiler calls ``L['self']._modules['blocks']._modules['1']``."""
+    text = _CHILD.sub(lambda match: "." + next(filter(None, match.groups())), _ROOT.sub("", source))
+    return text.lstrip(".").removeprefix("_export_root.")
+
+
 @dataclass(frozen=True)
 class HeardBreak:
     """A place where the compiler stopped reading, went on behind it, or gave up a whole frame."""

@@ -1,4 +1,4 @@
-"""The list of breaks: one per line of the user, with the reason in a sentence, how often, and what it costs."""
+"""The list of graph breaks: one per line of the user, with its reason, count and cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_DETAILS = 4_000
 def describe_breaks(
     heard: Sequence[HeardBreak], module: nn.Module, ran: EagerOps, left: Counter[Line]
 ) -> tuple[GraphBreak, ...]:
-    """The breaks of one recording, in the order in which the compiler met them.
+    """The graph breaks of one recording, in the order in which the compiler met them.
 
     ``ran`` are the ops of one eager forward, ``left`` those that are in no subgraph.
     """
@@ -80,7 +80,7 @@ def _graph_break(place: CodePlace, heard: HeardBreak, module: nn.Module, *, coun
 
 
 def _root(error: BaseException) -> BaseException:
-    """The break itself, where the compiler says only that it could not go on after one."""
+    """The original break, where the compiler reports only that it could not continue after one."""
     while type(error.__cause__) is type(error):
         assert error.__cause__ is not None
         error = error.__cause__
@@ -88,7 +88,7 @@ def _root(error: BaseException) -> BaseException:
 
 
 def _shared_out(left: Counter[Line], breaks: Sequence[Line]) -> Counter[Line]:
-    """Every line that runs eagerly counts for the nearest break of its file, or else for the first break."""
+    """Ops per break: a line that runs eagerly counts for the nearest break of its file, else for the first break."""
     costs: Counter[Line] = Counter()
     for (file, line), count in left.items():
         near = [one for one in breaks if one[0] == file] or breaks[:1]

@@ -44,10 +44,10 @@ from ace_studio.records.results import CaptureReport, GraphBreak, SubgraphKind, 
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
 FEWEST_OPS = 3
-"""A frame without weights and with fewer ops than this is left to Python: calling a runtime would cost more."""
+"""A frame without weights and with fewer ops stays eager, because calling a runtime would cost more."""
 
 READING_S = 90.0
-"""How long the compiler may read the code, with every size free; models that compute with sizes can take minutes."""
+"""Seconds that the compiler may read the code with every size free; models that compute with sizes can take minutes."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class PartialJob:
     """Why the capture methods before this one failed."""
     sources: dict[str, SubgraphSource] = field(default_factory=dict)
     captured: dict[tuple[str, ...], Subgraph | Problem] = field(default_factory=dict)
-    """By what tells a subgraph from the others, so that a second recording captures nothing twice."""
+    """Identity of a subgraph -> the result, so that a second recording captures nothing twice."""
 
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
 
@@ -112,14 +112,14 @@ class PartialJob:
                 recording = self._record(hosted, limit_s=None)
             subgraphs = self._frame_subgraphs(recording)
         if not subgraphs and not modules:
-            subgraphs = self._frame_subgraphs(recording, fewest=1)  # rather a small subgraph than none
+            subgraphs = self._frame_subgraphs(recording, fewest=1)  # a small subgraph is better than none
         subgraphs = recording.in_order([*subgraphs, *modules])
         subgraphs, mismatch = self._proven(subgraphs)
         if mismatch is not None:
             return mismatch.failure()
         if not subgraphs:
             return Failure(self._nothing(first))
-        return self._told(subgraphs, first, recording)
+        return self._result(subgraphs, first, recording)
 
     # --- finding subgraphs ---
 
@@ -137,7 +137,7 @@ class PartialJob:
         recording = record_frames(
             self.reference.module, order, modules, changing=self.changing, call=call, limit_s=limit_s
         )
-        # A path that only a made-up size takes runs eagerly: nobody asked for it.
+        # A path that only a made-up size takes runs eagerly.
         recording.frames = [one for one in recording.frames if one.begun_in < len(given)]
         return recording
 
@@ -155,7 +155,7 @@ class PartialJob:
         return frame_source(frame, self.reference.module, name=name)
 
     def _module_subgraphs(self, covered: set[str]) -> list[Subgraph]:
-        """Subgraphs for the largest submodules none of whose weights is in a subgraph yet."""
+        """Subgraphs for the largest submodules without any weight in another subgraph."""
         waiting, found = _children("", self.reference.module), []
         while waiting:
             path = waiting.pop(0)
@@ -172,15 +172,15 @@ class PartialJob:
 
     def _module_subgraph(self, path: str) -> Subgraph | Problem | None:
         child = self.reference.module.get_submodule(path)
-        if type(child).forward is nn.Module.forward:  # a container: nobody calls it
+        if type(child).forward is nn.Module.forward:  # a container, which is never called
             return None
-        with recorded_calls(self.reference.module, [path]) as heard:
+        with recorded_calls(self.reference.module, [path]) as calls_of:
             self.reference.eager.output(self.reference.tracing)
-            first = heard[path].count
+            first = calls_of[path].count
             for example in [*self.reference.examples, *(example for example, _ in self.unseen)]:
-                heard[path].begin_forward()
+                calls_of[path].begin_forward()
                 self.reference.eager.output(example)
-        calls = heard[path]
+        calls = calls_of[path]
         if not calls.count:
             return None
 
@@ -220,7 +220,7 @@ class PartialJob:
     # --- proof ---
 
     def _proven(self, subgraphs: list[Subgraph]) -> tuple[list[Subgraph], Mismatch | None]:
-        """The subgraphs with which the model equals eager; a subgraph that spoils it is left out."""
+        """The subgraphs with which the model equals eager; a wrong subgraph is left out."""
         self.reporter.phase(
             Phase.VERIFY, f"partial: {len(subgraphs)} subgraphs on {len(self.reference.examples)} examples"
         )
@@ -245,12 +245,12 @@ class PartialJob:
         self.captured[key] = mismatch.failure().problem
 
     def _mismatch(self, subgraphs: Sequence[Subgraph]) -> Mismatch | None:
-        """Why the model with these subgraphs differs from eager; subgraphs that no call reaches are removed."""
+        """Why the model with these subgraphs differs from eager; subgraphs that no call reaches are refused."""
         reference = self.reference
         hosted = [host(subgraph) for subgraph in subgraphs]
         runner = SubgraphRunner(reference.module, hosted, controls=reference.controls.marks())
         run = _RunnerRun(runner)
-        run.outputs([reference.tracing])  # the one whose sizes tell most comes first, as when it was recorded
+        run.outputs([reference.tracing])  # the first example of the recording comes first here too
         first, *others = zip(reference.examples, reference.expected, strict=True)
         if found := check_consecutive_calls(reference.eager, run, first[0], expected=first[1]):
             return found
@@ -266,9 +266,9 @@ class PartialJob:
             self._refuse(subgraph, _NOT_FOUND_AGAIN)
         return None
 
-    # --- telling ---
+    # --- the result ---
 
-    def _told(self, subgraphs: Sequence[Subgraph], first: Recording, recording: Recording) -> PartialCapture:
+    def _result(self, subgraphs: Sequence[Subgraph], first: Recording, recording: Recording) -> PartialCapture:
         ran = run_eager_ops(self.reference.eager, self.reference.tracing, subgraphs)
         left = left_eager(ran, subgraphs, recording)
         breaks = describe_breaks(first.breaks, self.reference.module, ran, left)
@@ -288,7 +288,7 @@ class PartialJob:
         )
 
     def _reports(self, subgraphs: Sequence[Subgraph]) -> list[SubgraphReport]:
-        """Subgraphs in the order of the graph, then what stayed eager."""
+        """Reports of the subgraphs in the order of the graph, then of the parts that stayed eager."""
         found = [self._report(subgraph.place, subgraph) for subgraph in subgraphs]
         for key, problem in self.captured.items():
             source = self.sources.get(self._name_of(key))
@@ -313,7 +313,7 @@ class PartialJob:
         )
 
     def _findings(self) -> tuple[InputFinding, ...]:
-        """A verdict per dimension: Python between the subgraphs takes any size; what was run is what is known."""
+        """A verdict per dimension, from the sizes that were run: Python between the subgraphs takes any size."""
         run = [*self.reference.examples, *(example for example, _ in self.unseen)]
         shapes = [[tensor.shape for tensor in example.tensors()] for example in run]
         traced = [tensor.shape for tensor in self.reference.tracing.tensors()]
@@ -323,7 +323,7 @@ class PartialJob:
             dims = []
             for dim in range(one.rank):
                 finding = _dim_finding(one, dim, traced[leaf][dim], sorted({shape[leaf][dim] for shape in shapes}))
-                if finding.verdict is DimVerdict.DYNAMIC:  # what moved alike is called alike
+                if finding.verdict is DimVerdict.DYNAMIC:  # equal sizes in all examples get one symbol
                     symbol = symbols.setdefault(one.sizes[dim], f"s{len(symbols)}")
                     finding = msgspec.structs.replace(finding, symbol=symbol)
                 dims.append(finding)
@@ -337,7 +337,7 @@ class PartialJob:
         return Problem(
             code=ErrorCode.NOT_CAPTURED,
             what="No subgraph of the model could be captured",
-            why="no part of it, down to single layers, computes something with tensors that can be followed"
+            why="no part of it, down to single layers, computes something with tensors that can be captured"
             if not recording.breaks
             else "its layers are not called as modules, and every function that uses their weights breaks",
             remedy="Move the computation into submodules with a forward of their own.",
@@ -345,18 +345,18 @@ class PartialJob:
 
 
 def host(subgraph: Subgraph) -> HostedSubgraph:
-    """A captured subgraph that runs as its own graph."""
+    """A captured subgraph, to be run in its place in the model."""
     module = subgraph.captured.program.module(check_guards=False)
     return HostedSubgraph(subgraph.place, module)
 
 
 def _eager_subgraph(subgraph: Subgraph) -> HostedSubgraph:
-    """A subgraph that runs as the user's own submodule, only to keep the compiler out of it."""
+    """A subgraph that runs as the user's own submodule, to keep the compiler out of it."""
     return HostedSubgraph(subgraph.place, subgraph.captured.module)
 
 
 class _RunnerRun:
-    """A runner that can be called again and again from its first state."""
+    """A runner that can be called repeatedly, each time from the module's first state."""
 
     def __init__(self, runner: SubgraphRunner) -> None:
         self._runner = runner
@@ -371,12 +371,12 @@ class _RunnerRun:
 
 
 def _with_breaks(steps: Sequence[ForwardStep], breaks: Sequence[GraphBreak], ran: EagerOps) -> list[ForwardStep]:
-    """The steps, and in them the breaks that the compiler met only while it looked into the submodules as well."""
+    """The steps, with the breaks that only the first recording met, in which the compiler read the submodules too."""
     found = list(steps)
-    told = {step.line for step in steps if step.is_break}
+    known = {step.line for step in steps if step.is_break}
     for one in breaks:
         line = (one.file, one.line)
-        if line not in told:
+        if line not in known:
             after = [number for number, step in enumerate(found) if step.name and step.name == ran.behind.get(line)]
             found.insert(after[0] + 1 if after else 0, ForwardStep(line=line))
     return found
@@ -384,7 +384,7 @@ def _with_breaks(steps: Sequence[ForwardStep], breaks: Sequence[GraphBreak], ran
 
 _NOT_FOUND_AGAIN = Mismatch(
     what="The compiler gives another graph here when it reads the model a second time",
-    why="a subgraph has its place by the code around it, and that is not the same from one reading to the next",
+    why="a subgraph is found by the code around it, which differs from one reading to the next",
     remedy="It runs eagerly; look for code that depends on what ran before, such as counters and caches.",
 )
 

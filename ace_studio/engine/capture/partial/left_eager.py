@@ -1,4 +1,4 @@
-"""What runs between the subgraphs: the ops that stay eager, by the user's line."""
+"""Counts the ops that run eagerly between the subgraphs, by the user's line."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ace_studio.engine.flow import Example, Subgraph
 
 @dataclass(frozen=True)
 class EagerOps:
-    """The operators of one eager forward, submodules that are subgraphs left out."""
+    """The operators of one eager forward, without submodules that are subgraphs."""
 
     counts: Counter[tuple[Line, str]]
     """Line and operator -> how often it ran."""
     behind: Mapping[Line, str]
-    """Line -> name of the subgraph that was called last when the line first ran; empty if none was."""
+    """Line -> name of the subgraph that was called last before the line first ran; empty if none was."""
 
     def lines(self) -> Counter[Line]:
         """Line -> ops."""
@@ -41,7 +41,7 @@ class EagerOps:
 
 
 def run_eager_ops(eager: EagerRun, example: Example, subgraphs: Sequence[Subgraph]) -> EagerOps:
-    """Run the example eagerly and count."""
+    """Run the example eagerly and count its operators."""
     watch = _Watch()
     try:
         with torch.no_grad(), watch.on(eager.module, subgraphs), OpCounter(watch.place) as counter:
@@ -52,7 +52,7 @@ def run_eager_ops(eager: EagerRun, example: Example, subgraphs: Sequence[Subgrap
 
 
 def left_eager(ran: EagerOps, subgraphs: Sequence[Subgraph], recording: Recording) -> Counter[Line]:
-    """Ops of one forward that are in no subgraph, by line: those of eager, less those of the subgraphs."""
+    """Ops of one forward that are in no subgraph, by line: those of eager minus those of the subgraphs."""
     left = ran.lines()
     names = {subgraph.name for subgraph in subgraphs}
     for frame in recording.frames:
@@ -63,12 +63,12 @@ def left_eager(ran: EagerOps, subgraphs: Sequence[Subgraph], recording: Recordin
 
 @dataclass
 class _Watch:
-    """Where a forward is, while it runs."""
+    """Follows a forward while it runs."""
 
     depth: int = 0
-    """How many submodules that are subgraphs are running."""
+    """Number of running submodules that are subgraphs."""
     last: str = ""
-    """Name of the subgraph that was called last, of those that belong to a submodule."""
+    """Name of the subgraph of a submodule that was called last."""
     behind: dict[Line, str] = field(default_factory=dict)
 
     def place(self) -> Line:
@@ -81,7 +81,7 @@ class _Watch:
 
     @contextmanager
     def on(self, module: nn.Module, subgraphs: Sequence[Subgraph]) -> Iterator[None]:
-        """Hear the calls of the submodules that subgraphs belong to."""
+        """Note the calls of the submodules that subgraphs belong to."""
         handles = []
         for subgraph in subgraphs:
             if subgraph.place.module:
@@ -107,7 +107,7 @@ _user_files: dict[str, bool] = {}
 
 
 def _current_line() -> Line:
-    """The innermost line of the user that is running."""
+    """The innermost line of the user's code that is running."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename

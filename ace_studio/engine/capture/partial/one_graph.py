@@ -1,4 +1,4 @@
-"""One table for all subgraphs, with the breaks as rows between them."""
+"""Joins the tables of all subgraphs into one, with the graph breaks as rows between them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def join_tables(
 ) -> tuple[GraphTable, tuple[GraphBreak, ...]]:
     """The table of the whole model, and the breaks with the ids of their rows.
 
-    Rows are in the order in which the first forward comes to them. What one subgraph gives to another goes through the
-    break between them, if there is one.
+    Rows are in the order in which the first forward reaches them. An edge from one subgraph to another leads through
+    the break between them, if there is one.
     """
     joiner = _Joiner(subgraphs, module)
     joiner.add_inputs(findings)
@@ -44,7 +44,7 @@ def join_tables(
                 numbered.append(joiner.add_break(found, number=len(numbered) + 1))
         else:
             joiner.add_subgraph(step)
-    for found in waiting.values():  # met at other sizes only
+    for found in waiting.values():  # these occur at other sizes only
         numbered.append(joiner.add_break(found, number=len(numbered) + 1))
     for subgraph in subgraphs:
         joiner.add_subgraph(ForwardStep(name=subgraph.name))
@@ -90,7 +90,7 @@ class _Joiner:
         self._connect(self._before(), [row])
 
     def _before(self) -> Iterable[int]:
-        """What the next thing comes after: the subgraphs since the last break, or that break."""
+        """The rows before the next break or output: results of the subgraphs since the last break, or that break."""
         return [row for rows in self.results.values() for row in rows] or self.gate
 
     def add_subgraph(self, step: ForwardStep) -> None:

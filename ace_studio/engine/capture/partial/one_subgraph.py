@@ -28,7 +28,7 @@ from ace_studio.records.tensors import DimVerdict, InputFinding
 
 
 def _play(module: nn.Module, example: Example, inputs: tuple[InputDims, ...], _: ApplyControls) -> ExportedProgram:
-    """A graph of the compiler becomes a program by being played; the compiler must not look at it again."""
+    """Export a graph of the compiler by playing it; the compiler must not trace it again."""
     with torch.no_grad():
         return export_program(
             module, example.args, example.kwargs, dynamic_shapes=dynamic_shapes(module, example, inputs), strict=False

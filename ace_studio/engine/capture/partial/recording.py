@@ -1,4 +1,4 @@
-"""Records which subgraphs torch's compiler finds in a model, and the calls of each; nothing is compiled."""
+"""Records the subgraphs that torch's compiler finds in a model, and their calls; nothing is compiled."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ Line = tuple[str, int]
 MOST_CALLS = 12
 """Calls of one subgraph that are kept."""
 MOST_CALLS_IN_A_FORWARD = 3
-"""How many of them come from one forward, so that a loop does not leave out the other examples."""
+"""Calls that are kept of one forward, so that a loop does not crowd out the other examples."""
 
 
 @dataclass
 class RecordedCalls:
-    """Calls of one subgraph, each a copy; first those whose sizes differ."""
+    """Copies of calls of one subgraph, mostly of different sizes."""
 
     calls: list[Any] = field(default_factory=list)
     seen: set[Any] = field(default_factory=set)
     count: int = 0
     """Calls in all."""
     kept_now: int = 0
-    """Calls of the present forward that are kept."""
+    """Calls of the current forward that are kept."""
 
     def begin_forward(self) -> None:
         """The next calls belong to another forward."""
         self.kept_now = 0
 
     def add(self, call: Any) -> None:
-        """Keep the call if its sizes are new, or if there is only one yet."""
+        """Keep the call if its sizes are new, or if only one call is kept so far."""
         self.count += 1
         if self.kept_now >= MOST_CALLS_IN_A_FORWARD:
             return
@@ -65,16 +65,16 @@ class RecordedFrame:
     frame: Frame
     weights: tuple[tuple[int, str], ...]
     begun_in: int = 0
-    """Number of the forward that came to it first."""
+    """Number of the forward that ran it first."""
     calls: RecordedCalls = field(default_factory=RecordedCalls)
     first_forward: int = 0
     """Calls that the first forward makes."""
     writes: str = ""
-    """What it writes into, if anything."""
+    """Name of the first tensor that it writes into; empty if it writes into none."""
     lines: Counter[Line] = field(default_factory=Counter)
     """Ops that one forward runs in it, by the user's line."""
     name: str = ""
-    """Name of the subgraph that is made of it."""
+    """Name of the subgraph that is made from it."""
 
     @property
     def op_count(self) -> int:
@@ -89,14 +89,14 @@ class RecordedFrame:
 
 @dataclass(frozen=True)
 class ForwardStep:
-    """Something that the first forward came to: a subgraph, or a place where the compiler stopped."""
+    """One step of the first forward: a subgraph, or a graph break."""
 
     name: str = ""
     """Name of the subgraph; empty for a break."""
     line: Line = ("", 0)
     """The break's line."""
     reads: tuple[int | str | None, ...] = ()
-    """Per tensor of the subgraph: which input of the model it is, or the subgraph that made it; None for Python's."""
+    """Per tensor of the subgraph: the input of the model, or the subgraph that made it; None for Python code."""
 
     @property
     def is_break(self) -> bool:
@@ -105,7 +105,7 @@ class ForwardStep:
 
 
 class FrameRecorder(SubgraphRunner):
-    """Runs every graph of the compiler as it is and writes down what it was called with."""
+    """Runs every graph of the compiler unchanged and records its calls."""
 
     def __init__(
         self, module: nn.Module, modules: Sequence[HostedSubgraph], *, changing: frozenset[str], reads_code: bool
@@ -114,11 +114,11 @@ class FrameRecorder(SubgraphRunner):
         self.frames: dict[tuple[str, tuple[str, ...]], RecordedFrame] = {}
         self.forwards = 0
         self.events: list[RecordedFrame | ForwardStep | HeardBreak] = []
-        """What the first forward came to, in order."""
+        """Subgraphs and breaks of the first forward, in order."""
         self.reads: dict[int, tuple[int | RecordedFrame | str | None, ...]] = {}
-        """Position among the events -> where the tensors come from."""
+        """Position among the events -> origin of the tensors."""
         self._made_by: dict[int, int | RecordedFrame | str] = {}
-        self._alive: list[Any] = []  # so that no identity is used a second time during the first forward
+        self._alive: list[Any] = []  # so that no id is used twice during the first forward
         super().__init__(module, [HostedSubgraph(one.place, self._heard(one)) for one in modules])
         self._changing = changing
 
@@ -143,12 +143,12 @@ class FrameRecorder(SubgraphRunner):
 
     @property
     def needs_graphs(self) -> bool:
-        """Unless only the calls of submodules are recorded."""
+        """Whether the compiler reads the code; False if only the calls of submodules are recorded."""
         return self._reads_code
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module would give."""
-        self._unseen = {("", ())}  # never at rest: every graph is wanted
+        """The result of the module."""
+        self._unseen = {("", ())}  # never complete: every graph is recorded
         for found in self.frames.values():
             found.calls.begin_forward()
         leaves = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
@@ -191,7 +191,7 @@ class FrameRecorder(SubgraphRunner):
 
 
 class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the operators that really run, by the user's line that is said to be current."""
+    """Counts the operators that run, by the user's current line."""
 
     supports_higher_order_operators = True  # torch.cond counts as one op
 
@@ -212,11 +212,11 @@ class OpCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 NOT_COUNTED: Line = ("", -1)
-"""The place of ops that are part of a subgraph already."""
+"""The place of ops that already belong to a subgraph."""
 
 
 class _Stepper(fx.Interpreter):
-    """Runs a graph node by node and tells the counter which line each came from."""
+    """Runs a graph node by node and sets the line of each node as the counter's current one."""
 
     def __init__(self, graph: fx.GraphModule, counter: OpCounter) -> None:
         super().__init__(graph)
@@ -238,13 +238,13 @@ class Recording:
     reads: dict[int, tuple[int | RecordedFrame | str | None, ...]]
     place_of: Callable[[HeardBreak], Line]
     given_up: str = ""
-    """Why the compiler did not come to the end: then there are no frames, and the breaks are those met until then."""
+    """Why the compiler stopped early: then there are no frames, and only the breaks until then. Empty if it did not."""
 
     @property
     def steps(self) -> list[ForwardStep]:
-        """What the first forward came to: a break stands behind the subgraph that ends at it.
+        """The steps of the first forward; a break stands behind the subgraph that ends at it.
 
-        The compiler says a break while it reads, before what it read so far runs for the first time.
+        The compiler reports a break while it reads, before the code read so far runs for the first time.
         """
         found: list[ForwardStep] = []
         waiting: list[ForwardStep] = []
@@ -261,7 +261,7 @@ class Recording:
         return [*found, *waiting]
 
     def in_order(self, subgraphs: Sequence[Any]) -> list[Any]:
-        """Subgraphs in the order in which the first forward comes to them."""
+        """The subgraphs in the order in which the first forward runs them."""
         order = {step.name: number for number, step in reversed(list(enumerate(self.steps))) if step.name}
         return sorted(subgraphs, key=lambda subgraph: order.get(subgraph.name, len(self.events) + 1))
 
@@ -275,15 +275,15 @@ def record_frames(
     call: Callable[[Callable[..., Any], Example], Any],
     limit_s: float | None,
 ) -> Recording:
-    """Run the examples under the compiler, the first one being the one whose sizes are the most telling.
+    """Run the examples under the compiler and record its graphs.
 
     Args:
         module: The user's module.
-        examples: Calls to make.
-        modules: Submodules that are subgraphs already; the compiler does not look into them.
+        examples: Calls to make; the first one should have the sizes that tell most, all at least 2.
+        modules: Submodules that are subgraphs already; the compiler does not read them.
         changing: Names of the buffers that a call changes; they are values of a call, not weights.
-        call: Makes one call of the recorder, with the controls in place and the state put back.
-        limit_s: How long the compiler may read; None to leave it out and record the submodules only.
+        call: Makes one call of the recorder, with the controls applied and the state restored.
+        limit_s: Seconds that the compiler may read; None to record the submodules only, without the compiler.
     """
     forget_traces()
     recorder = FrameRecorder(module, modules, changing=changing, reads_code=limit_s is not None)
@@ -303,7 +303,7 @@ def record_frames(
         given_up = f"it took longer than {limit_s:g} s"
     except AceError:
         raise
-    except Exception as error:
+    except Exception as error:  # the compiler and the user's code raise anything
         if limit_s is None:
             raise
         given_up = f"it raised {type(error).__name__}"
@@ -321,9 +321,9 @@ def record_frames(
 
 @contextmanager
 def recorded_calls(module: nn.Module, paths: Sequence[str]) -> Iterator[dict[str, RecordedCalls]]:
-    """The calls of submodules, written down while the block runs: path -> (args, kwargs) of each.
+    """Record the calls of submodules while the block runs: path -> (args, kwargs) of each.
 
-    A module that is reached by several paths is found under the first one.
+    A module with several paths is recorded under the first one.
     """
     found: dict[str, RecordedCalls] = {}
     handles = []

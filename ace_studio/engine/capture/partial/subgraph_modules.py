@@ -1,4 +1,4 @@
-"""A subgraph as a module of its own: flat tensors in, flat tensors out, under the names that the user knows."""
+"""Subgraphs as modules: flat tensors in, flat tensors out, with the user's names of inputs and weights."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from ace_studio.engine.capture.partial.recording import RecordedCalls, RecordedF
 from ace_studio.engine.capture.replay import GraphPlayer, clean_places
 from ace_studio.engine.flow import Example
 from ace_studio.engine.subgraphs.run_pieces import Frame, Place, carrier, is_tensor_node, symbol_of
+from ace_studio.engine.torch_private.dynamo import module_path
 
 
 class NotASubgraphError(Exception):
-    """What was recorded cannot be one subgraph; the message says why, in words."""
+    """The recorded frame or submodule cannot be one subgraph; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -29,18 +30,18 @@ class SubgraphSource:
     """A subgraph before it is captured."""
 
     place: Place
-    """Without limits, which only the captured graph knows."""
+    """Its place in the model, without the size limits, which only the captured graph has."""
     module: nn.Module
     examples: tuple[Example, ...]
     first_forward: int
-    """How often the first example calls it."""
+    """Number of calls by the first example."""
 
 
 # --- frames ---
 
 
 def frame_source(recorded: RecordedFrame, model: nn.Module, *, name: str) -> SubgraphSource:
-    """The module of one recorded graph. Raises NotASubgraphError if no subgraph can stand for it."""
+    """The module of one recorded graph. Raises NotASubgraphError if it cannot be a subgraph."""
     if recorded.writes:
         raise NotASubgraphError(f"it writes into {recorded.writes}, which code outside of it reads")
     frame = recorded.frame
@@ -71,7 +72,7 @@ def _is_size(node: object) -> bool:
 
 
 def _sorted_values(recorded: RecordedFrame) -> tuple[list[int], list[int], dict[int, Any]]:
-    """Positions of the tensors, of the numbers that change and follow from no tensor, and the values that stay."""
+    """Positions of the tensors and of the changing numbers that follow from no tensor, and the fixed values."""
     weights = {at for at, _ in recorded.weights}
     tensors, carried, fixed = [], [], {}
     for at, values in enumerate(zip(*recorded.calls.calls, strict=True)):
@@ -89,7 +90,7 @@ def _sorted_values(recorded: RecordedFrame) -> tuple[list[int], list[int], dict[
 
 
 def _derived(frame: Frame, at: int) -> tuple[int, int] | None:
-    """Position and dimension of a tensor that a whole number is the size of."""
+    """Position and dimension of the tensor whose size an integer argument is; None if it is no size."""
     found = frame.symbols.get(symbol_of(frame.nodes[at].meta.get("example_value")))
     return found if found is not None and found[1] >= 0 else None
 
@@ -97,21 +98,16 @@ def _derived(frame: Frame, at: int) -> tuple[int, int] | None:
 def _owner(recorded: RecordedFrame) -> str:
     """Path of the module whose code the graph was read from.
 
-    A weight's name is that path, and behind it what the graph itself says of the modules inside.
+    A weight's name consists of that path and the path inside the module, which the graph knows.
     """
     for at, name in recorded.weights:
         for user in recorded.frame.nodes[at].users:
             stack = list((user.meta.get("nn_module_stack") or {}).values())
             inner = name.rpartition(".")[0]
-            local = re.sub(r"^L(\['\w+'\]|__\w+?__)\.?", "", str(stack[-1][0])) if stack else ""
-            local = re.sub(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\[(\d+)\]", _dotted, local).lstrip(".")
+            local = module_path(str(stack[-1][0])) if stack else ""
             if inner == local or inner.endswith("." + local) or not local:
                 return inner.removesuffix(local).rstrip(".")
     return ""
-
-
-def _dotted(match: re.Match[str]) -> str:
-    return "." + next(group for group in match.groups() if group)
 
 
 class FrameSubgraph(nn.Module):
@@ -162,7 +158,7 @@ class FrameSubgraph(nn.Module):
 
 
 def _own_graph(module: fx.GraphModule) -> fx.GraphModule:
-    """The graph with notes of its own: the compiler uses one graph for all modules of a class."""
+    """A copy of the graph with its own node metadata: the compiler uses one graph for all modules of a class."""
     graph = fx.Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     return fx.GraphModule(module, graph)
@@ -189,7 +185,7 @@ def _put(root: nn.Module, name: str, tensor: Tensor) -> None:
 
 
 def _argument_names(names: Sequence[str]) -> list[str]:
-    """Names of arguments that can be read: ``y`` for ``l_y_``; no two are the same."""
+    """Readable, distinct argument names: ``y`` for ``l_y_``."""
     found: list[str] = []
     for name in names:
         plain = re.sub(r"^[lL]_+|_+$", "", name) or name
@@ -209,7 +205,7 @@ def _signature(names: Sequence[str]) -> inspect.Signature:
 
 
 def module_source(model: nn.Module, path: str, recorded: RecordedCalls, *, name: str, first: int) -> SubgraphSource:
-    """A submodule with flat inputs and outputs. Raises NotASubgraphError if its calls are not of one kind."""
+    """A submodule with flat inputs and outputs. Raises NotASubgraphError if its calls differ in more than sizes."""
     calls = recorded.calls
     flat = [pytree.tree_flatten(call) for call in calls]
     leaves, nesting = flat[0]
@@ -252,7 +248,7 @@ def _result_of(child: nn.Module, call: tuple[Any, Any]) -> tuple[pytree.TreeSpec
 def _described(spec: pytree.TreeSpec) -> str:
     try:
         return pytree.treespec_dumps(spec)
-    except Exception as error:
+    except Exception as error:  # torch and the classes of the user's containers raise anything here
         raise NotASubgraphError("its inputs or results are nested in a type that cannot be written down") from error
 
 
@@ -282,7 +278,7 @@ class SubmoduleSubgraph(nn.Module):
 
 
 def _leaf_names(child: nn.Module, place: Place, nesting: pytree.TreeSpec, leaves: Sequence[Any]) -> list[str]:
-    """A name for each tensor of the call: the argument's own, numbered where it holds several."""
+    """A name for each tensor of the call: its argument's, numbered if the argument holds several."""
     marked = pytree.tree_unflatten(list(range(len(leaves))), nesting)
     try:
         bound = inspect.signature(child.forward).bind(*marked[0], **marked[1]).arguments

@@ -1,4 +1,4 @@
-"""Examples of a whole model at sizes that nobody gave, before any graph says which sizes are tied."""
+"""Examples of a whole model at unseen sizes, chosen without a graph that tells which sizes are tied."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_TRIES = 6
 def unseen_examples(reference: Reference) -> list[tuple[Example, Any]]:
     """At most two examples at new sizes that eager accepts, with their results.
 
-    Dimensions that moved alike in all examples are moved alike; nobody knows yet whether they must.
+    Dimensions with equal sizes in all examples get equal new sizes, because they may be tied.
     """
     groups: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     for leaf, one in enumerate(reference.inputs):
