@@ -120,7 +120,7 @@ def failure_kind(error: BaseException) -> str:
     return str(getattr(error, "gb_type", "") or "")
 
 
-_ROOT = re.compile(r"^L(\['\w+'\]|__\w+?__)\.?")
+_ROOT = re.compile(r"^L(\['\w+'\]|__\w+?__)")
 _CHILD = re.compile(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\[(\d+)\]")
 
 

@@ -17,7 +17,7 @@ from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, ControlKind, Recipe
 from ace_studio.records.results import AttemptStatus, CaptureReport
-from tests.engine.capture.test_capture_model import assert_helpful, capture, dims
+from tests.engine.capture.captures import assert_helpful, capture, dims
 
 ALL = Recipe().capture.rungs
 

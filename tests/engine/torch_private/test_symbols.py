@@ -18,7 +18,7 @@ from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.torch_private import symbols
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
-from tests.engine.capture.test_capture_model import capture, dims
+from tests.engine.capture.captures import capture, dims
 
 SIZES = list(itertools.product((1, 3), (16, 23, 37, 64), (17, 40)))
 

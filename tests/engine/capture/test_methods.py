@@ -1,4 +1,4 @@
-"""The rungs of the compiler and of symbolic tracing: alone on every kind of model, and where export gives up."""
+"""The capture methods, each alone on every kind of model, and where export gives up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import AttemptStatus, CaptureReport
 from tests import tiny_models
-from tests.engine.capture.test_capture_model import HoldsScript, capture, dims
+from tests.engine.capture.captures import HoldsScript, capture, dims
 
 NOT_FOR_FX = {"text_model"}
 
@@ -103,48 +103,3 @@ def test_a_branch_on_a_size_is_not_lost_on_the_way(rung: str) -> None:
         return
     captured, _ = capture_by(rung, module, examples)
     assert "not valid at 3" in dims(captured)["x.1"].reason
-
-
-class TiedInPython(nn.Module):
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        if x.shape[0] != y.shape[0] * 2:
-            return x.sum(1)
-        return x.sum(1) + 1
-
-
-def test_a_relation_between_sizes_that_python_asked_for_stays_a_relation() -> None:
-    examples = [(torch.ones(2 * n, 3), torch.ones(n, 3)) for n in (2, 3)]
-    captured, _ = capture_by("dynamo", TiedInPython(), examples)
-    assert all(x.shape[0] == 2 * y.shape[0] for x, y in (example.tensors() for example in captured.unseen))
-    assert captured.unseen
-    with pytest.raises(AssertionError, match="Guard failed"):
-        captured.program.module()(torch.ones(5, 3), torch.ones(3, 3))
-
-
-class GivesBack(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(3))
-
-    def forward(self, x: Tensor, *, scale: float = 2.0) -> dict[str, Any]:
-        y = x * scale + self.weight
-        return {"again": x, "rows": y.shape[0], "two": 2, "nested": [y, (y.sum(), None)], "weight": self.weight}
-
-
-@pytest.mark.parametrize("rung", ["dynamo", "fx"])
-def test_inputs_weights_sizes_and_constants_among_the_results_come_back(rung: str) -> None:
-    captured, _ = capture_by(rung, GivesBack(), [{"x": torch.ones(n, 3), "scale": 3.0} for n in (2, 5)])
-    result = captured.program.module()(x=torch.ones(7, 3), scale=3.0)
-    assert result["rows"] == 7
-    assert result["two"] == 2
-    assert result["nested"][1][1] is None
-    assert torch.equal(result["again"], torch.ones(7, 3))
-
-
-def test_tracing_leaves_the_names_of_the_users_module_as_they_were() -> None:
-    before = dict(globals())
-    with pytest.raises(AceError):
-        capture_by("fx", tiny_models.data_dependent().module, tiny_models.data_dependent().examples)
-    assert math.sqrt.__module__ == "math"
-    assert {name: value for name, value in globals().items() if before.get(name) is not value} == {}
-    assert "len" not in globals()

@@ -1,0 +1,82 @@
+"""Captures of small models, for the tests of capturing."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from ace_studio.records.results import CaptureReport
+from ace_studio.records.tensors import DimFinding
+from tests import tiny_models
+
+torch.set_num_threads(1)
+CPU = torch.device("cpu")
+
+
+DEFAULT = Recipe()
+
+
+def capture(
+    module: nn.Module, examples: list[Any], recipe: Recipe = DEFAULT, reporter: Reporter | None = None
+) -> tuple[CapturedModel, CaptureReport]:
+    loaded = LoadedModel(module=module, source=Path(), sha256="")
+    given = [Example.of(example) for example in examples]
+    return capture_model(loaded, given, recipe, device=CPU, reporter=reporter or Reporter())
+
+
+def capture_tiny(name: str, recipe: Recipe = DEFAULT) -> tuple[CapturedModel, CaptureReport]:
+    tiny = getattr(tiny_models, name)()
+    return capture(tiny.module, tiny.examples, recipe)
+
+
+WHOLE = Recipe(capture=CaptureChoice(rungs=("export", "export-strict", "dynamo", "fx")))
+"""Only the rungs that give the whole graph."""
+
+
+def failure(name: str) -> AceError:
+    with pytest.raises(AceError) as caught:
+        capture_tiny(name, WHOLE)
+    return caught.value
+
+
+def dims(captured: CapturedModel) -> dict[str, DimFinding]:
+    return {f"{one.name}.{dim.index}": dim for one in captured.inputs for dim in one.dims}
+
+
+# --- bad input: each with cause, remedy, place, and exit code 3 ---
+
+
+def assert_helpful(error: AceError, *, code: ErrorCode, line: str) -> None:
+    problem = error.problem
+    assert problem.code is code
+    assert problem.exit_code is ExitCode.NOT_CAPTURED
+    assert problem.why
+    assert problem.remedy
+    if line:
+        file, _, rest = problem.where.partition(":")
+        number = int(rest.partition(",")[0])
+        assert line in Path(file).read_text().splitlines()[number - 1]
+    spoken = f"{problem.what} {problem.why} {problem.remedy}".lower()
+    for word in ("dynamo", "symnode", "faketensor", "guard", "traceback", "torch._"):
+        assert word not in spoken
+
+
+class HoldsScript(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.part = torch.jit.script(nn.Linear(4, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.part(x)

@@ -1,0 +1,80 @@
+"""Running the user's module: its state is restored, and what it raises is explained."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ace_studio.engine.capture.eager import EagerRun
+from ace_studio.engine.flow import Example
+from ace_studio.records.errors import ErrorCode
+from tests.engine.capture.captures import (
+    assert_helpful,
+    capture_tiny,
+    failure,
+)
+
+
+def test_an_exception_in_forward_is_the_users_with_its_line_and_the_cure_of_a_typo() -> None:
+    error = failure("raises")
+    assert_helpful(error, code=ErrorCode.USER_CODE, line="x.size[0]")
+    assert "x.shape[0]" in error.problem.remedy
+
+
+def test_an_example_of_the_wrong_shape_is_named_by_number_and_shape() -> None:
+    error = failure("wrong_shape")
+    assert_helpful(error, code=ErrorCode.BAD_INPUT, line="")
+    assert "example 2" in error.problem.what
+    assert "2x15" in error.problem.what
+
+
+class HooksItself(nn.Module):
+    """Adds a hook at its first call and notes that it did, as modern model collections do to collect hidden states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.is_hooked = False
+        self.seen: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.is_hooked:
+            self.inner.register_forward_hook(lambda _module, _args, result: self.seen.append(result))
+            self.is_hooked = True
+        self.seen.clear()
+        self.inner(x)
+        return torch.cat(self.seen, 1)
+
+
+def test_a_hook_that_a_call_adds_goes_with_the_note_that_it_is_there() -> None:
+    eager = EagerRun.of(HooksItself())
+    shapes = [tuple(eager.output(Example((torch.randn(2, 4),))).shape) for _ in range(3)]
+    assert shapes == [(2, 4)] * 3
+
+
+def test_the_callers_random_numbers_are_not_disturbed() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    capture_tiny("mlp")
+    assert torch.equal(torch.rand(1), expected)
+
+
+class RemembersItsLast(nn.Module):
+    """Keeps a tensor with a history, as the older weight norm does; x [n, 4]."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        self.last = self.layer.weight * 2
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.last)
+
+
+def test_a_module_that_holds_a_tensor_with_a_history_is_run_and_put_back():
+    module = RemembersItsLast()
+    before = module.last.detach().clone()
+    eager = EagerRun.of(module)
+    eager.output(Example.of(torch.randn(3, 4)))
+    torch.testing.assert_close(module.last, before, rtol=0, atol=0)
