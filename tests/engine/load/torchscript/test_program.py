@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.export import Dim
 
 from ace_studio.engine.flow import Example, tensor_leaves
 from ace_studio.engine.load import check_translation, inspect_file
-from ace_studio.engine.load.torchscript.source import write_method
 from ace_studio.records.errors import AceError, ErrorCode
 from tests.engine.load.samples import load, problem_of
 from tests.tiny_models import conv_net, recurrent
@@ -33,48 +32,6 @@ def is_equal(module, program, *args) -> bool:
     with torch.no_grad():
         torch.testing.assert_close(tensor_leaves(module(*args)), tensor_leaves(program(*args)))
     return True
-
-
-def halves(x: Tensor, times: int) -> Tensor:
-    for _ in range(times):
-        x = x / 2
-    return x
-
-
-class Awkward(nn.Module):
-    """Branches on a flag and on a size, loops, a function of the user's, constants, and a table as the result."""
-
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
-        self.scale = 3
-        self.shift = torch.tensor([1.0, 2.0, 3.0, 4.0])
-        self.act = nn.Hardswish()
-
-    def forward(self, x: Tensor, is_twice: bool = False) -> dict[str, Tensor]:
-        for layer in self.layers:
-            x = self.act(layer(x)) * self.scale + self.shift
-        if is_twice:
-            x = x * 2
-        if x.shape[0] > 100:
-            x = x[:100]
-        count = 0
-        while count < x.dim():
-            x = x + count
-            count += 1
-        subgraphs: list[Tensor] = []
-        for subgraph in x.unbind(1):
-            subgraphs.append(subgraph.clamp(min=-1e9, max=float("inf")))  # noqa: PERF401 - a loop to be scripted
-        return {"whole": halves(torch.stack(subgraphs, 1), 3).view(x.size(0), -1), "tail": x[..., -1]}
-
-
-def test_a_scripted_program_is_written_statement_by_statement(tmp_path):
-    program = torch.jit.script(Awkward().eval())
-    module = load(tmp_path, save(program, tmp_path)).module
-    x = random(3, 4)
-    assert is_equal(module, program, x)
-    assert is_equal(module, program, x, True)
-    assert is_equal(module, program, random(120, 4))
 
 
 @pytest.mark.parametrize("make", [torch.jit.script, lambda module: torch.jit.trace(module, random(2, 3, 16, 16))])
@@ -117,12 +74,6 @@ def test_a_recurrent_layer_and_a_frozen_program_open(tmp_path):
     assert is_equal(load(tmp_path, save(frozen, tmp_path)).module, frozen, random(2, 3, 16, 16))
 
 
-def test_the_result_can_be_compiled_whole(tmp_path):
-    program = torch.jit.script(Awkward().eval())
-    module = load(tmp_path, save(program, tmp_path)).module
-    assert is_equal(torch.compile(module, backend="eager", fullgraph=True), program, random(3, 4))
-
-
 def test_a_program_from_python_is_opened_too(tmp_path):
     (tmp_path / "m.py").write_text(
         "import torch\n"
@@ -149,16 +100,6 @@ def test_a_compiled_part_of_a_python_module_is_written_too(tmp_path):
     assert not any(isinstance(part, torch.jit.ScriptModule) for part in loaded.module.modules())
     assert is_equal(loaded.module, loaded.reference, torch.ones(1, 2))
     assert len(torch.export.export(loaded.module, (torch.ones(1, 2),)).graph.nodes) > 3
-
-
-def test_a_statement_without_a_counterpart_is_named(tmp_path):
-    class Forks(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.jit.wait(torch.jit.fork(torch.relu, x))
-
-    problem = problem_of(tmp_path, save(torch.jit.script(Forks()), tmp_path))
-    assert problem.code is ErrorCode.UNSUPPORTED
-    assert "prim::fork" in problem.what
 
 
 def test_opening_needs_trust_and_looking_does_not(tmp_path):
@@ -198,19 +139,3 @@ def test_python_that_differs_from_its_program_is_noticed(tmp_path):
     with pytest.raises(AceError) as caught:
         check_translation(loaded, [Example.of(torch.ones(1, 5))])
     assert "does not run on example 1" in caught.value.problem.what
-
-
-def test_what_is_written_reads_like_the_original():
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(2, 2)
-
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.relu(self.linear(x))
-
-    text = write_method(torch.jit.script(Net()), "forward").text
-    lines = [line.strip() for line in text.splitlines()]
-    assert lines[0] == "def forward(self, x_1):" or lines[0] == "def forward(self, x):"
-    assert any(line.endswith("= self.linear") for line in lines)
-    assert any("torch.ops.aten.relu.default(" in line for line in lines)

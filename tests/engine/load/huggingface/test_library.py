@@ -1,0 +1,40 @@
+"""transformers is imported late, without its messages and without network access."""
+
+import logging
+import os
+import warnings
+
+import pytest
+
+from ace_studio.engine.load.huggingface.library import install_line, offline_and_quiet, silence
+from ace_studio.records.errors import ErrorCode
+from tests.engine.load.samples import problem_of
+
+
+def test_without_transformers_the_line_that_installs_it_is_said(bert, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "transformers", None)
+    problem = problem_of(bert.parent, "bert")
+    assert problem.code is ErrorCode.NOT_INSTALLED
+    assert problem.remedy.endswith("-m pip install transformers")
+
+
+def test_messages_are_silent_inside_and_as_before_afterwards():
+    before = logging.root.manager.disable
+    with silence():
+        assert not logging.getLogger("x").isEnabledFor(logging.WARNING)
+        warnings.warn("lost", stacklevel=1)
+    assert logging.root.manager.disable == before
+
+
+def test_downloads_are_forbidden_inside_only(transformers, monkeypatch):
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    level = transformers.utils.logging.get_verbosity()
+    with pytest.raises(ValueError), offline_and_quiet(transformers):
+        assert os.environ["HF_HUB_OFFLINE"] == "1"
+        raise ValueError
+    assert "HF_HUB_OFFLINE" not in os.environ
+    assert transformers.utils.logging.get_verbosity() == level
+
+
+def test_the_install_line_names_the_interpreter():
+    assert install_line() == f"{__import__('sys').executable} -m pip install transformers"

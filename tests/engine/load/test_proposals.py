@@ -1,0 +1,48 @@
+"""Proposed inputs become cells of the shape table and calls of the module."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ace_studio.engine.load.proposals import ProposedInput, examples_of, first_parameters, specs_of
+from ace_studio.records.tensors import ValueSource
+
+
+class Net(nn.Module):
+    def forward(self, ids, mask=None, *, images=()):
+        return ids
+
+
+IDS = ProposedInput("ids", (2, 3), dtype=torch.int64, below=500)
+
+
+def test_an_input_is_drawn_below_its_bound_and_the_same_for_the_same_seed():
+    first = IDS.tensor(seed=1)
+    assert first.dtype is torch.int64 and first.shape == (2, 3)
+    assert int(first.min()) >= 0 and int(first.max()) < 500
+    assert torch.equal(first, IDS.tensor(seed=1)) and not torch.equal(first, IDS.tensor(seed=2))
+
+
+def test_masks_are_ones_in_the_table_and_in_the_call():
+    mask = ProposedInput("mask", (2, 3), dtype=torch.int64, values=ValueSource.ONES)
+    assert mask.spec().values == "ones"
+    assert mask.tensor(seed=0).tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_a_vocabulary_smaller_than_the_table_s_random_integers_is_proposed_as_zeros():
+    small = ProposedInput("ids", (1,), dtype=torch.int64, below=7)
+    assert (small.spec().values, IDS.spec().values) == ("zeros", "random")
+
+
+def test_rows_become_calls_with_leading_parameters_by_position():
+    images = [ProposedInput(f"images.{number}", (3, 4)) for number in range(2)]
+    (example,) = examples_of([(*images, IDS)], Net())
+    assert [tuple(tensor.shape) for tensor in example.args] == [(2, 3)]
+    assert [tuple(tensor.shape) for tensor in example.kwargs["images"]] == [(3, 4), (3, 4)]
+
+
+def test_a_row_has_a_cell_for_every_input():
+    (row,) = specs_of([(IDS,)])
+    assert (row["ids"].shape, row["ids"].dtype) == ((2, 3), "int64")
+    assert first_parameters(Net()) == ["ids", "mask"]
