@@ -1,4 +1,4 @@
-"""What this interpreter and this machine have: versions, devices, processor, and the traps that are known."""
+"""Versions, devices and processor of this machine, and known problems of this environment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKAGES = (
 
 
 def processor_name() -> str:
-    """The processor as its maker calls it; the architecture where nobody says."""
+    """The processor's name; the architecture if the system does not tell."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -44,7 +44,7 @@ def package_versions() -> dict[str, str]:
 
 
 def devices() -> tuple[DeviceReport, ...]:
-    """Every device that models could run on, CUDA with its reason where it cannot."""
+    """Every device that models could run on; CUDA with the reason if it is unavailable."""
     found = [
         DeviceReport(name="cpu", label=processor_name(), available=True, memory_bytes=psutil.virtual_memory().total)
     ]
@@ -68,7 +68,7 @@ def _why_no_cuda() -> str:
 
 
 def choose_device(word: str) -> torch.device:
-    """The device that ``[measure] device`` means here: CUDA if there is one for ``auto``.
+    """The device of ``[measure] device``; ``auto`` is CUDA if there is one.
 
     Raises: AceError(NOT_INSTALLED) if CUDA is asked for and there is none; AceError(USAGE) for another word.
     """
@@ -92,7 +92,7 @@ def choose_device(word: str) -> torch.device:
 
 
 def known_traps() -> tuple[str, ...]:
-    """Traps of this environment, each with its remedy in the same sentence."""
+    """Known problems of this environment, each with its remedy in the same sentence."""
     notes = []
     versions = package_versions()
     if "torchvision" in versions and "+cpu" in versions.get("torch", "") and "+cpu" not in versions["torchvision"]:
@@ -120,7 +120,7 @@ def environment_report(targets: tuple[TargetReport, ...]) -> EnvironmentReport:
 
 
 def result_environment(*, threads: int, device: torch.device) -> dict[str, str | int | float | bool | None]:
-    """What a result says of the machine it was measured on."""
+    """The machine that a result was measured on, as the result stores it."""
     facts: dict[str, str | int | float | bool | None] = {
         "python": platform.python_version(),
         "platform": platform.platform(),

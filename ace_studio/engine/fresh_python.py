@@ -1,4 +1,4 @@
-"""A new process of this interpreter that runs a module of ours, wherever the package lies."""
+"""The command line of a new process that runs a module of this package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 
 
 def fresh_python(module: str, *arguments: str) -> list[str]:
-    """The command line that calls ``main(*arguments)`` of a module of this package and exits with what that returns.
+    """The command line that calls ``main(*arguments)`` of a module of this package and exits with its result.
 
     The folder that it is started in is not searched for modules (``-P``): a ``random.py`` or ``profile.py`` beside a
     user's model would else be taken for Python's own.

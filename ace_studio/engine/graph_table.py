@@ -119,7 +119,7 @@ def _op_name(node: fx.Node) -> str:
 
 @dataclass
 class _TableBuilder:
-    """Walks the graph once and fills the columns."""
+    """Fills the columns in one pass over the graph."""
 
     program: ExportedProgram
     module: nn.Module
@@ -128,7 +128,7 @@ class _TableBuilder:
     files: dict[str, int] = field(default_factory=dict)
     row_of: dict[str, int] = field(default_factory=dict)
     sources: dict[str, list[int]] = field(default_factory=dict)
-    """Node without a row -> the rows that it stands for, so that edges pass through it."""
+    """Node without a row -> the rows that it passes on, so that edges go through it."""
     weights: dict[str, int] = field(default_factory=dict)
     """Placeholder of a parameter, buffer or constant -> bytes."""
     edges: list[tuple[int, int]] = field(default_factory=list)

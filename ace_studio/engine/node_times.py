@@ -1,4 +1,4 @@
-"""A graph run node by node in torch's own kernels, each call timed, some rounds, medians."""
+"""Times every node of a graph in eager torch: median over several rounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIN_ROUNDS = 3
 
 
 class TimedRun(fx.Interpreter):
-    """Runs a graph and notes how long each node's call takes; what the interpreter itself costs is left out."""
+    """Runs a graph and times each node's call, without the cost of the interpreter."""
 
     def __init__(self, graph_module: fx.GraphModule, *, wait: Callable[[], object] = lambda: None) -> None:
         super().__init__(graph_module)
@@ -26,12 +26,12 @@ class TimedRun(fx.Interpreter):
         self._name = ""
 
     def run_node(self, n: fx.Node) -> Any:
-        """Run one node; the name of the argument is the base class's."""
+        """Run one node."""
         self._name = n.name
         return super().run_node(n)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Time the call alone."""
+        """Time one call."""
         started = time.perf_counter_ns()
         result = super().call_function(target, args, kwargs)
         self._wait()

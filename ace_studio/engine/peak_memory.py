@@ -1,4 +1,4 @@
-"""How much memory this process grows by while it does something."""
+"""Measures by how much the memory of this process grows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import psutil
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"
-"""What Linux takes for: the peak is what is held now (proc_pid_clear_refs(5))."""
+"""Written to clear_refs, it resets the peak to the current size (proc_pid_clear_refs(5))."""
 
 
 class PeakMemory:
-    """From `start` on, the peak of the resident memory over what was held then. Linux only; elsewhere nothing is known.
+    """The peak of the resident memory since `start`, minus the size at that time. Linux only; None elsewhere.
 
     `reset_peak` forgets what was needed only on the way, such as the compiler's own memory.
     """
@@ -23,13 +23,13 @@ class PeakMemory:
         self._before_bytes: int | None = None
 
     def start(self) -> None:
-        """Note what is held now."""
+        """Note the current size."""
         gc.collect()
         self._before_bytes = psutil.Process().memory_info().rss
         self.reset_peak()
 
     def reset_peak(self) -> None:
-        """Let the peak be what is held now."""
+        """Reset the peak to the current size."""
         gc.collect()
         try:
             _CLEAR.write_text(_RESET_PEAK, encoding="ascii")
@@ -37,7 +37,7 @@ class PeakMemory:
             self._before_bytes = None
 
     def grown_bytes(self) -> int | None:
-        """Peak since the last reset over what was held at the start; None if the system does not say."""
+        """Peak since the last reset minus the size at the start, in bytes; None if the system does not tell."""
         if self._before_bytes is None:
             return None
         for line in _STATUS.read_text(encoding="ascii").splitlines():

@@ -1,4 +1,4 @@
-"""How a stage tells where it is, and learns that it should stop."""
+"""Reports progress of a stage, and asks it to stop."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ace_studio.records.messages import Event, Phase, Progress
 from ace_studio.records.results import Warning
 
 
-class Cancelled(AceError):  # noqa: N818 - not a failure, an answer
-    """Raised at a safe point after somebody asked to stop."""
+class Cancelled(AceError):  # noqa: N818 - no failure: the user asked for it
+    """Raised at a safe point after a stop was requested."""
 
 
 class Reporter:
-    """Passes progress and findings on, and raises `Cancelled` at every report once a stop was asked for.
+    """Passes progress and findings on; once a stop was requested, every report raises `Cancelled`.
 
     A stage calls `phase` when it starts something, `advance` as it goes, and `check` in loops that have nothing
     to say. All three are cheap. ``warnings`` collects what a person should know but need not act on.
@@ -34,7 +34,7 @@ class Reporter:
         self.warnings: list[Warning] = []
 
     def quiet(self) -> Reporter:
-        """One that tells nobody anything, and stops when this one does."""
+        """A reporter that sends nothing, and stops when this one does."""
         return Reporter(job=self.job, is_cancelled=self._is_cancelled)
 
     def emit(self, event: Event) -> None:
@@ -43,35 +43,35 @@ class Reporter:
         self._emit(event)
 
     def tell(self, event: Event) -> None:
-        """Send a finding on whether or not somebody asked to stop; any thread may call this."""
+        """Send a finding even after a stop was requested; any thread may call this."""
         self._emit(event)
 
     @property
     def current_phase(self) -> Phase:
-        """The phase that was said last."""
+        """The phase reported last."""
         return self._phase
 
     def phase(self, phase: Phase, detail: str = "") -> None:
-        """Say that a phase begins."""
+        """Report that a phase begins."""
         self._phase = phase
         self.advance(None, detail)
 
     def advance(self, fraction: float | None, detail: str = "") -> None:
-        """Say how far the phase is (0..1, or None if nobody can tell)."""
+        """Report the progress of the phase (0..1, or None if it is unknown)."""
         self.emit(Progress(job=self.job, phase=self._phase, detail=detail, fraction=fraction))
 
     def warn(self, code: str, what: str, *, where: str = "") -> None:
-        """Keep a warning for the result; the same one is kept once."""
+        """Keep a warning for the result; repeated ones are kept once."""
         warning = Warning(code=code, what=what, where=where)
         if warning not in self.warnings:
             self.warnings.append(warning)
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether a stop was requested."""
         return self._is_cancelled()
 
     def check(self) -> None:
-        """Raise `Cancelled` if somebody asked to stop."""
+        """Raise `Cancelled` if a stop was requested."""
         if self.is_cancelled:
             raise Cancelled.of(ErrorCode.CANCELLED, "The job was cancelled")

@@ -22,7 +22,7 @@ from ace_studio.engine.targets import TARGETS
 
 
 def main(folder_name: str) -> int:
-    """Read ``order.json``, do it, write ``answer.json``; 0 if an answer was written.
+    """Carry out ``order.json`` and write ``answer.json``; 0 if an answer was written.
 
     Anything that the target's library raises is the answer, in words.
     """
@@ -64,13 +64,13 @@ def _compare(folder: Path, order: VerifyOrder, memory: PeakMemory) -> float:
 
 
 def _load_users_module(model: ModelSource) -> LoadedModel:
-    """The user's module; the job that gave the order ran the same files."""
+    """The user's module. It is trusted: the job that gave the order ran the same files."""
     with contextlib.chdir(model.folder):
         return load_model(model.recipe, Path(model.folder), is_trusted=lambda _: True, reporter=Reporter())
 
 
 def _compare_subgraphs(folder: Path, order: VerifyOrder, model: ModelSource, memory: PeakMemory) -> float:
-    """Build the user's module, and put the subgraphs in their places with the file that was saved beside them."""
+    """Build the user's module, and insert the subgraphs with the code that was saved beside them."""
     memory.start()
     sys.path.extend(one for one in order.sys_path if one not in sys.path)
     loaded = _load_users_module(model)

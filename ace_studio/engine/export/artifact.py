@@ -1,4 +1,4 @@
-"""Saving an artifact, and proving that it works where nobody has seen the model: in a fresh process."""
+"""Saves an artifact and verifies it in a fresh process."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from ace_studio.records.recipes.recipe import Recipe
 MIN_RELOAD_SQNR_DB = 30.0
 """The reloaded artifact must agree with the one in memory at least this well. They hold the same weights; what is
 left is another compilation's rounding, which int8 grids can amplify by one step."""
-POLL_S = 0.05
+_POLL_S = 0.05
 TIME_LIMIT_S = 600.0
 LOG_NAME = "log.txt"
 """What the process printed, in the folder of its order."""
 
 
 class ModelSource(msgspec.Struct, frozen=True, kw_only=True):
-    """How a fresh process gets at the user's module."""
+    """How a fresh process loads the user's module."""
 
     recipe: Recipe
     folder: str
 
 
 class VerifyOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What the fresh process is told, through ``order.json``."""
+    """The order to the fresh process, in ``order.json``."""
 
     target: str
     path: str
     examples: int
     places: tuple[int, ...]
-    """Which of the artifact's flat outputs are compared; the others are numbers."""
+    """Which of the artifact's flat outputs are compared; the others are plain numbers."""
     threads: int
     device: str
     calls: tuple[StoredCall, ...] = ()
     """How the examples are nested, for an artifact that is called like forward; empty for flat ones."""
     model: ModelSource | None = None
-    """Where the module comes from that an artifact in subgraphs needs."""
+    """Source of the module that an artifact in subgraphs needs."""
     sys_path: tuple[str, ...] = ()
     registers: ModelSource | None = None
-    """Where code comes from that registers operators which the artifact calls."""
+    """Source of the code that registers custom operators which the artifact calls."""
 
 
 def artifact_bytes(path: Path) -> int:
@@ -63,7 +63,7 @@ def artifact_bytes(path: Path) -> int:
     return path.stat().st_size + sum(part.stat().st_size for part in beside if part != path and part.is_file())
 
 
-def verify_artifact(  # noqa: PLR0913 - all that a process must be told which has seen nothing
+def verify_artifact(  # noqa: PLR0913 - a fresh process must be told everything
     target: str,
     path: Path,
     examples: Sequence[Example],
@@ -155,4 +155,4 @@ def _wait(child: subprocess.Popen[bytes], reporter: Reporter) -> None:
                 "Verifying the saved artifact took longer than ten minutes",
                 remedy="Try a smaller example, or another target.",
             )
-        time.sleep(POLL_S)
+        time.sleep(_POLL_S)

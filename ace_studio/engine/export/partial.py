@@ -37,7 +37,7 @@ def verify_subgraphs(
     threads: int,
     reporter: Reporter,
 ) -> int | None:
-    """Build the model in a new process, load the subgraphs by the file that lies beside them, and compare.
+    """Build the model in a new process, load the subgraphs with the code beside them, and compare.
 
     Args:
         target: Registry name of the target.
@@ -76,14 +76,14 @@ def verify_subgraphs(
             device="cpu",
             calls=calls,
             model=source,
-            sys_path=tuple(str(one) for one in sys.path),  # some are more than a text
+            sys_path=tuple(str(one) for one in sys.path),  # entries may be paths
         )
         (folder / "order.json").write_bytes(msgspec.json.encode(order))
         return run_child(folder, path, reporter)
 
 
 def _written(module: nn.Module, folder: Path) -> ModelSource:
-    """The module as a file, which works if its class can be imported elsewhere."""
+    """Write the module to a file; that works if its class can be imported elsewhere."""
     homes = {type(child).__module__ for child in module.modules()}
     if "__main__" in homes or any("<locals>" in type(child).__qualname__ for child in module.modules()):
         raise CannotLeaveError("the model's class is defined in the running script, and no other process has it")

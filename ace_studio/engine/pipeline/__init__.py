@@ -1,4 +1,4 @@
-"""The order of the stages; the only room that knows all of them.
+"""The order of the stages; the only package that knows all of them.
 
 One function per request of the border: `inspect`, `doctor`, `trace`, `run`. The Python function `ace_studio.compile`
 enters at `capture` and `compress` with a module that is already alive.
@@ -19,7 +19,7 @@ from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.load import files_sha256, inspect_file, load_model
 from ace_studio.engine.pipeline.advising import with_advice
 from ace_studio.engine.pipeline.catching import catch_inputs
-from ace_studio.engine.pipeline.compress import CompressionJob, Outcome, run_job
+from ace_studio.engine.pipeline.compress import CompressionJob, Outcome, run_stages
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.metric import with_metric
 from ace_studio.engine.pipeline.fixes.run import FixJob
@@ -66,13 +66,13 @@ MAX_SOURCE_BYTES = 2_000_000
 
 
 def inspect(request: InspectRequest, reporter: Reporter) -> None:
-    """Say what a file is, without running any code in it."""
+    """Inspect a file without running any code in it."""
     reporter.phase(Phase.LOAD, Path(request.path).name)
     reporter.emit(FileInspected(job=request.job, report=inspect_file(Path(request.path))))
 
 
 def doctor(request: DoctorRequest, reporter: Reporter) -> None:
-    """Say what this interpreter has."""
+    """Report what is installed in this interpreter."""
     reporter.phase(Phase.START, "looking at this machine")
     reporter.emit(EnvironmentFound(job=request.job, report=environment_report(report_targets())))
 
@@ -86,7 +86,7 @@ def trace(request: TraceRequest, reporter: Reporter) -> None:
 
 
 def sensitivity(request: SensitivityRequest, reporter: Reporter) -> None:
-    """Load, capture, and scan; what is found is told as it goes and kept, so that a later job need not scan again."""
+    """Load, capture and scan; findings are sent as they come, and stored so that a later job need not scan again."""
     with contextlib.chdir(request.folder):
         recipe = request.recipe
         ready = make_ready(load(request, reporter), recipe, Path(request.folder))
@@ -139,7 +139,7 @@ def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Res
 
 
 def with_changes_told(result: Result, prepared: Prepared) -> Result:
-    """The result with what was pruned and trained before the capture."""
+    """The result with the reports of pruning and fine-tuning."""
     pruning = prepared.pruning
     if pruning is not None and result.baseline is not None:
         pruning = msgspec.structs.replace(pruning, metric_before=result.baseline.metric)
@@ -147,7 +147,7 @@ def with_changes_told(result: Result, prepared: Prepared) -> Result:
 
 
 def preview_prune(request: PrunePreviewRequest, reporter: Reporter) -> None:
-    """Prune a copy and say what goes; nothing is captured or built."""
+    """Prune a copy and report what was removed; nothing is captured or built."""
     with contextlib.chdir(request.folder):
         ready = make_ready(load(request, reporter), request.recipe, Path(request.folder))
         report = preview_pruning(ready, request.recipe, reporter=reporter)
@@ -174,7 +174,7 @@ def load(request: TraceRequest, reporter: Reporter) -> LoadedModel:
 
 
 def try_fixes(request: FixRequest, reporter: Reporter) -> None:
-    """Try what fits the places where capture stops, each in a copy; nothing of the user's is changed."""
+    """Try fixes for the places where the capture stops, each in a copy; the user's files are unchanged."""
     folder, recipe = Path(request.folder), request.recipe
     with contextlib.chdir(folder):
         loaded = load(request, reporter)
@@ -193,7 +193,7 @@ def fixes(
     place: tuple[str, int] = ("", 0),
     reload: Callable[[Reporter], LoadedModel] | None = None,
 ) -> Iterator[FixReport]:
-    """Try fixes for one place (file and line), or for every one that is found, one after the other.
+    """Try fixes for one place (file and line), or for every place where the capture stops, one by one.
 
     Without ``reload``, which loads the model anew, only controls are tried: the source of a live module stays as it is.
     """
@@ -261,7 +261,7 @@ def compress(
             baseline=frontend.baseline,
             shared=frontend.shared(captured),
         )
-        return run_job(job)
+        return run_stages(job)
 
 
 def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Reporter) -> None:

@@ -1,4 +1,4 @@
-"""After a run: cards of advice, and for a run that was made from a card what came of it."""
+"""Adds advice to a result, and the outcome of the advice that the run came from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ace_studio.records.results import Result
 
 
 def with_advice(result: Result, recipe: Recipe, table: GraphTable) -> Result:
-    """The result with its cards, and the outcome of the card that the recipe was made from."""
+    """The result with its advice cards, and the outcome of the card that the recipe was made from."""
     facts = Facts(
         result=result,
         recipe=recipe,

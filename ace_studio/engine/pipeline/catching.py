@@ -1,4 +1,4 @@
-"""Serving the request to run a script and keep what a module in it is called with."""
+"""Serves the request to run a script and store the calls of a module in it."""
 
 from __future__ import annotations
 

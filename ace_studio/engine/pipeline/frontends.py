@@ -1,4 +1,4 @@
-"""How a loaded model comes by its graph: one row per way."""
+"""Frontends: how the graph of a loaded model is obtained, one row each."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Capture = Callable[
 
 @dataclass(frozen=True)
 class Frontend:
-    """One way."""
+    """One way to obtain a graph."""
 
     capture: Capture
     baseline: str = Baseline().name
-    """What every target is compared with."""
+    """Name of what every target is compared with."""
     can_leave_the_cpu: bool = True
     can_change_weights: bool = True
     """Whether the module can be pruned and trained."""
     shared: Callable[[AnyCapture], dict[str, Any]] = lambda captured: {}  # noqa: ARG005 - the row's interface
-    """What the targets of one job find ready."""
+    """What the targets of one job share from the start."""
     fit_recipe: Callable[[Recipe], Recipe] = lambda recipe: recipe
-    """The recipe, with the targets that go this way."""
+    """The recipe, limited to the targets that this frontend serves."""
 
 
 def _capture_module(
@@ -61,7 +61,7 @@ def _read_file(
     _: tuple[CaptureAttempt, ...],
 ) -> tuple[AnyCapture, CaptureReport]:
     fingerprint = capture_fingerprint(loaded, recipe, device)
-    return onnx_file.read_onnx(loaded, examples, fingerprint=fingerprint, reporter=reporter)
+    return onnx_file.capture_onnx_file(loaded, examples, fingerprint=fingerprint, reporter=reporter)
 
 
 FRONTENDS: dict[str, Frontend] = {
@@ -75,4 +75,4 @@ FRONTENDS: dict[str, Frontend] = {
         fit_recipe=onnx_file.with_its_targets,
     ),
 }
-"""Word of `Loader.frontend` -> row."""
+"""`Loader.frontend` -> row."""

@@ -1,6 +1,6 @@
-"""The way of an ONNX file: its graph is there already, so nothing is captured; it is run, shown and compressed.
+"""The frontend of ONNX files: the graph is read from the file, run, and compressed.
 
-ONNX Runtime on the file as it is takes the part that eager has for a model of torch: every target is compared with it.
+The baseline is ONNX Runtime on the unchanged file, as eager is for a model of torch.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ace_studio.records.targets import targets_for
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 
 RUNG = "onnx"
-"""What the report calls this way to a graph."""
+"""Name of the capture method in the report."""
 BASELINE_NAME = "ONNX Runtime fp32"
 _UNSEEN = 2
-"""Sizes that nobody gave, tried for what the file leaves open."""
+"""Made-up sizes that are tried for open dimensions."""
 
 
 class _Interface(nn.Module):
-    """Gives results nested as the file's, for the record of how a call looks; it computes nothing of worth."""
+    """Records how a call and its results are nested; its values mean nothing."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
@@ -44,15 +44,15 @@ class _Interface(nn.Module):
         return results[0] if len(results) == 1 else dict(zip(self.names, results, strict=True))
 
 
-def read_onnx(
+def capture_onnx_file(
     loaded: LoadedModel, examples: Sequence[Example], *, fingerprint: str, reporter: Reporter
 ) -> tuple[CapturedFile, CaptureReport]:
-    """Run the file on the examples and on sizes that nobody gave, and read its graph.
+    """Run the file on the examples and at made-up sizes, and read its graph.
 
     Raises: AceError(BAD_INPUT) if it does not take the examples.
     """
     module = loaded.module
-    assert isinstance(module, OnnxModule), "the registry of ways sends ONNX files here only"
+    assert isinstance(module, OnnxModule), "FRONTENDS sends ONNX files here only"
     started = time.monotonic()
     reporter.phase(Phase.EAGER, BASELINE_NAME)
     flat = tuple(Example(args=tuple(_in_order(example, module))) for example in examples)
@@ -90,7 +90,7 @@ def read_onnx(
 def program_of(captured: Captured) -> dict[str, Any]:
     """What the targets share: the file's own program. Raises: AceError(UNSUPPORTED) if it is too large."""
     module = captured.module
-    assert isinstance(module, OnnxModule), "made by read_onnx"
+    assert isinstance(module, OnnxModule), "made by capture_onnx_file"
     names = [value.name for value in module.inputs]
     return shared_program(module.model, captured.table, node_ids=node_ids(module.model), input_names=names)
 
@@ -132,7 +132,7 @@ def _in_order(example: Example, module: OnnxModule) -> list[Tensor]:
 
 
 def _unseen_examples(module: OnnxModule, examples: Sequence[Example], reporter: Reporter) -> tuple[Example, ...]:
-    """Calls at sizes that no example has, for what the file leaves open; those that the file refuses are told."""
+    """Calls at made-up sizes of open dimensions; a size that the file refuses is a warning."""
     seen: dict[str, list[int]] = {}
     for example in examples:
         for dims, tensor in zip(dims_of_inputs(module), example.tensors(), strict=True):
@@ -158,7 +158,7 @@ def _unseen_examples(module: OnnxModule, examples: Sequence[Example], reporter: 
 
 
 def _step(sizes: Sequence[int]) -> int:
-    """How far apart the given sizes are: pictures stay multiples of what they were multiples of."""
+    """Distance between the given sizes, so that images remain multiples of it."""
     ordered = sorted(sizes)
     gaps = [high - low for low, high in itertools.pairwise(ordered)]
     return min(gaps) if gaps else (ordered[0] if ordered[0] > 1 else 1)

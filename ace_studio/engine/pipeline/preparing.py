@@ -1,4 +1,4 @@
-"""Between loading and capturing: a copy of the model is pruned and fine-tuned, as the recipe says."""
+"""Prunes and fine-tunes a copy of the model before the capture."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from ace_studio.records.results.finetuning import FinetuneReport
 from ace_studio.records.results.pruning import PruningReport
 
 MOST_BATCHES = 4096
-"""Of the fine-tuning data; a generator without end stops here."""
+"""Most batches that are read from the fine-tuning data, which may be an endless generator."""
 WHERE_DATA = "[finetune] data"
-Batch = tuple[Example, Any]
+_Batch = tuple[Example, Any]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is captured, and what was done to it before."""
+    """The model to capture, and the reports of its pruning and fine-tuning."""
 
     ready: ReadyModel
     """``loaded.original`` is the user's own module if this one was changed."""
@@ -48,12 +48,12 @@ class Prepared:
 
 
 def _is_needed(recipe: Recipe) -> bool:
-    """Whether the recipe asks for anything before the capture."""
+    """Whether the recipe asks for pruning or fine-tuning."""
     return recipe.prune.method is not PruneMethod.NONE or recipe.finetune.method is not FinetuneMethod.NONE
 
 
 def prepare_model(ready: ReadyModel, recipe: Recipe, *, reporter: Reporter) -> Prepared:
-    """Prune and fine-tune a copy; the user's module stays as it is and goes along as the one to compare with.
+    """Prune and fine-tune a copy if the recipe asks for it; the user's module is unchanged and remains the baseline.
 
     Raises: AceError, as `prune_module` and `finetune_module` say; AceError(UNSUPPORTED) for an ONNX file.
     """
@@ -78,7 +78,7 @@ def prepare_model(ready: ReadyModel, recipe: Recipe, *, reporter: Reporter) -> P
 
 
 def preview_pruning(ready: ReadyModel, recipe: Recipe, *, reporter: Reporter) -> PruningReport:
-    """What pruning would take away and do to outputs and metric; nothing is captured or built.
+    """What pruning would remove, and its effect on outputs and metric; nothing is captured or built.
 
     Raises: AceError(RECIPE) if the recipe does not say how to prune; others as `prune_module` says.
     """
@@ -100,7 +100,7 @@ def preview_pruning(ready: ReadyModel, recipe: Recipe, *, reporter: Reporter) ->
 
 
 def check_subgraphs(loaded: LoadedModel, captured: Captured) -> None:
-    """A model in subgraphs is loaded from the user's files again and given the weights of the artifact: they must fit.
+    """Check that the weights of a model in subgraphs still fit the user's module, which its artifact needs.
 
     Raises: AceError(UNSUPPORTED) if channels were taken away from a model that could not be captured whole.
     """
@@ -119,7 +119,7 @@ def check_subgraphs(loaded: LoadedModel, captured: Captured) -> None:
 
 @dataclass(frozen=True)
 class _Workshop:
-    """What pruning, training and judging share."""
+    """Inputs that pruning, training and evaluation share."""
 
     ready: ReadyModel
     recipe: Recipe
@@ -184,8 +184,8 @@ class _Workshop:
 
         return evaluate.measure_metric(metric, cancellable, what=what)
 
-    def batches(self) -> list[Batch]:
-        """What to train on: the fine-tuning data, else the calibration data, else the tracing examples.
+    def batches(self) -> list[_Batch]:
+        """The training batches: the fine-tuning data, else the calibration data, else the tracing examples.
 
         Raises: AceError(BAD_INPUT) if a loss is given and a batch is no pair of input and label; AceError(NO_DATA) if
             there is none.
@@ -215,13 +215,13 @@ class _Workshop:
         return shaped.map_tensors(lambda leaf: leaf.to(self.ready.device))
 
 
-def _pair(index: int, value: object) -> Batch:
+def _pair(index: int, value: object) -> _Batch:
     pair = split_pair(value)
     if pair is not None:
         return pair
     raise AceError.of(
         ErrorCode.BAD_INPUT,
-        f"Batch {index + 1} of the fine-tuning data is no pair of input and label",
+        f"_Batch {index + 1} of the fine-tuning data is no pair of input and label",
         why=f"it is {type(value).__name__}, and there is a loss",
         remedy=f"Give pairs; {PAIR_FORMS}.",
         where=WHERE_DATA,
@@ -233,7 +233,7 @@ def _to(label: Any, device: torch.device) -> Any:
 
 
 def _stays_high(plan: Plan, path: str, layer: nn.Module) -> bool:
-    """Whether the plan gives a layer another precision than int8 of weights and inputs. Rules by op wait for ops."""
+    """Whether the plan gives a layer another precision than int8. Rules by op match nothing before the capture."""
     precision = Precision.INT8_STATIC if plan.from_goal else plan.default
     for rule in plan.rules:
         if rule_matches(rule.match, op_id="", op="", module=path, module_type=type(layer).__name__):
@@ -242,7 +242,7 @@ def _stays_high(plan: Plan, path: str, layer: nn.Module) -> bool:
 
 
 def _other_hash(sha256: str, recipe: Recipe) -> str:
-    """What the model's hash becomes by what is done to it before it is captured."""
+    """The hash of the changed model."""
     digest = hashlib.sha256(sha256.encode())
     for part in (recipe.prune, recipe.finetune, recipe.calibration, recipe.plan):
         digest.update(msgspec.json.encode(part, order="deterministic"))

@@ -1,4 +1,4 @@
-"""What a runtime's own exception becomes where nobody expected it."""
+"""Turns an unexpected exception of a runtime into a problem."""
 
 from __future__ import annotations
 

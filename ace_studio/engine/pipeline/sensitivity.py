@@ -1,4 +1,4 @@
-"""The sensitivity scan in its place: with the recipe's data, told as it goes, kept between sessions."""
+"""Runs the sensitivity scan on the recipe's data, reports its progress and stores it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ace_studio.engine.targets.base import Target
 from ace_studio.engine.targets.shared.int8_styles import most_rounding
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase, SensitivityFound
-from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Recipe, ScanChoice
 from ace_studio.records.results import OpSensitivity
 
 SEARCHED = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
-"""What a scan looks at if nobody plans anything else."""
+"""Scanned precisions if the plan names none."""
 _SUBGRAPHS_NOTE = (
     "the model is captured in subgraphs: each op's noise is that at the outputs of its subgraph, because the Python "
     "between the subgraphs has no derivative"
@@ -33,7 +33,7 @@ _FILE_NOTE = "an ONNX file has no graph of torch that could be differentiated, s
 
 @dataclass
 class Sensing:
-    """What is known of the sensitivity of a captured model."""
+    """The sensitivity of the ops of a captured model, as far as it was scanned."""
 
     noise: Noise = field(default_factory=dict)
     """Precision -> op id -> noise power relative to the outputs' signal."""
@@ -41,7 +41,7 @@ class Sensing:
     notes: tuple[str, ...] = ()
 
     def in_db(self) -> tuple[OpSensitivity, ...]:
-        """As the result has it: the fidelity of the outputs with that op alone at the precision."""
+        """For the result: the fidelity of the outputs with one op alone at the precision."""
         return tuple(
             OpSensitivity(id=op_id, precision=str(precision), sqnr_db=round(noise_db(noise), 2))
             for precision, row in self.noise.items()
@@ -160,7 +160,7 @@ def targets_of(recipe: Recipe) -> list[Target]:
 
 
 class _Teller:
-    """Sends what a scan knows, with the ids of the whole model."""
+    """Sends the findings of a scan with the op ids of the whole model."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class _Teller:
         self._before = before or Sensing()
 
     def tell(self, scan: Scan, noise: Noise) -> None:
-        """Send it, behind what earlier subgraphs gave."""
+        """Send the findings of this scan after those of earlier subgraphs."""
         named = {precision: {self._name(one): row[one] for one in row} for precision, row in noise.items()}
         self.reporter.emit(
             SensitivityFound(
@@ -201,7 +201,7 @@ def scan_folder(output: Path | None) -> Path | None:
 
 
 def sensitivity_of_ops(found: Sensing, plan: Mapping[str, Precision], table: GraphTable) -> dict[str, float]:
-    """Op id -> dB at the precision that the op is planned at; at the first that was scanned if it stays high."""
+    """Op id -> dB at the assigned precision; at the first scanned precision if the op stays high."""
     if not found.noise:
         return {}
     first = next(iter(found.noise))
@@ -213,8 +213,3 @@ def sensitivity_of_ops(found: Sensing, plan: Mapping[str, Precision], table: Gra
         if noise is not None:
             shown[op_id] = round(noise_db(noise), 2)
     return shown
-
-
-def plan_is_low(plan: Plan) -> bool:
-    """Whether anything in the plan is at a precision that a scan can tell of."""
-    return bool({plan.default, *(rule.precision for rule in plan.rules)} & SIMULATED)

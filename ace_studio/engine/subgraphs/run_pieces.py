@@ -1,4 +1,4 @@
-"""Run a model of which only subgraphs were captured: every subgraph in its place, the model's own Python between them.
+"""Runs a partially captured model: every subgraph in its place, the model's own Python between them.
 
 This file stands alone. ACE Studio writes a copy of it beside the subgraphs that it saves, so it needs torch and the
 runtime that the subgraphs were built for, and nothing else:
@@ -51,19 +51,19 @@ class Place:
     graph: str = ""
     """Frame: digest of the compiler's graph."""
     weights: tuple[tuple[int, str], ...] = ()
-    """Frame: position -> name of the parameter or buffer that is given there."""
+    """Frame: position -> name of the parameter or buffer at that position."""
     tensors: tuple[int, ...] = ()
     """Positions of the tensors that the subgraph takes."""
     limits: tuple[Limits, ...] = ()
-    """What their sizes must be."""
+    """The sizes that they must have."""
     carried: tuple[int, ...] = ()
-    """Positions of whole numbers; each is taken as the length of one more tensor, behind the others."""
+    """Positions of integers; each becomes the length of one more tensor after the others."""
     fixed: tuple[tuple[int, Any], ...] = ()
-    """Positions of plain values that must be what they were."""
+    """Positions of plain values that must be unchanged."""
     nesting: str = ""
-    """Module: how its call is nested, as JSON."""
+    """Module: nesting of its arguments, as JSON."""
     result: str = ""
-    """Module: how its result is nested, as JSON."""
+    """Module: nesting of its result, as JSON."""
     constants: tuple[tuple[int, Any], ...] = ()
     """Module: leaves of the result that are no tensors."""
 
@@ -79,7 +79,7 @@ class Place:
         return all(values[at] == value for at, value in self.fixed) and all(values[at] >= 0 for at in self.carried)
 
     def inputs(self, values: Sequence[Any]) -> list[Tensor]:
-        """What the subgraph is called with."""
+        """The inputs of the subgraph."""
         found = [values[position] for position in self.tensors]
         found += [carrier(values[position]) for position in self.carried]
         return found
@@ -101,7 +101,7 @@ class HostedSubgraph:
 # --- settings of torch's compiler ---
 
 MOST_GRAPHS = 256
-"""Graphs of one function that the compiler keeps, one for every runner and path through it."""
+"""Graphs of one function that the compiler may keep: one per runner and path through the function."""
 MOST_SIZES = 4096
 """Shapes of calls that a runner remembers; calls of further ones are a little slower."""
 
@@ -174,7 +174,7 @@ class Frame:
         self._known: dict[tuple[int, ...], list[int]] = {}
 
     def results(self, tensors: Sequence[Tensor], values: Sequence[Any]) -> list[Any]:
-        """What the graph would have given, when its tensors are these."""
+        """The results of the graph with these tensors."""
         waiting = iter(tensors)
         numbers = iter(self._numbers(values))
         return [
@@ -200,7 +200,7 @@ def is_tensor_node(node: object) -> bool:
 
 
 def graph_digest(graph: fx.GraphModule) -> str:
-    """What tells one graph of a model from its other ones: the same in every process."""
+    """Digest that identifies a graph of a model; the same in every process."""
     shapes = [_shape_text(node.meta.get("example_value")) for node in graph.graph.find_nodes(op="placeholder")]
     text = graph.graph.python_code(root_module="self").src
     return hashlib.sha256("\n".join([text, *shapes]).encode()).hexdigest()[:32]
@@ -269,7 +269,7 @@ class SubgraphRunner:
                 self._host_module(one)
         self._found: set[tuple[str, tuple[str, ...]]] = set()
         self._sizes_read: set[tuple[torch.Size, ...]] = set()
-        """Shapes of the calls that the compiler has been let through under our settings."""
+        """Shapes of calls that the compiler has traced under these settings."""
         self._is_settled = False
         self._is_stale = False
         self._call: Callable[..., Any] = self._module
@@ -290,16 +290,16 @@ class SubgraphRunner:
 
     @property
     def waiting(self) -> list[str]:
-        """Names of the frames that no call has come to yet."""
+        """Names of the frames that no call has reached yet."""
         return sorted(subgraph.place.name for key, subgraph in self._subgraphs.items() if key not in self._found)
 
     @property
     def needs_graphs(self) -> bool:
-        """Whether the compiler has to be asked for its graphs."""
+        """Whether any subgraph needs the compiler."""
         return bool(self._subgraphs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module would give."""
+        """Call the model."""
         with torch.no_grad():
             if not self.needs_graphs:
                 return self._call(*args, **kwargs)
@@ -414,12 +414,12 @@ MARKS: dict[str, Callable[[Any], Any]] = {
     "nonstrict_trace": _nonstrict,
     "disable": torch.compiler.disable,
 }
-"""What the controls of a recipe do to a function before the compiler reads the model."""
+"""Control of a recipe -> what it does to a function before the compiler reads the model."""
 
 
 @contextmanager
 def marked(controls: Sequence[tuple[str, str]]) -> Iterator[None]:
-    """Let every module find the marked function where it had the plain one, for a while."""
+    """Replace the plain function by the marked one in every module, within the context."""
     with ExitStack() as stack:
         for name, kind in controls:
             if kind in MARKS:
@@ -462,7 +462,7 @@ _ABSENT = object()
 
 
 def _python_function(function: Any) -> Any:
-    """The function as one that the compiler can mark; those of compiled libraries cannot be."""
+    """The function in a form that the compiler can mark; functions of compiled libraries have none."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -491,7 +491,7 @@ class SavedSubgraph:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What ``pieces.json`` holds."""
+    """The content of ``pieces.json``."""
 
     target: str
     model: str

@@ -1,4 +1,4 @@
-"""Builds that the job will need, made by processes beside it while it makes others itself."""
+"""Builds candidates in separate processes while the job builds others itself."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from ace_studio.engine.examples.stored_calls import CannotLeaveError
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.pipeline.builders.child import SETUP_NAME
 from ace_studio.engine.pipeline.builders.elsewhere import BuiltElsewhere
-from ace_studio.engine.pipeline.builders.process import BuilderLostError, BuilderProcess
-from ace_studio.engine.pipeline.builders.said import (
+from ace_studio.engine.pipeline.builders.messages import (
     AnyAnswer,
     BuildOrder,
     Built,
@@ -31,6 +30,7 @@ from ace_studio.engine.pipeline.builders.said import (
     ReleaseOrder,
     Setup,
 )
+from ace_studio.engine.pipeline.builders.process import BuilderLostError, BuilderProcess
 from ace_studio.engine.pipeline.builders.stored import store_capture
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
@@ -40,20 +40,20 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Plan
 
 SECONDS_PER_OP = 0.03
-"""About what a build takes for each op of the graph: 0.02 to 0.06 s on ResNet50 and BERT, warm, by target and plan."""
+"""Estimated build time per op of the graph. Measured: 0.02 to 0.06 s on ResNet50 and BERT, warm, by target and plan."""
 START_S = 8.0
-"""About what a process takes until it can build: torch, the libraries of the targets, the capture."""
+"""Estimated time until a process can build: importing torch and the targets' libraries, reading the capture."""
 MOST_PROCESSES = 4
 PROCESS_BYTES = 1_500_000_000
 """Memory of such a process with all libraries, before it has a model."""
-WEIGHT_COPIES = 6
-"""How often it may hold the weights: as read, as exported, as quantized, as built, and while it does so."""
-POLL_S = 0.1
+_WEIGHT_COPIES = 6
+"""Copies of the weights that a process may hold: as read, exported, quantized, built, and temporary ones."""
+_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
 class BuildJob:
-    """What all builds of a job have in common."""
+    """Inputs that all builds of a job share."""
 
     captured: CapturedModel
     calibration: Callable[[], Sequence[Example]]
@@ -61,14 +61,14 @@ class BuildJob:
     threads: int
     ranges: RangeChoice
     folder: Path
-    """For what the processes write; made when it is needed, and removed at the end."""
+    """Folder for the files of the processes; created when needed and removed at the end."""
     reporter: Reporter
     weight_bytes: int
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """One build that will be asked for."""
+    """One build that the job will request."""
 
     target: Target
     plan: BoundPlan
@@ -85,18 +85,18 @@ class _Entry:
     number: int
     is_claimed: bool = False
     answer: Future[tuple[AnyAnswer, _Beside] | None] = field(default_factory=Future)
-    """None if the process was lost before it could say anything."""
+    """None if the process was lost before it answered."""
 
 
 class Builders:
-    """Processes that build what is expected, the last first, while the job takes it, the first first.
+    """Processes that build the expected candidates from the last to the first, while the job works from the first on.
 
     Where the two meet nobody waits: what no process has begun the job builds itself. Whether there are processes at
     all follows from how much there is to build, from the cores, and from the memory that is free.
     """
 
     def __init__(self, job: BuildJob, *, most: int | None = None) -> None:
-        """Nothing starts yet. ``most`` is the most processes there may be; None for as many as are worth it."""
+        """Starts no process. ``most`` limits the number of processes; None: as many as are worth their start."""
         self._job = job
         self._most = most
         self._lock = threading.Lock()
@@ -107,14 +107,14 @@ class Builders:
 
     @property
     def waiting(self) -> int:
-        """Builds that nobody has begun."""
+        """Builds that no process has begun."""
         with self._lock:
             return sum(not entry.is_claimed for entry in self._entries.values())
 
     # --- the job's side ---
 
     def expect(self, wanted: Sequence[Wanted]) -> None:
-        """Say what will be asked for, in that order; processes are started if that is worth it."""
+        """Announce the builds that will be requested, in that order; start processes if they are worth it."""
         with self._lock:
             for one in wanted:
                 if one.key not in self._entries:
@@ -127,7 +127,7 @@ class Builders:
             beside.go_on()
 
     def take(self, wanted: Wanted) -> tuple[Lowered, Built] | None:
-        """A build that was expected, opened here; None if no process has begun it, or none is left that has it.
+        """Open an expected build; None if no process has begun it, or the process that had it is gone.
 
         Raises: AceError as `Target.lower` would have raised it; Cancelled.
         """
@@ -137,7 +137,7 @@ class Builders:
             return None
         while not entry.answer.done():
             self._job.reporter.check()
-            wait([entry.answer], timeout=POLL_S)
+            wait([entry.answer], timeout=_POLL_S)
         answered = entry.answer.result()
         if answered is None:
             return None
@@ -159,7 +159,7 @@ class Builders:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let nothing be built beside the job, because it measures."""
+        """Pause all builds while the job measures."""
         for one in self._beside:
             one.pause()
         try:
@@ -169,7 +169,7 @@ class Builders:
                 one.resume()
 
     def close(self) -> None:
-        """End the processes and remove what they wrote."""
+        """End the processes and remove their files."""
         with self._lock:
             self._entries.clear()
         for one in self._beside:
@@ -186,7 +186,7 @@ class Builders:
         work_s = waiting * SECONDS_PER_OP * sum(1 for _ in self._job.captured.table.op_rows())
         if work_s < 2 * START_S:
             return 0
-        each = PROCESS_BYTES + WEIGHT_COPIES * self._job.weight_bytes
+        each = PROCESS_BYTES + _WEIGHT_COPIES * self._job.weight_bytes
         by_memory = int(psutil.virtual_memory().available) // (2 * each)  # half is for the job itself
         return min(MOST_PROCESSES, measure.resolve_threads("all") - 1, by_memory, int(work_s / START_S) - 1)
 
@@ -206,10 +206,10 @@ class Builders:
         except Cancelled:
             raise
         except (AceError, CannotLeaveError, OSError):
-            return  # the job builds itself what nobody else does, and says what is wrong with the data
+            return  # the job then builds everything itself and reports the problem with the data
 
     def _claim(self) -> _Entry | None:
-        """The last one that nobody has begun."""
+        """The last build that no process has begun."""
         with self._lock:
             for entry in reversed(self._entries.values()):
                 if not entry.is_claimed:
@@ -230,7 +230,7 @@ class _Beside:
         self._first = self._thread.submit(self._process.wait_until_ready)
 
     def go_on(self) -> None:
-        """Build until there is nothing left that nobody has begun."""
+        """Build until no unbegun build is left."""
         self._thread.submit(self._build_all)
 
     def _build_all(self) -> None:
@@ -255,11 +255,11 @@ class _Beside:
         return self._process.ask(order)
 
     def read_back(self, number: int, reporter: Reporter) -> list[OpActual]:
-        """Ask what became of the ops of a build; nothing is known if the process is gone. Raises: AceError."""
+        """Ask the process for the op reports of a build; empty if the process is gone. Raises: AceError."""
         asked = self._thread.submit(self._ask, ReadBackOrder(number=number))
         while not asked.done():
             reporter.check()
-            wait([asked], timeout=POLL_S)
+            wait([asked], timeout=_POLL_S)
         try:
             answer = asked.result()
         except BuilderLostError:
@@ -270,19 +270,19 @@ class _Beside:
         return list(answer.ops)
 
     def release(self, number: int) -> None:
-        """Let it forget a build before it makes the next. Takes no lock: the garbage collector calls this anywhere."""
+        """Release a build before the next one starts. Takes no lock: the garbage collector may call this anywhere."""
         self._unneeded.append(number)
 
     def pause(self) -> None:
-        """Stop where it is."""
+        """Suspend the process."""
         self._process.pause()
 
     def resume(self) -> None:
-        """Go on."""
+        """Resume the process."""
         self._process.resume()
 
     def close(self) -> None:
-        """End it; what it was doing is lost."""
+        """Kill the process; its current build is lost."""
         self._process.kill()
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._process.close()

@@ -1,4 +1,4 @@
-"""The process that builds beside the job: reads the stored capture once, then lowers what it is told to, in order."""
+"""The build process: reads the stored capture once, then lowers the ordered plans one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 import torch
 
 from ace_studio.engine.flow import CapturedModel, Example
-from ace_studio.engine.pipeline.builders.said import (
+from ace_studio.engine.pipeline.builders.messages import (
     ARTIFACT,
     AnyAnswer,
     AnyOrder,
@@ -54,7 +54,7 @@ def main(folder_name: str) -> int:
 
 
 def _private_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """The pipes to the job; what libraries print goes to the log, and nobody else can read an order."""
+    """The pipes to the job. Output of libraries goes to the log, and no library can read an order."""
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -68,7 +68,7 @@ def _say(answers: IO[bytes], answer: AnyAnswer) -> None:
 
 
 class _Builder:
-    """What this process has built and not yet let go of."""
+    """The builds that this process holds."""
 
     def __init__(self, setup: Setup, captured: CapturedModel, calibration: list[Example]) -> None:
         self._setup = setup
@@ -78,7 +78,7 @@ class _Builder:
         self._built: dict[int, Lowered] = {}
 
     def carry_out(self, order: AnyOrder) -> AnyAnswer | None:
-        """Do what is asked; whatever goes wrong is the answer, in words."""
+        """Carry out an order; an error becomes the answer."""
         match order:
             case ReleaseOrder():
                 self._built.pop(order.number, None)

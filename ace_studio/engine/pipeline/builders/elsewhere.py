@@ -1,4 +1,4 @@
-"""A candidate that another process built: opened here from its artifact, asked there what the runtime does."""
+"""A candidate that another process built: opened here from its artifact; its op reports come from that process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ace_studio.engine.flow import CapturedModel
-from ace_studio.engine.pipeline.builders.said import Built
+from ace_studio.engine.pipeline.builders.messages import Built
 from ace_studio.engine.targets.base import Lowered, OpActual, Target
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 
 
 class BuiltElsewhere(Lowered):
-    """What runs is what is shipped: the saved artifact, opened by `Target.load`.
+    """Runs the saved artifact itself, opened by `Target.load`.
 
     Args:
         target: What it was built for.
@@ -42,7 +42,7 @@ class BuiltElsewhere(Lowered):
     ) -> None:
         self._path = Path(built.path)
         self._read_back = read_back
-        self.runs_in_torch = built.runs_in_torch  # type: ignore[misc]  # here it is a fact of the build, not the class
+        self.runs_in_torch = built.runs_in_torch  # type: ignore[misc]  # a fact of the build here, not of the class
         self._call = FlatCall(captured).around(target.load(self._path, threads=threads))
         weakref.finalize(self, release).atexit = False
 
@@ -51,11 +51,11 @@ class BuiltElsewhere(Lowered):
         return self._call(*args, **kwargs)
 
     def read_back(self) -> list[OpActual]:
-        """What the runtime does with every op, as the process says that built it."""
+        """The op reports of the process that built it."""
         return self._read_back()
 
     def save(self, folder: Path) -> Path:
-        """Put the artifact into ``folder``, without a second copy of its bytes where the disk allows that."""
+        """Put the artifact into ``folder``, as hard links where the disk allows them."""
         shutil.copytree(self._path.parent, folder, dirs_exist_ok=True, copy_function=_link_or_copy)
         return folder / self._path.name
 

@@ -1,4 +1,4 @@
-"""One process that builds: started, asked, paused and ended by the job."""
+"""One build process: started, given orders, paused and ended by the job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 import psutil
 
 from ace_studio.engine.fresh_python import fresh_python
-from ace_studio.engine.pipeline.builders.said import AnyAnswer, AnyOrder
+from ace_studio.engine.pipeline.builders.messages import AnyAnswer, AnyOrder
 
 _ANSWERS: msgspec.json.Decoder[AnyAnswer] = msgspec.json.Decoder(AnyAnswer)
 
@@ -38,7 +38,7 @@ class BuilderProcess:
         return self._child.pid
 
     def wait_until_ready(self) -> AnyAnswer:
-        """The first answer: it has the capture, or why it has not."""
+        """The first answer: the capture was read, or why not."""
         return self._next_answer()
 
     def ask(self, order: AnyOrder) -> AnyAnswer:
@@ -69,26 +69,26 @@ class BuilderProcess:
         return "it does not answer"
 
     def pause(self) -> None:
-        """Stop it and the compilers that it started where they are."""
+        """Suspend the process and the compilers that it started."""
         for process in self._family():
             with contextlib.suppress(psutil.Error):
                 process.suspend()
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume them."""
         for process in reversed(self._family()):
             with contextlib.suppress(psutil.Error):
                 process.resume()
 
     def kill(self) -> None:
-        """End it and what it started, at once; whoever waits for an answer is told."""
+        """Kill the process and its children; a waiting `ask` raises."""
         for process in self._family():
             with contextlib.suppress(psutil.Error):
                 process.kill()
         self._child.wait()
 
     def close(self) -> None:
-        """Let go of its pipes, after `kill` and when no thread reads them."""
+        """Close the pipes; call it after `kill`, when no thread reads them."""
         for stream in (self._child.stdin, self._child.stdout):
             with contextlib.suppress(OSError):
                 cast(IO[bytes], stream).close()

@@ -34,19 +34,19 @@ _ABOUT, _GRAPH, _WEIGHTS, _CALLS = "about.msgpack", "graph.json", "weights.safet
 
 
 class StoredCapture(msgspec.Struct, frozen=True, kw_only=True):
-    """What is written beside the graph and the tensors."""
+    """The file beside the graph and the tensors."""
 
     table: GraphTable
     inputs: tuple[InputFinding, ...]
     fingerprint: str
     calls: tuple[StoredCall, ...]
-    """The traced example, the verified ones, the calibration."""
+    """The traced example, then the verified ones, then the calibration examples."""
     examples: int
     """How many of the calls after the first are the verified ones."""
     unseen: int
-    """How many of the verified ones, at the end, are at sizes that nobody gave."""
+    """How many of the verified ones, at the end, have made-up sizes."""
     state: dict[str, str]
-    """Name of a parameter or buffer -> name of the tensor in the file; two that are one tensor share it."""
+    """Name of a parameter or buffer -> name of the tensor in the file; tied ones share it."""
     constants: dict[str, str]
     parameters: tuple[str, ...]
     guards: tuple[str, ...]
@@ -116,7 +116,7 @@ def read_capture(folder: Path) -> tuple[CapturedModel, list[Example]]:
         example=tracing,
         examples=examples,
         unseen=examples[len(examples) - about.unseen :],
-        module=nn.Module(),  # what is lowered is the graph
+        module=nn.Module(),  # only the graph is lowered
         device=torch.device("cpu"),
         fingerprint=about.fingerprint,
     )
@@ -128,7 +128,7 @@ def _as_it_was(tensor: Tensor, is_parameter: bool) -> Tensor:
 
 
 class _Tensors:
-    """The tensors of a file; what is one tensor under several names is one there too.
+    """The tensors of a file; tied tensors are stored once.
 
     Targets store a weight once that two layers share, and know it by its memory.
     """

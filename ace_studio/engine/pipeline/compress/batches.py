@@ -14,7 +14,7 @@ from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
 from ace_studio.records.messages import Phase
 from ace_studio.records.results import BatchThroughput
 
-MAX_ROUNDS = 10
+_MAX_ROUNDS = 10
 
 
 def measure_batches(job: CompressionJob) -> None:
@@ -67,7 +67,7 @@ def _measure_one(job: CompressionJob, example: Example, size: int) -> None:
     calls = {job.state.baseline.name: bound_call(example, job.reference), **calls}
     samples = measure.measure_interleaved(
         calls,
-        rounds=min(MAX_ROUNDS, job.recipe.measure.rounds),
+        rounds=min(_MAX_ROUNDS, job.recipe.measure.rounds),
         reporter=job.reporter,
         timer=measure.timer_for(job.captured.device),
     )

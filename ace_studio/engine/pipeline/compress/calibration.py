@@ -1,4 +1,4 @@
-"""The calibration examples: read, put where the model is, and tried on the model before anything relies on them."""
+"""Reads the calibration examples, moves them to the model's device and tries them on the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import CalibrationChoice, Subset
 
 MOST_READ = 4096
-"""So many examples of a function are read at most if not simply the first ones are wanted; it may have no end."""
+"""Most examples that are read of a function, which may be endless, to choose a subset from."""
 
 
 class CalibrationExamples:

@@ -1,4 +1,4 @@
-"""Tokens a second of a step model: the baseline and every candidate really decode, in turn."""
+"""Measures tokens per second: the baseline and every candidate decode in turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ace_studio.records.recipes.recipe import DecodeChoice
 
 
 def step_model(captured: Captured, choice: DecodeChoice) -> StepModel | None:
-    """How the captured model decodes, from its first example on; None if the recipe does not say that it is a step.
+    """The captured model as one decoding step, starting from its first example; None if ``[measure] decode`` is empty.
 
     Raises: AceError(BAD_INPUT) if what the recipe names is not there or does not fit.
     """
@@ -31,7 +31,7 @@ def step_model(captured: Captured, choice: DecodeChoice) -> StepModel | None:
 
 
 def reads_texts(step: StepModel, evaluate: Callable[..., Any]) -> Callable[..., Any]:
-    """An evaluation of texts for a model that takes one token at a time: each text is fed through the cache."""
+    """An evaluation of texts for a model that takes one token at a time: each text goes through the cache."""
 
     def stepped(predict: Callable[..., Any]) -> Any:
         def of_text(tokens: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ def reads_texts(step: StepModel, evaluate: Callable[..., Any]) -> Callable[..., 
 
 
 def measure_decoding(job: CompressionJob) -> None:
-    """Decode with the baseline and with every candidate, repetition by repetition; each learns its tokens a second."""
+    """Decode with the baseline and every candidate, interleaved, and record the tokens per second of each."""
     choice = job.recipe.measure.decode
     step = step_model(job.captured, choice)
     if step is None:

@@ -129,7 +129,7 @@ class CompressionJob:
         return evaluate.eager_outputs(self.captured.module, self.captured.examples)
 
     def score_of(self, call: Callable[..., Any], *, what: str) -> Score | None:
-        """The metric of a model with what is known of single samples; None if there is no metric."""
+        """The metric of a model, sample by sample if it gives that; None if there is no metric."""
         metric = self.loaded.data.evaluate
         if metric is None:
             return None
@@ -146,7 +146,7 @@ class CompressionJob:
         return checked
 
     def guarded(self, candidate: Candidate, step: Callable[[CompressionJob, Candidate], None]) -> None:
-        """Run one step; what goes wrong is recorded in the candidate. Only a stop ends the job."""
+        """Run one step; an error is recorded in the candidate. Only a stop ends the job."""
         try:
             step(self, candidate)
         except AceError as error:
@@ -165,7 +165,7 @@ class CompressionJob:
         return self.output / "artifacts" / f"{index:02d}-{name}"
 
     def tell(self, candidate: Candidate) -> None:
-        """Send what is known of a candidate."""
+        """Send the findings about a candidate."""
         self.reporter.emit(
             TargetFinished(
                 job=self.reporter.job,
@@ -176,14 +176,14 @@ class CompressionJob:
         )
 
     def tell_baseline(self) -> None:
-        """Send what is known of the baseline."""
+        """Send the findings about the baseline."""
         self.reporter.emit(
             BaselineMeasured(job=self.reporter.job, fingerprint=self.captured.fingerprint, baseline=self.state.baseline)
         )
 
 
 def bound_call(example: Example, function: Callable[..., Any] | None) -> Callable[[], object]:
-    """One call on tensors of its own: what one candidate writes into its inputs, no other one reads."""
+    """One call on its own copy of the tensors, so that a candidate that writes into its inputs changes no other."""
     assert function is not None
     own = example.copied()
     return lambda: own.call(function)

@@ -18,7 +18,7 @@ from ace_studio.records.recipes.rules import DATA_SUFFIXES
 
 _ZERO = "metric-of-zero"
 DYNAMIC_BATCH = 32
-"""Samples of a file that are run at a time where the batch is free."""
+"""Samples of a file in one call if the batch is free."""
 
 
 def with_metric(loaded: LoadedModel, captured: Captured, recipe: Recipe, folder: Path) -> LoadedModel:
@@ -65,14 +65,14 @@ def samples_of(example: Example) -> int:
 
 
 def baseline_facts(score: Score | None) -> dict[str, Any]:
-    """Fields of `Baseline` that tell of the metric."""
+    """Fields of `Baseline` about the metric."""
     if score is None:
         return {}
     return {"metric": score.value, "samples": score.samples, **_bounds(score)}
 
 
 def metric_facts(job: CompressionJob, score: Score) -> dict[str, Any]:
-    """Fields of `TargetRun` that tell of the metric and of the drop."""
+    """Fields of `TargetRun` about the metric and its drop."""
     assert job.state.baseline.metric is not None
     better = job.recipe.evaluate.is_higher_better
     drop = evaluate.metric_drop(job.state.baseline.metric, score.value, higher_is_better=better)

@@ -1,4 +1,4 @@
-"""Which plans are tried on which target, and when enough have been."""
+"""Tries plans on targets, or searches for the goal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ace_studio.engine.targets.base import Target
 
 
 def try_plans(job: CompressionJob, targets: Sequence[Target]) -> None:
-    """Try the recipe's plan on every target, or search for one if the goal decides, or if none is accurate enough."""
+    """Try the recipe's plan on every target; search if the goal decides the plan, or if no run is accurate enough."""
     recipe = job.recipe
     if recipe.plan.from_goal and recipe.goal.has_bound:
         GoalSearch(job).run(targets)

@@ -1,4 +1,4 @@
-"""Where time and accuracy go, op by op: after everything is built, measured and verified."""
+"""Times, costs and errors of every op, after everything is built, measured and verified."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def profile_all(job: CompressionJob) -> None:
 
 
 def _ceilings_folder() -> Path:
-    """Where the ceilings are kept; where nothing may be kept for the user, as long as the machine runs."""
+    """Folder of the stored ceilings; a temporary one if the user's cache is off."""
     is_off = os.environ.get("ACE_STUDIO_CACHE", "") == "off"
     return Path(tempfile.gettempdir()) / "ace-studio-ceilings" if is_off else user_cache_folder()
 
 
 def _profile_baseline(job: CompressionJob) -> None:
     if not job.captured.has_eager_ops or job.reference is not job.captured.module:
-        return  # a file of ONNX has no eager ops, and of a pruned model the graph is not the original's
+        return  # an ONNX file has no eager ops, and the graph of a pruned model is not the baseline's
     job.reporter.phase(Phase.MEASURE, "the float model, op by op")
     times = eager_times(job.captured, check=job.reporter.check)
     table = job.captured.table
@@ -101,7 +101,7 @@ def _profile_run(job: CompressionJob, candidate: Candidate, errors: _ErrorsAlong
 
 
 class _ErrorsAlongTheGraph:
-    """Simulates plans on the captured graph; the same plan on a target that rounds alike is simulated once."""
+    """Simulates plans on the captured graph, once for targets that round alike."""
 
     def __init__(self, job: CompressionJob) -> None:
         self._job = job
@@ -123,7 +123,7 @@ class _ErrorsAlongTheGraph:
         return self._known[key]
 
     def _find(self, captured: CapturedModel, candidate: Candidate, style: Int8Style) -> dict[str, float]:
-        """What is not known of errors is no reason to lose a run that was built and verified."""
+        """Simulate the plan; a failure is a warning, because the run itself is built and verified."""
         try:
             found = self._simulator(captured, style).errors(candidate.plan, self._examples(captured))
         except (ValueError, KeyError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""Artifacts: written, loaded in a fresh process, compared there; and what the runtime says of every op."""
+"""Writes artifacts, verifies them in fresh processes, and reports every op."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ace_studio.engine.torch_private.operators import foreign_operators
 from ace_studio.records.messages import Phase
 
 Proof = Future[int | None]
-"""Bytes that the proving process needed; raises what `export.verify_artifact` raises."""
-POLL_S = 0.1
+"""Bytes that the verifying process needed; raises what `export.verify_artifact` raises."""
+_POLL_S = 0.1
 
 
 VERIFIER_BYTES = 1_000_000_000
 """Memory of a fresh process with torch and a runtime, before it has a model."""
-WEIGHT_COPIES = 3
-"""How often such a process may hold the weights: as they were read, as the runtime has them, packed for its kernels."""
+_WEIGHT_COPIES = 3
+"""Copies of the weights in such a process: as read, as the runtime holds them, packed for its kernels."""
 
 
 def export_all(job: CompressionJob) -> None:
@@ -50,15 +50,15 @@ def export_all(job: CompressionJob) -> None:
 
 
 def _verifiers_at_once(job: CompressionJob) -> int:
-    """How many fresh processes fit beside each other, by cores and by free memory; one at least."""
+    """How many fresh processes fit at once, by cores and by free memory; at least one."""
     by_cores = (os.cpu_count() or 1) // job.threads
-    each = VERIFIER_BYTES + WEIGHT_COPIES * (job.state.baseline.size_bytes or 0)
+    each = VERIFIER_BYTES + _WEIGHT_COPIES * (job.state.baseline.size_bytes or 0)
     by_memory = int(psutil.virtual_memory().available) // each
     return max(1, min(by_cores, by_memory))
 
 
 def _save_and_begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> Proof | None:
-    """Write an artifact and let a fresh process prove it; None if it could not be written."""
+    """Write an artifact and start a fresh process that verifies it; None if it could not be written."""
     started: list[Proof] = []
     job.reporter.phase(Phase.EXPORT, candidate.label)
     job.guarded(candidate, lambda job, candidate: started.append(_begin_proof(job, candidate, pool)))
@@ -84,7 +84,7 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
             reporter=job.reporter.quiet(),
             registers=_registering_source(job, job.captured),
         )
-    proof: Proof = Future()  # the user's own module may take part, and is nobody's to call from another thread
+    proof: Proof = Future()  # the user's module may take part, and must not be called from another thread
     proof.set_result(
         export.verify_subgraphs(
             candidate.target.name,
@@ -103,12 +103,12 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
 def _take_proof(job: CompressionJob, candidate: Candidate, *, proof: Proof) -> None:
     while not proof.done():
         job.reporter.check()
-        wait([proof], timeout=POLL_S)
+        wait([proof], timeout=_POLL_S)
     candidate.note(verified=True, peak_memory_bytes=proof.result())
 
 
 def _registering_source(job: CompressionJob, captured: CapturedModel) -> export.ModelSource | None:
-    """Where operators are registered that are none of torch's own; None if there are none, or nobody can tell."""
+    """Source of the code that registers custom operators; None if there are none, or the source is unknown."""
     names = foreign_operators(captured.program)
     if not names:
         return None

@@ -1,4 +1,4 @@
-"""What a job knows of the sensitivity of its ops: scanned once, used by the search and told in every run."""
+"""The sensitivity of a job's ops: scanned once, used by the search and shown in every run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ace_studio.records.results import OpReport
 
 
 def sense_once(job: CompressionJob, precisions: Sequence[Precision]) -> Sensing:
-    """The sensitivity at these precisions; what is known already is not scanned again."""
+    """The sensitivity at these precisions; each is scanned once."""
     if job.state.sensing is None:
         job.state.sensing = Sensing()
     missing = [one for one in precisions if one in SIMULATED and one not in job.state.sensing.noise]
@@ -51,7 +51,7 @@ def _sense_or_say_why(job: CompressionJob, precisions: Sequence[Precision]) -> S
 
 
 def with_sensitivity(job: CompressionJob, candidate: Candidate, reports: Sequence[OpReport]) -> tuple[OpReport, ...]:
-    """The reports with what is known of the sensitivity of each op, and why the search kept some high."""
+    """The reports with the sensitivity of each op, and why the search kept some high."""
     known = sensitivity_of_ops(job.state.sensing or Sensing(), candidate.plan.assigned, job.captured.table)
     told = []
     for one in reports:

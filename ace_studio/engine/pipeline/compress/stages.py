@@ -1,4 +1,4 @@
-"""The order of the steps of one compression job."""
+"""The order of the stages of a compression job."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import ScanChoice
 
 
-def run_job(job: CompressionJob) -> Outcome:
-    """Go through the steps; a target that fails is a failed run, not a failed job."""
+def run_stages(job: CompressionJob) -> Outcome:
+    """Run all stages; a target that fails is a failed run, not a failed job."""
     _check_goal(job)
     targets = select_targets(job.recipe.targets.names)
     threads_before = torch.get_num_threads()
@@ -55,7 +55,7 @@ def run_job(job: CompressionJob) -> Outcome:
 
 
 def _builders_for(job: CompressionJob) -> Builders | None:
-    """What can build beside this process: whole graphs of torch modules, on the CPU; a GPU's memory is not shared."""
+    """Processes that build beside this one: for whole torch graphs on the CPU; a GPU's memory is not shared."""
     captured = job.captured.torch_graph
     if captured is None or captured.device.type != "cpu":
         return None
@@ -93,6 +93,6 @@ def _measure_baseline(job: CompressionJob) -> None:
 
 
 def _check_calibration(job: CompressionJob) -> None:
-    """Read the calibration data before anything is built: if it is no good, no target can do without it."""
+    """Read the calibration data before anything is built, so that an error in them ends the job early."""
     if job.loaded.data.calibration is not None and any(plan.needs_calibration for plan in first_plans(job.recipe)):
         job.calibration()

@@ -40,7 +40,7 @@ def try_plan(
     candidate = make_candidate(target, plan, job.captured.table, device=job.captured.device)
     candidate.methods = job.recipe.improve.methods if methods is None else methods
     if candidate.run.status is RunStatus.UNAVAILABLE and target.name not in job.recipe.targets.names:
-        job.state.left_out.append(candidate)  # auto is all targets that fit; this one does not
+        job.state.left_out.append(candidate)  # auto takes only targets that fit
         return candidate
     job.state.candidates.append(candidate)
     # a subgraph that cannot be built stays eager
@@ -57,9 +57,9 @@ def try_plan(
 
 
 def expect_builds(job: CompressionJob, pairs: Sequence[tuple[Target, Plan]]) -> None:
-    """Say which plans will be tried on which targets, in that order: processes beside this one may build them."""
+    """Announce the plans that will be tried, in that order, so that other processes can build them."""
     if job.builders is None or job.recipe.improve.methods:
-        return  # a changed capture is nowhere but here
+        return  # the improved capture exists in this process only
     table, device = job.captured.table, job.captured.device
     awaited = [(target, plan) for target, plan in pairs if not target.row.is_soon_built]
     made = [make_candidate(target, plan, table, device=device) for target, plan in awaited]
@@ -73,7 +73,7 @@ def expect_builds(job: CompressionJob, pairs: Sequence[tuple[Target, Plan]]) -> 
 
 
 def _take_from_builders(job: CompressionJob, candidate: Candidate) -> bool:
-    """Open what another process has built or is building; False if that is nobody's but this one's to do."""
+    """Open the build of another process, waiting for it; False if this process has to build."""
     if job.builders is None or candidate.methods:
         return False
     taken = job.builders.take(Wanted(candidate.target, candidate.plan))
@@ -117,7 +117,7 @@ def build(job: CompressionJob, candidate: Candidate) -> None:
 
 
 def check(job: CompressionJob, candidate: Candidate) -> None:
-    """Hold it against eager on every example, the unseen sizes included."""
+    """Compare a candidate with eager on every example, unseen sizes included."""
     assert candidate.lowered is not None
     job.reporter.phase(Phase.VERIFY, candidate.label)
     try:
@@ -135,7 +135,7 @@ def check(job: CompressionJob, candidate: Candidate) -> None:
 
 
 def _fidelity_to_captured(job: CompressionJob, candidate: Candidate) -> evaluate.Fidelity | None:
-    """How close it is to the eager module that was captured, if that is a pruned or trained one; else None."""
+    """Fidelity to the captured eager module, if that is a pruned or trained copy; else None."""
     assert candidate.lowered is not None
     if job.loaded.original is None:
         return None
@@ -145,7 +145,7 @@ def _fidelity_to_captured(job: CompressionJob, candidate: Candidate) -> evaluate
 
 
 def _accept_decisions(job: CompressionJob, candidate: Candidate, error: AceError) -> None:
-    """Take a model in subgraphs whose subgraphs are right although the whole differs; raise ``error`` for all others.
+    """Accept a model in subgraphs whose subgraphs are right although the whole differs; else raise ``error``.
 
     Python between the subgraphs sorts, thresholds and selects: one rounding can change how many boxes there are.
     """
@@ -164,13 +164,13 @@ def _accept_decisions(job: CompressionJob, candidate: Candidate, error: AceError
 
 
 def _suspect(job: CompressionJob) -> str:
-    """What the capture found that makes a model differ from call to call, if anything."""
+    """The capture's warnings that explain why a model differs from call to call, in words."""
     found = [one for one in job.capture_report.warnings if one.code in UNREPEATABLE]
     return "; ".join(f"{one.what} ({one.where})" if one.where else one.what for one in found)
 
 
 def measure_accuracy(job: CompressionJob, candidate: Candidate) -> None:
-    """The user's metric, and how far it is below the baseline's."""
+    """Measure the metric and its drop against the baseline."""
     assert candidate.lowered is not None
     score = job.score_of(candidate.lowered, what=candidate.label)
     if score is None:

@@ -1,4 +1,4 @@
-"""The examples that each run loses most on: of the evaluation data, else of the calibration or tracing examples."""
+"""Finds the examples with the largest loss of each run, in the evaluation, calibration or tracing data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.profile.worst import worst_of_outputs, worst_of_scores
 from ace_studio.records.messages import Phase
 
-MAX_EXAMPLES = 32
+_MAX_EXAMPLES = 32
 
 
 def find_worst(job: CompressionJob) -> None:
@@ -50,5 +50,5 @@ def _outputs(job: CompressionJob, candidate: Candidate, example: Example) -> lis
 
 def _examples(job: CompressionJob) -> tuple[str, Sequence[Example]]:
     if job.loaded.data.calibration is not None:
-        return "calibration", job.calibration()[:MAX_EXAMPLES]
-    return "tracing", job.captured.given_examples[:MAX_EXAMPLES]
+        return "calibration", job.calibration()[:_MAX_EXAMPLES]
+    return "tracing", job.captured.given_examples[:_MAX_EXAMPLES]

@@ -1,4 +1,4 @@
-"""Comparing what a fix made with the model as it was: on the examples, on other values, at sizes that nobody gave."""
+"""Compares a fixed model with the original: on the examples, on other values, at made-up sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.torch_private.dynamo import is_compiler_error
 
 COMPARE_LIMIT_S = 60.0
-"""After this long no further values are made up; what was compared by then is told."""
+"""Time limit for inputs with made-up values, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -29,24 +29,24 @@ class CheckedInput:
     example: Example
     expected: Any
     has_other_integers: bool = False
-    """Whether whole numbers (lengths, ids, steps) are not those that the user gave."""
+    """Whether integers (lengths, ids, steps) differ from the user's."""
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What came of a comparison."""
+class Comparison:
+    """Result of a comparison."""
 
     compared: int
     difference: str = ""
     """The first difference in words; empty if there is none."""
     has_raised: bool = False
     details: str = ""
-    """What was raised, in full."""
+    """The full text of the exception."""
 
 
 @dataclass
 class FixCheck:
-    """The model as it was, with its results."""
+    """The original model's inputs and results."""
 
     eager: EagerRun
     reporter: Reporter
@@ -78,8 +78,8 @@ class FixCheck:
             return
         self.inputs.append(CheckedInput(label, example, expected, has_other_integers))
 
-    def compare(self, run: Callable[[Example], Any], inputs: Sequence[CheckedInput]) -> Verdict:
-        """Call the other one on the inputs until it differs."""
+    def compare(self, run: Callable[[Example], Any], inputs: Sequence[CheckedInput]) -> Comparison:
+        """Run the changed model on the inputs until a result differs."""
         for number, one in enumerate(inputs, start=1):
             self.reporter.check()
             try:
@@ -87,14 +87,16 @@ class FixCheck:
                     warnings.simplefilter("ignore")  # of code that we changed; nobody could act on them
                     actual = run(one.example)
             except Exception as error:  # noqa: BLE001 - code that we changed may raise anything; that is the verdict
-                return Verdict(number, f"on {one.label} it raises {_short(error)}", has_raised=True, details=str(error))
+                return Comparison(
+                    number, f"on {one.label} it raises {_short(error)}", has_raised=True, details=str(error)
+                )
             if text := difference(one.expected, actual):
-                return Verdict(number, f"on {one.label} {text}")
-        return Verdict(len(inputs))
+                return Comparison(number, f"on {one.label} {text}")
+        return Comparison(len(inputs))
 
 
 def _short(error: Exception) -> str:
-    """Type and message; of torch's compiler only the type, whose words are about its own inside."""
+    """Type and message; only the type for torch's compiler, whose messages describe its internals."""
     name = type(error).__name__
     if is_compiler_error(error):
         return name
@@ -108,7 +110,7 @@ def _other_values(examples: Sequence[Example]) -> Iterator[tuple[str, Example, b
 
 
 def copy_state(original: nn.Module, copy: nn.Module) -> str:
-    """Give the copy the tensors of the original, and say why if it has others; empty if it worked.
+    """Give the copy the tensors of the original; returns why that is impossible, or nothing.
 
     Tensors that are plain attributes are copied as well: they may be random numbers of the constructor.
     """

@@ -1,4 +1,4 @@
-"""What a try came to: how well it captured, whether that is better, and what to tell about it."""
+"""The outcome of a try: how much it captured, whether that is better, and its report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 
 from ace_studio.engine.fixes import ProposedFix
 from ace_studio.engine.flow import AnyCapture
-from ace_studio.engine.pipeline.fixes.check import Verdict
+from ace_studio.engine.pipeline.fixes.check import Comparison
 from ace_studio.engine.torch_private.dynamo import is_compiler_error
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
@@ -152,7 +152,7 @@ def failed(report: FixReport, problem: Problem) -> FixReport:
     return with_values(report, status=FixStatus.FAILED, problem=problem)
 
 
-def wrong_report(report: FixReport, what: str, verdict: Verdict) -> FixReport:
+def wrong_report(report: FixReport, what: str, verdict: Comparison) -> FixReport:
     """The report of a try that differs from the model, or raises where the model does not."""
     why, remedy = verdict.difference, "Take another fix, or change the code by hand so that it is equal for all values."
     for row in _EXPLAINED:

@@ -1,4 +1,4 @@
-"""Trying fixes: each in a copy, captured again, compared with the model as it was; kept only if it is green."""
+"""Tries fixes: each in a copy, which is captured again and compared with the original model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ace_studio.engine.fixes import (
 )
 from ace_studio.engine.flow import AnyCapture, CapturedModel, Example, LoadedModel
 from ace_studio.engine.load import changed_source
-from ace_studio.engine.pipeline.fixes.check import FixCheck, Verdict, copy_state
+from ace_studio.engine.pipeline.fixes.check import Comparison, FixCheck, copy_state
 from ace_studio.engine.pipeline.fixes.outcomes import (
     Attempt,
     as_attempt,
@@ -55,19 +55,19 @@ from ace_studio.records.recipes.recipe import CaptureControl, Recipe
 from ace_studio.records.results import CaptureAttempt
 
 LEAST_LIMIT_S = 60.0
-"""A rung of a try may take this long at least, and else four times what the slowest one took before."""
+"""Smallest time limit of a capture method in a try; else four times the slowest attempt before."""
 
 
 @dataclass
 class FixJob:
-    """Everything that tries need: the model as it was, how it was captured, and how to load it again."""
+    """What every try needs: the original model, how it was captured, and how to load it again."""
 
     ready: ReadyModel
     recipe: Recipe
     folder: Path
     reporter: Reporter
     reload: Callable[[Reporter], LoadedModel] | None
-    """Loads the model anew, from whatever its files are at that moment; None if it came from no file."""
+    """Loads the model from the current content of its files; None if it came from no file."""
 
     def prepare(self) -> None:
         """Capture the model as it is. Raises: AceError if it does not even run; Cancelled."""
@@ -79,7 +79,7 @@ class FixJob:
             self.check = FixCheck.of(self.ready.loaded.module, self.ready.examples, self.reporter)
 
     def run(self, file: str, line: int) -> Iterator[FixReport]:
-        """Try what fits one place; without a file, what fits any place where capture stops.
+        """Try the fixes for one place; without a file, for every place where the capture stops.
 
         Raises: AceError with what stops the capture if nothing at all is captured and nothing is known to try.
         """
@@ -98,7 +98,7 @@ class FixJob:
             yield self._tried(candidate)
 
     def _is_worth_a_try(self, candidate: ProposedFix) -> bool:
-        """No control that the recipe has or that concerns none of its rungs; no patch of what cannot be reloaded."""
+        """Whether the recipe lacks the control and uses it, or, for a patch, whether the model can be loaded again."""
         control, capture = candidate.control, self.recipe.capture
         if control is None:
             return self.reload is not None
@@ -157,7 +157,7 @@ class FixJob:
         )
 
     def _with_change(self, candidate: ProposedFix, loaded: LoadedModel, report: FixReport) -> FixReport:
-        """First the changed code itself, which is quick, then its graph."""
+        """Compare the changed code first, which is quick, then its graph."""
         inputs = self.check.inputs
         if candidate.kind is FixKind.CONSTANT:
             inputs = [one for one in inputs if not one.has_other_integers]
@@ -192,8 +192,8 @@ class FixJob:
         )
         return with_values(report, status=FixStatus.GREEN, note=note)
 
-    def _compare_graph(self, captured: AnyCapture) -> Verdict:
-        """Compare the graph with the model as it was: on all inputs, and at the sizes that the proof made up."""
+    def _compare_graph(self, captured: AnyCapture) -> Comparison:
+        """Compare the graph with the original model on all inputs and at the made-up sizes of the capture."""
         known = len(self.check.inputs)
         for example in captured.unseen:
             self.check.add("a size that nobody gave", example)
@@ -207,7 +207,7 @@ class FixJob:
         return unified_diff(source, text, folder=self.folder) if source is not None else ""
 
     def _text(self, candidate: ProposedFix) -> str:
-        """The changed file. Values that must be known first are noted by an instrumented copy on all examples."""
+        """The text of the changed file; values that it needs are recorded by an instrumented copy on all examples."""
         calls = candidate.values
         if calls is None:
             return candidate.text
@@ -222,7 +222,7 @@ class FixJob:
     def _copy(
         self, candidate: ProposedFix, text: str, hook: Callable[[int, Any], Any] | None = None
     ) -> Iterator[tuple[Path, LoadedModel]]:
-        """The model loaded from a changed copy, with the tensors of the model as it was. Raises: AceError."""
+        """The model loaded from a changed copy, with the tensors of the original. Raises: AceError."""
         assert self.reload is not None, "patches are tried only of what can be loaded anew"
         path = Path(candidate.file)
         with contextlib.ExitStack() as stack:
@@ -241,7 +241,7 @@ class FixJob:
     # --- capturing quietly ---
 
     def _attempt(self, loaded: LoadedModel, recipe: Recipe, title: str) -> Attempt:
-        """Capture, whatever comes of it. Raises: Cancelled."""
+        """Capture, and return a failure as an attempt too. Raises: Cancelled."""
         rungs: list[CaptureAttempt] = []
         if hasattr(self, "before"):
             limit_s = max(LEAST_LIMIT_S, 4 * self.before.slowest_s)
@@ -260,7 +260,7 @@ class FixJob:
         return as_attempt(captured, report, rungs)
 
     def _quiet(self, title: str, rungs: list[CaptureAttempt]) -> Reporter:
-        """A reporter whose progress is a detail of ours; outcomes of rungs go into ``rungs``."""
+        """A reporter that shows progress as a detail of the try, and collects capture attempts in ``rungs``."""
 
         def take(event: Event) -> None:
             match event:
@@ -275,7 +275,7 @@ class FixJob:
 
 
 def _runner(captured: AnyCapture) -> Callable[[Example], Any]:
-    """What runs a capture, from the same state at every call."""
+    """A function that runs a capture from the same state at every call."""
     if isinstance(captured, CapturedModel):
         graph = GraphRun(captured.program)
         return lambda example: graph.outputs([example])[0]
@@ -283,7 +283,7 @@ def _runner(captured: AnyCapture) -> Callable[[Example], Any]:
         HostedSubgraph(one.place, one.captured.program.module(check_guards=False)) for one in captured.subgraphs
     ]
     runner = SubgraphRunner(captured.module, subgraphs, controls=captured.controls)
-    call_in_turn(runner, [captured.example])  # the one whose sizes tell most comes first
+    call_in_turn(runner, [captured.example])  # the example with the most telling sizes comes first
     state = ModuleState(runner.module)
 
     def run(example: Example) -> Any:

@@ -15,7 +15,7 @@ from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.pipeline.builders import Builders, BuildJob, Wanted, builders
 from ace_studio.engine.pipeline.compress import trying
 from ace_studio.engine.pipeline.compress.job import CompressionJob
-from ace_studio.engine.pipeline.compress.stages import run_job
+from ace_studio.engine.pipeline.compress.stages import run_stages
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
@@ -241,7 +241,7 @@ def test_a_job_with_another_process_gives_the_same_runs(tmp_path, monkeypatch):
         captured, report = capture_model(
             loaded, [Example.of(one) for one in tiny.examples], recipe, device=torch.device("cpu"), reporter=Reporter()
         )
-        outcome = run_job(
+        outcome = run_stages(
             CompressionJob.of(loaded, captured, report, recipe=recipe, output=tmp_path, reporter=Reporter())
         )
     assert ("openvino", True) in taken

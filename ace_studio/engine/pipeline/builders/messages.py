@@ -1,4 +1,4 @@
-"""What the job and a process that builds for it say to each other: one line of JSON each, orders down, answers up."""
+"""Messages between the job and a build process, one line of JSON each: orders to it, answers from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ace_studio.records.results import Improvement, Warning
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """What all orders have in common, in a file beside the stored capture."""
+    """Settings of all orders, in a file beside the stored capture."""
 
     threads: int
     ranges: RangeChoice
@@ -22,27 +22,27 @@ class BuildOrder(msgspec.Struct, frozen=True, kw_only=True, tag="build"):
     """Lower a plan and write the artifact; the answer is `Built` or `Refused`."""
 
     number: int
-    """Under which the process keeps what it built."""
+    """The key of the build in the process."""
     target: str
     plan: BoundPlan
     folder: str
-    """For scratch files; exists. The artifact goes into `ARTIFACT` in it."""
+    """Existing folder for scratch files. The artifact goes into its subfolder `ARTIFACT`."""
 
 
 class ReadBackOrder(msgspec.Struct, frozen=True, kw_only=True, tag="read-back"):
-    """Say what the runtime does with every op; the answer is `ReadBack` or `Refused`."""
+    """Ask for the op reports of a build; the answer is `ReadBack` or `Refused`."""
 
     number: int
 
 
 class ReleaseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="release"):
-    """Let go of a build. There is no answer."""
+    """Release a build. There is no answer."""
 
     number: int
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """The capture was read, and is the one that was written."""
+    """The capture was read and equals the one that was written."""
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True, tag="built"):
@@ -63,7 +63,7 @@ class ReadBack(msgspec.Struct, frozen=True, kw_only=True, tag="read-back"):
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
-    """What was asked for cannot be had, as the error that the job would have seen itself."""
+    """The order failed, with the error that the job itself would have raised."""
 
     problem: Problem
 
@@ -71,4 +71,4 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
 AnyOrder = BuildOrder | ReadBackOrder | ReleaseOrder
 AnyAnswer = Ready | Built | ReadBack | Refused
 ARTIFACT = "artifact"
-"""Folder of an order's folder that holds the artifact and nothing else."""
+"""Subfolder of an order's folder that holds the artifact alone."""
