@@ -70,13 +70,13 @@ def _card(result: Result, number: int, *, is_done: bool) -> Advice:
         raise AceError.of(
             ErrorCode.USAGE,
             "This card changes nothing in the recipe",
-            why="it says what to do by hand",
+            why="it describes a manual change",
             remedy=card.do_first,
         )
     if card.do_first and not is_done:
         raise AceError.of(
             ErrorCode.USAGE,
-            "Something has to be done before this card can be applied",
+            "This card needs a preparation before it can be applied",
             why=card.do_first,
             remedy="Do it, and add --done.",
         )

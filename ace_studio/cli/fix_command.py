@@ -26,7 +26,7 @@ _AT = re.compile(r"^(.+):(\d+)$")
 @app.command()
 def fix(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model.")],
-    at: Annotated[str, typer.Option("--at", metavar="FILE:LINE", help="One place; else all that are found.")] = "",
+    at: Annotated[str, typer.Option("--at", metavar="FILE:LINE", help="One place; without it, all places.")] = "",
     entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
     inputs: InputOption = None,
     apply_controls: Annotated[
@@ -41,14 +41,14 @@ def fix(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     trust: TrustFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Try fixes for the places where capture stops: each in a copy, captured again, and compared with eager."""
+    """Try fixes for the places where capture stops: each is captured in a copy and compared with eager."""
     console = Console(as_json=as_json)
     recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
     if apply_controls and path.suffix != ".toml":
         raise AceError.of(
             ErrorCode.USAGE,
             "--apply-controls needs a recipe to write into",
-            why=f"{path.name} is no recipe",
+            why=f"{path.name} is not a recipe",
             remedy="Write a recipe for the model, and name that.",
         )
     file, line = _place(at, folder)
@@ -75,7 +75,7 @@ def _place(at: str, folder: Path) -> tuple[str, int]:
         return "", 0
     match = _AT.match(at)
     if match is None:
-        raise AceError.of(ErrorCode.USAGE, f"'{at}' is no place", remedy="Write --at model.py:41.")
+        raise AceError.of(ErrorCode.USAGE, f"'{at}' is not FILE:LINE", remedy="Write --at model.py:41.")
     for path in (Path(match[1]), folder / match[1]):
         if path.is_file():
             return str(path.absolute()), int(match[2])
@@ -85,7 +85,7 @@ def _place(at: str, folder: Path) -> tuple[str, int]:
 def _take(
     fixes: tuple[FixReport, ...], *, recipe_path: Path | None, patch_path: Path | None, write_source: bool
 ) -> dict[str, Any]:
-    """Do what was asked for with the green ones, and say what was done."""
+    """Apply the green fixes as the options say; returns what was done, for the JSON."""
     done: dict[str, Any] = {}
     if recipe_path is not None:
         wanted = [one.control for one in _best(fixes, lambda one: one.control is not None) if one.control is not None]
@@ -117,7 +117,7 @@ def _together(path: Path, fixes: list[FixReport]) -> tuple[str, str]:
     except (OSError, ValueError) as error:
         raise AceError.of(
             ErrorCode.BAD_FILE,
-            f"The patches of {path.name} do not fit, or not together",
+            f"The patches of {path.name} cannot be applied, alone or together",
             why=str(error),
             remedy="Nothing was written. Take one place at a time with --at.",
             where=str(path),
@@ -125,7 +125,7 @@ def _together(path: Path, fixes: list[FixReport]) -> tuple[str, str]:
 
 
 def _best(fixes: tuple[FixReport, ...], is_of_kind: Any) -> list[FixReport]:
-    """The first green one of a kind for every place."""
+    """The first green fix of a kind for every place."""
     found: dict[tuple[str, int], FixReport] = {}
     for one in fixes:
         if one.status is FixStatus.GREEN and is_of_kind(one):
@@ -147,7 +147,7 @@ def _write(path: Path, text: str, *, keep_backup: bool) -> None:
 
 def _show(fixes: tuple[FixReport, ...], done: dict[str, Any], console: Console) -> None:
     if not fixes:
-        console.print("Nothing was tried: capture stops nowhere that a fix is known for.")
+        console.print("Nothing was tried: there is no known fix for a place where capture stops.")
         return
     console.print_table(
         ("status", "kind", "where", "what", "captured", "s"),

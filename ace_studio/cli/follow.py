@@ -1,4 +1,4 @@
-"""Following a job: the events become progress on stderr and an answer in the end."""
+"""Runs a job: shows its events on stderr and collects its answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LOST = (AttemptStatus.TIMEOUT, AttemptStatus.CRASHED)
 
 @dataclass
 class JobAnswer:
-    """What a job's events amount to."""
+    """The answer of a job, collected from its events."""
 
     problems: tuple[Problem, ...] = ()
     file: FileReport | None = None
@@ -53,7 +53,7 @@ class JobAnswer:
 
 
 def follow(request: AnyRequest, console: Console) -> JobAnswer:
-    """Run the request in an engine process, show how it goes, and return its answer.
+    """Run the request in an engine process, show its progress, and return its answer.
 
     Ctrl-C cancels the job and gives an answer with a ``cancelled`` problem.
     """
@@ -72,7 +72,7 @@ def follow(request: AnyRequest, console: Console) -> JobAnswer:
 
 
 def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
-    """Show what is on the way, keep what belongs to the answer."""
+    """Show the event, and keep what belongs to the answer."""
     _show(event, console)
     match event:
         case FileInspected(report=file):
@@ -80,7 +80,7 @@ def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
         case EnvironmentFound(report=environment):
             answer.environment = environment
         case AttemptEnded(outcome=outcome):
-            # After a crash the rung that had been accepted is captured once more.
+            # After a crash the accepted capture method runs once more.
             answer.rungs = [*(one for one in answer.rungs if one.name != outcome.name), outcome]
         case ModelCaptured():
             answer.captured = event

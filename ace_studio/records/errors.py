@@ -1,4 +1,4 @@
-"""What can go wrong, in words a person can act on, and the exit code that says it to a script."""
+"""Problems: what went wrong, why and what to do about it, and the exit code for scripts."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class ErrorCode(StrEnum):
     """The kind of a problem; stable, so that scripts and tests can match on it."""
 
     USAGE = "usage"
-    """A command, argument or option that makes no sense."""
+    """A command, argument or option that is not valid."""
     RECIPE = "recipe"
     """A recipe file that cannot be read or contradicts itself."""
     NOT_FOUND = "not-found"
     """A file, folder, callable or column that is not there."""
     BAD_FILE = "bad-file"
-    """A file whose content is not what its name or its use says."""
+    """A file whose content does not match its name or its use."""
     UNTRUSTED = "untrusted"
-    """Opening this would run somebody's code, and nobody said that it may."""
+    """Opening this file would run its code, and the user has not trusted it."""
     USER_CODE = "user-code"
     """The user's own code raised."""
     BAD_INPUT = "bad-input"
     """Example inputs that the model cannot take."""
     NOT_CAPTURED = "not-captured"
-    """No rung of the capture ladder gave a graph that matches eager."""
+    """No capture method gave a graph that matches eager."""
     WRONG_CAPTURE = "wrong-capture"
     """A graph was captured, but it does not compute what eager computes."""
     UNSUPPORTED = "unsupported"
-    """The target cannot do this; the reason says what and why."""
+    """The target cannot do this; `Problem.why` names the reason."""
     NOT_INSTALLED = "not-installed"
     """A package or a device that the request needs is missing."""
     NO_DATA = "no-data"
@@ -50,7 +50,7 @@ class ErrorCode(StrEnum):
     GOAL_NOT_MET = "goal-not-met"
     """Everything ran; nothing reached the goal."""
     CANCELLED = "cancelled"
-    """Somebody asked to stop."""
+    """The user cancelled the job."""
     OUT_OF_MEMORY = "out-of-memory"
     """The machine or the device ran out of memory."""
     TIMEOUT = "timeout"
@@ -58,7 +58,7 @@ class ErrorCode(StrEnum):
     CRASH = "crash"
     """The engine process died without an answer."""
     INTERNAL = "internal"
-    """A mistake of ours."""
+    """A bug in ACE Studio."""
 
 
 _EXIT_CODES: dict[ErrorCode, ExitCode] = {
@@ -78,7 +78,7 @@ _EXIT_CODES: dict[ErrorCode, ExitCode] = {
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem as a person should hear it: what happened, why, what to do, and where.
+    """One problem: what happened, why, what to do, and where.
 
     ``where`` is ``file:line`` (or ``file:line, module path``) when a place is known, else empty.
     ``details`` may hold a log or a traceback; it is shown on request, never by default.
@@ -103,7 +103,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AceError(Exception):
-    """A problem on its way up. Carries one or more `Problem` records; the first is the headline."""
+    """An exception that carries one or more `Problem` records; the first is the headline."""
 
     def __init__(self, *problems: Problem) -> None:
         if not problems:

@@ -1,4 +1,4 @@
-"""Fixes for places where capture stops: what was tried, and what became of it."""
+"""Fixes for places where capture stops, and how each attempt ended."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class FixKind(StrEnum):
     COND = "cond"
     """Patch: a branch by a value becomes ``torch.cond``: one side is computed."""
     CONSTANT = "constant"
-    """Patch: a number that follows from a value becomes the constant that it is on every example."""
+    """Patch: a number computed from a value becomes a constant, which is equal on every example."""
 
 
 class FixStatus(StrEnum):
-    """How a try ended."""
+    """How an attempt ended."""
 
     GREEN = "green"
-    """Better captured than before, and equal to eager on every input."""
+    """Captured better than before, and equal to eager on every input."""
     NO_EFFECT = "no-effect"
     """Traced, but the break is still there."""
     FAILED = "failed"
@@ -60,13 +60,13 @@ class FixReport(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: FixKind
     title: str
-    """What it does, in words: ``mark get_magic_num as nonstrict_trace``."""
+    """What it does, such as ``mark get_magic_num as nonstrict_trace``."""
     status: FixStatus
     file: str
-    """The line that it is for."""
+    """File of the line that it changes."""
     line: int
     control: CaptureControl | None = None
-    """What goes into the recipe, for a control."""
+    """The entry for the recipe, if the fix is a control."""
     patch: str = ""
     """Unified diff against `file`, for a change of the source."""
     before: CaptureOutcome = CaptureOutcome()
@@ -75,7 +75,7 @@ class FixReport(msgspec.Struct, frozen=True, kw_only=True):
     """Inputs on which it was compared with eager."""
     seconds: float = 0.0
     note: str = ""
-    """What a person must know before taking it, such as a change of meaning at other values."""
+    """A caveat, such as a different result at other values."""
     problem: Problem | None = None
 
 
@@ -83,5 +83,5 @@ _ORDER = {status: place for place, status in enumerate(FixStatus)}
 
 
 def ranked_fixes(fixes: Iterable[FixReport]) -> tuple[FixReport, ...]:
-    """Green ones first, those that leave the least eager before the others; else in the order in which they came."""
+    """Sort the fixes: green ones first, those that leave less eager before others; else in the order given."""
     return tuple(sorted(fixes, key=lambda fix: (_ORDER[fix.status], fix.after.breaks, fix.after.ops_left_eager)))

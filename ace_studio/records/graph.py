@@ -21,7 +21,7 @@ class OpKind(StrEnum):
     OUTPUT = "output"
     """The model's result."""
     BREAK = "break"
-    """A seam between two subgraphs of a partial capture: Python code that runs between them."""
+    """A graph break between two subgraphs of a partial capture: Python code that runs between them."""
 
 
 class GraphTable(msgspec.Struct, frozen=True, kw_only=True):

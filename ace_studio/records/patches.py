@@ -1,4 +1,4 @@
-"""Unified diffs: made of two texts, put together, and applied."""
+"""Unified diffs: make, combine and apply them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _LINE_END = re.compile(r"(?<=\n)")
 NO_NEWLINE = "\\ No newline at end of file\n"
 MOST_FUZZ = 3
-"""Lines around a change that may be others by now; a diff has three."""
+"""Context lines of a hunk that may differ; a diff has three."""
 
 
 def make_patch(before: str, after: str, *, name: str) -> str:
-    """What changes, as ``patch -p0`` and ``git apply -p0`` take it where the file is called ``name``."""
+    """The unified diff of two texts, for ``patch -p0`` and ``git apply -p0`` on a file called ``name``."""
     lines = difflib.unified_diff(_lines(before), _lines(after), fromfile=name, tofile=name)
     return "".join(line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}" for line in lines)
 
 
 def together(text: str, patches: Iterable[str]) -> str:
-    """One patch that does what several patches of one text do.
+    """Combine several patches of one text into one patch.
 
     Raises: ValueError if they change the same lines.
     """
@@ -32,34 +32,34 @@ def together(text: str, patches: Iterable[str]) -> str:
 
 
 def apply_patch(text: str, patch: str) -> str:
-    """The text with every hunk applied. Hunks may have moved, and the lines around a change may have changed.
+    """Apply every hunk to a text. Hunks may have moved, and their context lines may differ.
 
-    Raises: ValueError if the lines that a hunk changes are nowhere any more.
+    Raises: ValueError if the lines that a hunk changes are not found.
     """
     lines = _lines(text)
     result: list[str] = []
     position = 0
-    for wanted, removed, added in _hunks(patch):
-        start, cut_removed, cut_added = _place(lines, removed, added, wanted, low=position)
+    for expected, removed, added in _hunks(patch):
+        start, cut_removed, cut_added = _place(lines, removed, added, expected, low=position)
         result += [*lines[position:start], *cut_added]
         position = start + len(cut_removed)
     return "".join([*result, *lines[position:]])
 
 
 def _place(
-    lines: list[str], removed: list[str], added: list[str], wanted: int, *, low: int
+    lines: list[str], removed: list[str], added: list[str], expected: int, *, low: int
 ) -> tuple[int, list[str], list[str]]:
-    """Where a hunk fits, the nearest to where it was, and the hunk without what does not fit around it."""
+    """Find the nearest place where a hunk fits; returns the place and the hunk without context that does not fit."""
     for fuzz in range(MOST_FUZZ + 1):
         head, tail = _context(removed, added, fuzz), _context(removed[::-1], added[::-1], fuzz)
         one, other = removed[head : len(removed) - tail], added[head : len(added) - tail]
         if not one and removed:
-            break  # nothing would be left to recognise the place by
-        places = sorted(range(low, len(lines) - len(one) + 1), key=lambda at: abs(at - wanted))
-        for start in places if one else [max(wanted, low)]:
+            break  # no line would be left to find the place by
+        places = sorted(range(low, len(lines) - len(one) + 1), key=lambda at: abs(at - expected))
+        for start in places if one else [max(expected, low)]:
             if lines[start : start + len(one)] == one:
                 return start, one, other
-    raise ValueError(f"line {wanted + 1} is not what the patch was made for")
+    raise ValueError(f"line {expected + 1} is not what the patch was made for")
 
 
 def _context(removed: list[str], added: list[str], most: int) -> int:

@@ -1,4 +1,4 @@
-"""Saving a file so that a crash, a full disk or a pulled plug leaves either the old content or the new one."""
+"""Atomic writes: after a crash, a full disk or a power cut a file has either the old content or the new one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ def file_sha256(path: Path) -> str:
 
 
 def write_atomically(path: Path, content: bytes, *, keep_backup: bool = False) -> None:
-    """Replace the file's content as one step: temp file beside it, write, fsync, rename, fsync the folder.
+    """Replace the file's content atomically: temporary file beside it, write, fsync, rename, fsync the folder.
 
-    With ``keep_backup`` the content before this call is kept as ``NAME.bak`` (one generation); saving what is there
-    already changes nothing, so that it does not push the last different version out. A link is followed, and the
-    permissions of the file that was there are kept.
+    With ``keep_backup`` the old content is kept as ``NAME.bak`` (one generation); saving equal content changes nothing,
+    so the backup stays the last different version. Links are followed, and the permissions of the old file are kept.
 
     Raises: OSError; then ``path`` still has its old content.
     """
@@ -56,7 +55,7 @@ def _replace(target: Path, content: bytes, *, mode: int) -> None:
 
 
 def _write_all(descriptor: int, content: bytes) -> None:
-    """``os.write`` may write less than it was given."""
+    """Write everything; one ``os.write`` may write only a part."""
     view = memoryview(content)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -74,7 +73,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _umask() -> int:
-    """The permission bits that new files do not get. There is no way to read it without setting it."""
+    """The permission bits that new files do not get. They can only be read by setting them."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

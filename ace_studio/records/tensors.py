@@ -50,7 +50,7 @@ class DimVerdict(StrEnum):
     STATIC = "static"
     """Exactly one size."""
     UNKNOWN = "unknown"
-    """Only ever 1 in the examples: nobody can tell batch from constant. Another row would."""
+    """Only ever 1 in the examples: batch and constant cannot be told apart. Another row decides."""
 
 
 class DimFinding(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Taking an artifact out of a run's folder: copied whole or not at all, and compared with what was verified."""
+"""Export of an artifact from a run's folder: copied completely or not at all, and compared with the original."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def export_run(document: Document, run_index: int, destination: Path) -> tuple[P
         raise AceError.of(
             ErrorCode.NOT_FOUND,
             "This run has no artifact",
-            why="Its target failed, or keeps nothing on disk",
+            why="Its target failed, or writes nothing to disk",
             remedy="Choose a run whose status is ok",
         )
     return tuple(copy_artifact(Path(document.output) / artifact, destination))
@@ -43,7 +43,7 @@ def artifact_files(artifact: Path) -> tuple[Path, ...]:
     if not artifact.is_file():
         raise AceError.of(
             ErrorCode.NOT_FOUND,
-            f"The artifact {artifact.name} is not there any more",
+            f"The artifact {artifact.name} no longer exists",
             why=f"{artifact} was moved or deleted after the run",
             remedy="Run again",
         )
@@ -55,8 +55,8 @@ def artifact_files(artifact: Path) -> tuple[Path, ...]:
 def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:
     """Copy an artifact and return the SHA-256 of every file written, which a ``.sha256`` file beside it lists too.
 
-    ``destination`` is an existing folder, or the new name. The files appear by rename once all are copied and
-    compared, so that nobody ever sees half of one.
+    ``destination`` is an existing folder, or the new name. The files appear by rename after all are copied and
+    compared, so a partial file is never visible.
 
     Raises: AceError(NOT_FOUND) if the artifact is gone or the place cannot be written; AceError(BAD_FILE) if a copy
     differs from its source.

@@ -1,4 +1,4 @@
-"""Pure changes of a recipe: what a gesture means for the choices."""
+"""Pure functions that change a recipe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_studio.records.recipes.recipe import DecodeChoice, Recipe
 from ace_studio.records.tensors import DimChoice
 
 ENTRY_NAMES = ("make_model", "get_model", "build_model", "create_model", "load_model", "model")
-"""Names that people give to the function that makes their model, the likeliest first."""
+"""Usual names of the function that makes the model, the likeliest first."""
 BESIDE_NAMES = {
     "tracing_inputs": ("inputs", "tracing"),
     "calibration_inputs": ("calibration", "inputs"),
@@ -41,18 +41,18 @@ def change(recipe: Recipe, table: str, **values: Any) -> Recipe:
 def with_decode(recipe: Recipe, **values: Any) -> Recipe:
     """The recipe with other choices of how to decode.
 
-    Without an input for the token none of them means anything, and a recipe that kept them would not open again.
+    Without an input for the token the other choices have no meaning, and a recipe with them would be invalid.
     """
     changed = change(recipe, "measure.decode", **values)
     return changed if changed.measure.decode.token else change(changed, "measure", decode=DecodeChoice())
 
 
 SPECIAL_TABLES: dict[str, Callable[..., Recipe]] = {"measure.decode": with_decode}
-"""Tables whose keys depend on each other -> what changes them."""
+"""Tables whose keys depend on each other -> the function that changes them."""
 
 
 def with_dim(recipe: Recipe, name: str, choice: DimChoice) -> Recipe:
-    """The choice for one dimension (``x.0``). ``auto`` is the default, so it is not written down."""
+    """The choice for one dimension (``x.0``). ``auto`` is the default, so it is not stored."""
     dims = {key: value for key, value in recipe.inputs.dims.items() if key != name}
     if choice is not DimChoice.AUTO:
         dims[name] = choice
@@ -65,7 +65,7 @@ def with_default_precision(recipe: Recipe, precision: Precision) -> Recipe:
 
 
 def with_rules(recipe: Recipe, matches: Collection[str], precision: Precision | None) -> Recipe:
-    """One rule per match at the end, where it wins; earlier rules with the same words go. None only removes."""
+    """Append one rule per match, where it wins; earlier rules with the same match are removed. None only removes."""
     rules = tuple(rule for rule in recipe.plan.rules if rule.match not in matches)
     if precision is not None:
         rules += tuple(PlanRule(match=match, precision=precision) for match in matches)
@@ -73,12 +73,12 @@ def with_rules(recipe: Recipe, matches: Collection[str], precision: Precision | 
 
 
 def op_matches(op_ids: Sequence[str]) -> tuple[str, ...]:
-    """The rules' words for these very ops, each once."""
+    """The ``match`` of a rule for each of these ops, without duplicates."""
     return tuple(dict.fromkeys(f"id:{glob.escape(op_id)}" for op_id in op_ids))
 
 
 def prefill(recipe: Recipe, report: FileReport) -> Recipe:
-    """Fill in what the file itself makes plain: entry, example inputs, and the well-known callables beside it."""
+    """Fill in what the file makes clear: entry, example inputs, and the well-known callables beside it."""
     names = {entry.name for entry in report.entries}
     if not recipe.model.entry:
         recipe = change(recipe, "model", entry=plausible_entry(report.entries))
@@ -92,7 +92,7 @@ def prefill(recipe: Recipe, report: FileReport) -> Recipe:
 
 
 def plausible_entry(entries: Sequence[EntryPoint]) -> str:
-    """The one entry that is meant, or an empty string if a person has to choose.
+    """The only plausible entry, or an empty string if the user has to choose.
 
     A function with a usual name wins, then the only model class that needs no arguments, then the only function
     that needs none.

@@ -1,4 +1,4 @@
-"""Functions and classes of the user's files, read from the syntax tree: nothing is imported, nothing is run."""
+"""Functions and classes of the user's files, read from the syntax tree without running any code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CodeName:
 def names_in(text: str) -> tuple[CodeName, ...]:
     """All names of a file in order of their lines; functions inside functions cannot be reached and are left out.
 
-    A text that is no Python has none.
+    Empty for a text that is not Python.
     """
     try:
         tree = ast.parse(text)

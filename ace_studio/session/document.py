@@ -37,7 +37,7 @@ class Part(StrEnum):
     TRUST = "trust"
     """Whether the opened file may run, and whether the engine was refused for it."""
     GRAPH = "graph"
-    """The captured graph, the capture report, the rungs tried and the user's sources."""
+    """The captured graph, the capture report, the capture attempts and the user's sources."""
     RUNS = "runs"
     """Baseline, target runs and the whole result."""
     ACTIVITY = "activity"
@@ -47,11 +47,11 @@ class Part(StrEnum):
     LOG = "log"
     """Lines that user code, torch or we printed."""
     PROBLEMS = "problems"
-    """Problems that nobody dismissed yet."""
+    """Problems that the user has not dismissed."""
     FIXES = "fixes"
     """Fixes that were tried."""
     CAUGHT = "caught"
-    """What a script was seen to call."""
+    """Inputs caught from a script."""
     HISTORY = "history"
     """Past runs."""
     ENVIRONMENT = "environment"
@@ -90,7 +90,7 @@ class Verb(StrEnum):
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
-    """What the engine is doing, in the words of a progress bar."""
+    """What the engine is doing, as a progress bar shows it."""
 
     state: EngineState = EngineState.STARTING
     job: str = ""
@@ -98,7 +98,7 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase = Phase.START
     detail: str = ""
     fraction: float | None = None
-    """Progress of the phase in 0..1, or None if nobody can tell."""
+    """Progress of the phase in 0..1, or None if it is not known."""
     started_s: float = 0.0
     """When the job began, on the session's clock (`time.monotonic`)."""
 
@@ -153,14 +153,14 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     is_dirty: bool = False
     """Whether choices differ from what was last opened or saved."""
     undo_label: str = ""
-    """What undo would take back, in words; empty if nothing."""
+    """The step that undo would take back; empty if none."""
     redo_label: str = ""
 
     file: FileReport | None = None
     is_trusted: bool = False
-    """Whether the user said that this very file (by its hash) may run."""
+    """Whether the user trusts this file, by its hash."""
     needs_trust: bool = False
-    """Whether opening the file would run code that nobody vouched for: show the Trust bar."""
+    """Whether opening the file would run code that is not trusted: the window shows the Trust bar."""
 
     fingerprint: str = ""
     """Of model, recipe and environment at the capture."""
@@ -173,7 +173,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     rungs: tuple[CaptureAttempt, ...] = ()
     """Outcomes of the current or last trace, as they came in."""
     rung_at_work: str = ""
-    """The rung that is being tried now; empty if none is."""
+    """The capture method that is running; empty if none is."""
     captured_with: Recipe | None = None
     """The choices that `graph` was found with."""
     graph_job: str = ""
@@ -184,11 +184,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     fixes: tuple[FixReport, ...] = ()
     """Fixes that were tried, in the order in which they came."""
     caught: InputsCaught | None = None
-    """What the script that was run last called."""
+    """The calls of the script that was run last."""
     sensitivity: SensitivityFound | None = None
-    """What the last scan found, as far as it came; None if nobody asked for one of this model."""
+    """The findings of the last scan so far; None if this model was not scanned."""
     pruning: PruningReport | None = None
-    """What the last preview of pruning said."""
+    """The last preview of pruning."""
 
     baseline: Baseline | None = None
     runs: tuple[TargetRun, ...] = ()
@@ -205,10 +205,10 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     """Newest last."""
     log: tuple[str, ...] = ()
-    """Newest last, bounded."""
+    """Newest last; only the last lines are kept."""
     environment: EnvironmentReport | None = None
     history: tuple[RunSummary, ...] | None = None
-    """Past runs, newest first; None until somebody asks for them."""
+    """Past runs, newest first; None until they are loaded."""
     recent_files: tuple[str, ...] = ()
     """Newest first."""
 
@@ -246,7 +246,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _decisive(recipe: Recipe) -> CaptureChoice:
-    """What of the capture's options decides the graph: not whether it was kept, nor what else was tried."""
+    """The capture options that affect the graph: not the cache, nor a comparison of capture methods."""
     return msgspec.structs.replace(recipe.capture, cache=True, compare_rungs=False)
 
 

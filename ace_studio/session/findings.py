@@ -1,4 +1,4 @@
-"""How each event of the engine changes the document: one row per kind of event, all pure."""
+"""How each event of the engine changes the document: one pure function per kind of event."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NO_FAILURE = frozenset({ErrorCode.UNTRUSTED, ErrorCode.CANCELLED})
 
 
 def apply_finding(document: Document, event: AnyEvent, *, asked_with: Recipe) -> Document:
-    """The document with what the event says in it; the same one if it says nothing about findings.
+    """The document with the finding of an event; the same document if the event carries none.
 
     ``asked_with`` is the recipe that the job was sent with.
     """
@@ -49,16 +49,16 @@ def with_problems(document: Document, *problems: Any) -> Document:
 
 
 def without_rungs(document: Document) -> Document:
-    """The document as a new trace starts. Code that was only read to be looked at may have been edited since.
+    """The document at the start of a new trace. Sources that were read for display may have been edited since.
 
-    What went wrong before is what this start is meant to mend, so it is not said any longer.
+    Earlier problems are cleared, because this start may solve them.
     """
     sources = document.sources if document.graph is not None else {}
     return replace(document, rungs=(), rung_at_work="", failure=None, sources=sources, problems=())
 
 
 def without_runs(document: Document, *, output: str) -> Document:
-    """The document as a new run into a folder starts: the runs before it are in the history."""
+    """The document at the start of a new run into a folder; earlier runs are in the history."""
     selection = replace(document.selection, run=None)
     return replace(
         document,
@@ -122,7 +122,7 @@ def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> D
     return replace(
         document,
         fingerprint=event.fingerprint,
-        # What was tried on another model, or with other choices about it, says nothing about this one.
+        # Findings about another model, or about other choices, do not apply to this one.
         fixes=document.fixes if document.fingerprint in ("", event.fingerprint) else (),
         sensitivity=document.sensitivity if document.fingerprint in ("", event.fingerprint) else None,
         capture=event.capture,
@@ -143,7 +143,7 @@ def _baseline(document: Document, event: BaselineMeasured, asked_with: Recipe) -
 
 
 def _target(document: Document, event: TargetFinished, asked_with: Recipe) -> Document:
-    """Runs are shown in the order of their numbers, whatever the order in which they come."""
+    """Insert the run in the order of the numbers; runs may arrive in any order."""
     found = dict(zip(document.run_numbers, document.runs, strict=True))
     found[event.index] = event.run
     numbers = tuple(sorted(found))
@@ -189,7 +189,7 @@ def _has_whole_graph(document: Document, job: str) -> bool:
 
 
 def _fix(document: Document, event: FixTried, asked_with: Recipe) -> Document:
-    """A fix that is tried again replaces what was found before."""
+    """A fix that is tried again replaces its earlier result."""
     del asked_with
     fix = event.fix
     key = (fix.file, fix.line, fix.kind, fix.title)

@@ -1,4 +1,4 @@
-"""What ``forward`` of a model takes, read from the syntax tree of its file before anything of it is run."""
+"""The arguments of a model's ``forward``, read from the syntax tree of its file without running any code."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import lru_cache
 
 @lru_cache(maxsize=8)
 def forward_inputs(text: str, entry: str) -> tuple[str, ...]:
-    """Names of the arguments that ``forward`` must be given, in order.
+    """Names of the required arguments of ``forward``, in order.
 
-    The class is the entry itself; or, if the entry is a function, the one that it makes by name, or the only class of
-    the file that has a ``forward``. Empty if nobody can tell.
+    The class is the entry itself; if the entry is a function, the class that it calls, or the only class of the file
+    that has a ``forward``. Empty if the class is ambiguous.
 
     Args:
-        text: Of the Python file.
+        text: Content of the Python file.
         entry: Name of a class or function in it.
     """
     try:

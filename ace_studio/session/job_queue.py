@@ -1,4 +1,4 @@
-"""The conversation with the engine: one request at a time, the others wait, and a lost process is started again."""
+"""The queue of requests to the engine: one at a time; a lost engine process is restarted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ace_studio.records.messages import (
 from ace_studio.session.document import Activity, Document, EngineState, Verb
 
 IDLE_DEATHS = 3
-"""Deaths in a row without any work after which the engine is not started again by itself."""
+"""Consecutive deaths without any work after which the engine is not restarted automatically."""
 
 VERBS: dict[type[AnyRequest], Verb] = {
     InspectRequest: Verb.INSPECT,
@@ -61,14 +61,14 @@ def start_problem(document: Document) -> Problem | None:
 
 
 def with_options(request: TraceRequest, *, anew: bool, compare_rungs: bool) -> TraceRequest:
-    """The request with options that hold for this time only."""
+    """The request with options for this job only."""
     capture = request.recipe.capture
     capture = replace(capture, cache=capture.cache and not anew, compare_rungs=capture.compare_rungs or compare_rungs)
     return replace(request, recipe=replace(request.recipe, capture=capture))
 
 
 class JobQueue:
-    """Which request the engine works on, which wait, and whether the engine is there at all."""
+    """The current request, the waiting ones, and the state of the engine."""
 
     def __init__(self, engine: EngineLink, clock: Callable[[], float]) -> None:
         self._engine = engine
@@ -80,9 +80,9 @@ class JobQueue:
         self._idle_deaths = 0
         self._count = 0
         self.current: AnyRequest | None = None
-        """What the engine works on."""
+        """The request that the engine is working on."""
         self.is_abandoned = False
-        """Whether nobody wants the findings of the current job any more."""
+        """Whether the findings of the current job are to be dropped."""
 
     @property
     def is_idle(self) -> bool:
@@ -90,19 +90,19 @@ class JobQueue:
         return self.current is None and not self._waiting
 
     def new_job(self, kind: type[AnyRequest]) -> str:
-        """A name for a job that no other job of this session has."""
+        """A unique name for a job of this session."""
         self._count += 1
         return f"{VERBS[kind]}-{self._count}"
 
     def submit(self, request: AnyRequest) -> None:
-        """Send the request now, or as soon as the engine is there and free. A lost engine is started again."""
+        """Send the request now, or as soon as the engine is ready and free. A lost engine is restarted."""
         self._waiting.append(request)
         if self._is_lost:
             self.restart()
         self._send_next()
 
     def cancel(self, *, abandon: bool = False) -> None:
-        """Stop the current job and drop those that wait. With ``abandon`` its findings are not wanted either."""
+        """Stop the current job and drop those that wait. With ``abandon`` its findings are dropped too."""
         self._waiting.clear()
         if self.current is None:
             return
@@ -112,7 +112,7 @@ class JobQueue:
             self._engine.cancel(self.current.job)
 
     def restart(self) -> None:
-        """Start a new engine process; what it works on now is given up."""
+        """Start a new engine process; the current job is dropped."""
         self._forget_current()
         self._is_ready = self._is_lost = False
         self._idle_deaths = 0
@@ -130,12 +130,12 @@ class JobQueue:
         self._send_next()
 
     def lost(self, event: WorkerLost) -> None:
-        """The engine process died. Another is started, unless it never came up or keeps dying without any work."""
+        """The engine process died. It is restarted, unless it never became ready or keeps dying without any work."""
         current, was_ready = self.current, self._is_ready
         self._forget_current()
         self._is_ready = False
         if current is not None and event.problem.code is ErrorCode.CANCELLED and event.job not in ("", current.job):
-            # The process ended for an earlier job; this one had just been sent and is innocent.
+            # The process was ended for an earlier job; this one had just been sent, so it is sent again.
             self._waiting.insert(0, current)
         self._idle_deaths = self._idle_deaths + 1 if current is None else 0
         if was_ready and self._idle_deaths < IDLE_DEATHS:
@@ -145,7 +145,7 @@ class JobQueue:
             self._is_lost = True
 
     def activity(self, before: Activity) -> Activity:
-        """What to show. Progress of the job that is shown already is kept."""
+        """The activity to show. Progress of a job that is already shown is kept."""
         request = self.current or next(iter(self._waiting), None)
         state = self._state()
         if request is None:

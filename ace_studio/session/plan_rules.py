@@ -28,23 +28,23 @@ def tick(index: PlanIndex, plan: Plan, path: str) -> Tick:
 
 
 def module_match(path: str) -> str:
-    """The words of a rule for a module and everything in it; every op for the empty path."""
+    """The ``match`` of a rule for a module and everything in it; of every op for the empty path."""
     plain = ".".join(part.partition("@")[0] for part in path.split("."))
     return f"module:{glob.escape(plain)}" if path else "module:*"
 
 
 def op_match(op: str) -> str:
-    """The words of a rule for an operator."""
+    """The ``match`` of a rule for an operator."""
     return f"op:{glob.escape(op)}"
 
 
 def type_match(module_type: str) -> str:
-    """The words of a rule for a class of modules."""
+    """The ``match`` of a rule for a class of modules."""
     return f"type:{glob.escape(module_type)}"
 
 
 def with_rule_list(plan: Plan, rules: Sequence[PlanRule]) -> Plan:
-    """The plan with these rules; a plan with rules is one made by hand."""
+    """The plan with these rules. A plan with rules is not made from the goal."""
     return replace(plan, rules=tuple(rules), from_goal=plan.from_goal and not rules)
 
 
@@ -56,12 +56,12 @@ def with_moved_rule(plan: Plan, index: int, to: int) -> Plan:
 
 
 def with_changed_rule(plan: Plan, index: int, rule: PlanRule) -> Plan:
-    """The plan with other words or another precision in a rule, which keeps its place."""
+    """The plan with one rule replaced in its place."""
     return replace(plan, rules=(*plan.rules[:index], rule, *plan.rules[index + 1 :]))
 
 
 def with_module(plan: Plan, path: str, precision: Precision | None) -> Plan:
-    """A precision for a module and everything in it; None takes its own rules, and those of modules in it, away.
+    """A precision for a module and everything in it; None removes its own rules, and those of modules in it.
 
     For the whole model (an empty path) the default is changed instead, and no rule for a module is left.
     """
@@ -75,14 +75,14 @@ def with_module(plan: Plan, path: str, precision: Precision | None) -> Plan:
 
 
 def ticked(plan: Plan, index: PlanIndex, path: str, *, on: bool, precision: Precision) -> Plan:
-    """The plan with a module compressed, or kept at fp32, by as few rules as that takes.
+    """The plan with a module compressed, or kept at fp32, with as few rules as possible.
 
     Args:
         plan: The plan as it is.
         index: Of the graph.
         path: The module; empty for the whole model.
         on: Whether its ops are to be compressed.
-        precision: At what, if nothing but fp32 is left once its own rules are gone.
+        precision: The precision if only fp32 is left after its own rules are removed.
     """
     bare = with_module(plan, path, None)
     if path and tick(index, bare, path) is (Tick.ALL if on else Tick.NONE):

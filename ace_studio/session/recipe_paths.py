@@ -17,7 +17,7 @@ from ace_studio.session.choices import change
 
 
 def require_file(path: Path) -> None:
-    """Raises: AceError(NOT_FOUND) if there is no such file or folder, nor a model of a package of that name."""
+    """Raises: AceError(NOT_FOUND) if there is no such file or folder, nor a model of a package with that name."""
     if not path.exists() and named_source(path) is None:
         raise AceError.of(
             ErrorCode.NOT_FOUND,
@@ -40,7 +40,7 @@ def rebase_recipe(recipe: Recipe, old_folder: Path, new_folder: Path) -> Recipe:
 
 
 def relative_to(path: Path, folder: Path) -> str:
-    """The path as written from a folder, with forward slashes; absolute if there is no way (another drive)."""
+    """The path relative to a folder, with forward slashes; absolute if it is on another drive."""
     try:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:

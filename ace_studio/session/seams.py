@@ -1,4 +1,4 @@
-"""Which rows of a graph are breaks, and which entry of the list of breaks each of them is."""
+"""Rows of a graph that are graph breaks, and their entries in the list of breaks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ace_studio.records.results import GraphBreak
 
 
 def break_rows(graph: GraphTable) -> tuple[int, ...]:
-    """Rows that stand for breaks, in order of execution."""
+    """Rows that are graph breaks, in order of execution."""
     return tuple(row for row, kind in enumerate(graph.kind) if kind is OpKind.BREAK)
 
 
@@ -27,15 +27,15 @@ def seam_numbers(graph: GraphTable, breaks: Sequence[GraphBreak]) -> dict[int, i
 
 
 def rows_of_seam(graph: GraphTable, breaks: Sequence[GraphBreak], index: int) -> tuple[int, ...]:
-    """All rows of one entry of the list of breaks; a line that is met several times may have several."""
+    """All rows of one entry of the list of breaks; a line that runs several times may have several."""
     return tuple(row for row, at in seam_numbers(graph, breaks).items() if at == index)
 
 
 def seam_of_ops(graph: GraphTable | None, breaks: Sequence[GraphBreak], op_ids: Sequence[str]) -> int | None:
-    """The entry that the selected ops stand for: all of them must be rows of the same break."""
+    """The entry of the selected ops if all of them are rows of the same break, else None."""
     if graph is None or not op_ids or not breaks:
         return None
-    wanted = set(op_ids)
-    kinds = {graph.op_id[row]: at for row, at in seam_numbers(graph, breaks).items() if graph.op_id[row] in wanted}
+    selected = set(op_ids)
+    kinds = {graph.op_id[row]: at for row, at in seam_numbers(graph, breaks).items() if graph.op_id[row] in selected}
     entries = set(kinds.values())
-    return entries.pop() if len(kinds) == len(wanted) and len(entries) == 1 else None
+    return entries.pop() if len(kinds) == len(selected) and len(entries) == 1 else None

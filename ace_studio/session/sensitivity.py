@@ -1,4 +1,4 @@
-"""What a scan or a run found out about the sensitivity of ops."""
+"""The sensitivity of ops, from a scan or a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ace_studio.session.document import Document
 
 
 def known_sensitivity(document: Document) -> tuple[OpSensitivity, ...]:
-    """What the last scan found, or what came with the last run."""
+    """The findings of the last scan, else those of the last run."""
     if document.sensitivity is not None:
         return document.sensitivity.ops
     return document.result.sensitivity if document.result is not None else ()

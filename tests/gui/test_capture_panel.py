@@ -99,7 +99,7 @@ def test_the_last_rung_cannot_be_switched_off(desk, panel):
     click_check_box(desk, panel, "fx")
     assert desk.document.recipe.capture.rungs == ("fx",)
     assert item(panel, "fx").checkState(NAME) is Qt.CheckState.Checked
-    assert "At least one rung" in desk.document.problems[-1].what
+    assert "At least one capture method" in desk.document.problems[-1].what
 
 
 def test_a_rung_is_tried_earlier_by_button_and_by_key(desk, panel):

@@ -1,4 +1,4 @@
-"""What the window (or the command line) and the engine process say to each other.
+"""Messages between the window (or the command line) and the engine process.
 
 Length-prefixed msgpack over a private channel, tagged unions, one protocol version. No pickle: a pickled
 ``torch.__version__`` imports torch into the window. Tensors travel as files, graphs as columns.
@@ -107,7 +107,7 @@ __all__ = [
 
 PROTOCOL_VERSION = 1
 JOB_ENDS = (FileInspected, EnvironmentFound, InputsCaught, PruningPreviewed, JobFinished, JobFailed, JobCancelled)
-"""Exactly one of these ends every job of a living worker; WorkerLost ends all jobs of a dead one."""
+"""Every job of a running worker ends with exactly one of these; WorkerLost ends all jobs of a dead worker."""
 
 _encoder = msgspec.msgpack.Encoder()
 _request_decoder = msgspec.msgpack.Decoder(AnyRequest)
@@ -120,11 +120,11 @@ def encode_message(message: AnyRequest | AnyEvent) -> bytes:
 
 
 def decode_request(payload: bytes) -> AnyRequest:
-    """Read a request. Raises msgspec.ValidationError if it is none."""
+    """Read a request. Raises: msgspec.ValidationError if it is not one."""
     request: AnyRequest = _request_decoder.decode(payload)
     return request
 
 
 def decode_event(payload: bytes) -> AnyEvent:
-    """Read an event. Raises msgspec.ValidationError if it is none."""
+    """Read an event. Raises: msgspec.ValidationError if it is not one."""
     return _event_decoder.decode(payload)

@@ -1,4 +1,4 @@
-"""What the engine process tells the window while it works."""
+"""Events: messages from the engine process to the window."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class WorkerReady(Event, frozen=True, kw_only=True):
 
 
 class Progress(Event, frozen=True, kw_only=True):
-    """Where the job is. ``fraction`` of this phase in 0..1, or None if nobody can tell."""
+    """What the job is doing. ``fraction`` of this phase in 0..1, or None if it is not known."""
 
     phase: Phase
     detail: str = ""
     fraction: float | None = None
     is_pulse: bool = False
-    """Said once a second while one step goes on: a log may leave most of them out."""
+    """Sent once a second while an operation runs: a log may leave most of them out."""
 
 
 class LogLine(Event, frozen=True, kw_only=True):
-    """A line that the user's code, torch or we printed."""
+    """A line that the user's code, torch or ACE Studio printed."""
 
     text: str
     stream: str = "log"
@@ -61,21 +61,21 @@ class EnvironmentFound(Event, frozen=True, kw_only=True):
 
 
 class AttemptStarted(Event, frozen=True, kw_only=True):
-    """A rung of the ladder is at work; if the process dies or hangs before its `AttemptEnded`, the rung did it."""
+    """A capture method starts. If the process dies or hangs before its `AttemptEnded`, this method is the cause."""
 
     name: str
     limit_s: float | None = None
-    """Seconds from now after which it has hung; None while its graph is compared with eager, which has no limit."""
+    """Seconds from now after which it counts as hung; None while its graph is compared with eager, without a limit."""
 
 
 class AttemptEnded(Event, frozen=True, kw_only=True):
-    """One rung of the ladder ended."""
+    """A capture attempt ended."""
 
     outcome: CaptureAttempt
 
 
 class ModelCaptured(Event, frozen=True, kw_only=True):
-    """The graph is there."""
+    """The graph was captured."""
 
     fingerprint: str
     capture: CaptureReport
@@ -87,17 +87,17 @@ class ModelCaptured(Event, frozen=True, kw_only=True):
 
 
 class SensitivityFound(Event, frozen=True, kw_only=True):
-    """What is known of the sensitivity of the ops so far; a later one replaces it."""
+    """The sensitivity of ops as far as it is known; a later event replaces it."""
 
     fingerprint: str
     ops: tuple[OpSensitivity, ...]
     samples_done: int
     samples: int
     forwards: float
-    """Cost until now, in passes forward over the samples."""
+    """Cost until now, in forward passes over the samples."""
     is_complete: bool = False
     notes: tuple[str, ...] = ()
-    """What could not be found in the short way, and what that cost."""
+    """Ops that the fast method could not measure, and what measuring them cost."""
 
 
 class FixTried(Event, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class InputsCaught(Event, frozen=True, kw_only=True):
     """Answer to CatchRequest."""
 
     path: str
-    """The ``inputs.json`` that was written, which a recipe can name; empty if no call was kept."""
+    """Path of the ``inputs.json``, which a recipe can name; empty if no call was kept."""
     module: str = ""
     """Class of the module that was chosen."""
     seen: int = 0
@@ -119,17 +119,17 @@ class InputsCaught(Event, frozen=True, kw_only=True):
     bytes: int = 0
     """Of the tensors that were kept."""
     modules: tuple[ModuleCalls, ...] = ()
-    """All that were called, the outermost first, to choose from."""
+    """All modules that were called, the outermost first, to choose from."""
     rows: tuple[dict[str, TensorSpec], ...] = ()
-    """What was kept, as rows of the shape table that name the file's tensors; a row's paths are absolute."""
+    """The kept calls as rows of the shape table that name the file's tensors; paths are absolute."""
     problem: Problem | None = None
-    """What ended the script before its end; what was caught until then is kept."""
+    """Why the script stopped early; the calls until then are kept."""
     notes: tuple[str, ...] = ()
     """What was left out, and why."""
 
 
 class PruningPreviewed(Event, frozen=True, kw_only=True):
-    """Answer to PrunePreviewRequest, which it ends."""
+    """Answer to PrunePreviewRequest."""
 
     report: PruningReport
 
@@ -142,7 +142,7 @@ class BaselineMeasured(Event, frozen=True, kw_only=True):
 
 
 class TargetFinished(Event, frozen=True, kw_only=True):
-    """One candidate has been built, or measured, or evaluated; a later one for the same index replaces it."""
+    """A candidate was built, measured or evaluated; a later event for the same index replaces it."""
 
     fingerprint: str
     index: int
@@ -163,7 +163,7 @@ class JobFailed(Event, frozen=True, kw_only=True):
 
 
 class JobCancelled(Event, frozen=True, kw_only=True):
-    """The job stopped because somebody asked."""
+    """The job stopped because it was cancelled."""
 
 
 class WorkerLost(Event, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What the engine can be busy with."""
+"""The phases of a job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """What the engine is busy with; the word a progress bar shows."""
+    """What the engine is doing; the text of the progress bar."""
 
     START = "Starting the engine"
     LOAD = "Loading the model"

@@ -1,4 +1,4 @@
-"""Facts that only messages carry: of files, of this machine and its targets, of a script's calls."""
+"""Records that only messages carry: about files, this machine and its targets, and a script's calls."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     """Row name of the loader registry: python, safetensors, state-dict, pickle-module, torchscript, pt2, onnx, ..."""
     label: str
-    """The kind in words."""
+    """The kind as a text for people."""
     sha256: str
     size_bytes: int
     trust: str
     """``inspect``, ``data`` or ``code``: the level of trust that opening it needs."""
     would_run: tuple[str, ...] = ()
-    """What opening it would run, in words."""
+    """What opening it would run, as texts for people."""
     entries: tuple[EntryPoint, ...] = ()
     tensors: tuple[StoredTensor, ...] = ()
     notes: tuple[str, ...] = ()
     inputs: tuple[dict[str, TensorSpec], ...] = ()
-    """Rows of example inputs to begin with, where the file's own words give their sizes."""
+    """Rows of example inputs to begin with, if the file describes the sizes of its inputs."""
 
 
 class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,16 +60,16 @@ class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why it is not available."""
     install: str = ""
-    """The line that would install it."""
+    """The command that installs it."""
     version: str = ""
     precisions: dict[str, str] = {}
-    """Precision -> empty if it can, else why it cannot."""
+    """Precision -> empty if it is supported, else why not."""
     is_in_auto: bool = True
-    """Whether ``auto`` takes it where it is available; if not, it has to be chosen by name."""
+    """Whether ``auto`` includes it if it is available; otherwise it has to be chosen by name."""
 
 
 class TargetRefusals(msgspec.Struct, frozen=True, kw_only=True):
-    """What a target leaves at a float precision in a captured graph, although it can do the precision in general."""
+    """Operators that a target leaves at a float precision in a captured graph, although it supports the precision."""
 
     target: str
     operators: dict[str, dict[str, str]] = {}
@@ -101,7 +101,7 @@ class EnvironmentReport(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[DeviceReport, ...] = ()
     targets: tuple[TargetReport, ...] = ()
     notes: tuple[str, ...] = ()
-    """Known traps of this environment, each with its remedy."""
+    """Known problems of this environment, each with its remedy."""
 
 
 class ModuleCalls(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,4 +113,4 @@ class ModuleCalls(msgspec.Struct, frozen=True, kw_only=True):
     """Its class."""
     calls: int
     inputs: tuple[str, ...] = ()
-    """The first few different forms of its calls, in words: ``x float32 1x3x32x32``."""
+    """The first few different kinds of calls, such as ``x float32 1x3x32x32``."""

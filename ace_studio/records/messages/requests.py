@@ -1,4 +1,4 @@
-"""What the window asks the engine process for."""
+"""Requests: messages from the window to the engine process."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class InspectRequest(Request, frozen=True, kw_only=True):
-    """Say what a file is without running any code in it."""
+    """Report what a file is without running any code in it."""
 
     path: str
 
 
 class TraceRequest(Request, frozen=True, kw_only=True):
-    """Load and capture."""
+    """Load the model and capture its graph."""
 
     recipe: Recipe
     folder: str
@@ -31,7 +31,7 @@ class TraceRequest(Request, frozen=True, kw_only=True):
     trust_all: bool = False
     """The command line's ``--trust``."""
     rungs_done: tuple[CaptureAttempt, ...] = ()
-    """How rungs ended in an engine process that died under one of them. Those that failed are not tried again."""
+    """Capture attempts in an engine process that died during one of them. Methods that failed are not tried again."""
 
 
 class RunRequest(TraceRequest, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class RunRequest(TraceRequest, frozen=True, kw_only=True):
 
 
 class FixRequest(TraceRequest, frozen=True, kw_only=True):
-    """Try the fixes that fit one place where capture stops, each in a copy; nothing of the user's is changed."""
+    """Try the fixes for a place where capture stops, each in a copy; the user's files stay as they are."""
 
     file: str = ""
     line: int = 0
@@ -50,18 +50,18 @@ class FixRequest(TraceRequest, frozen=True, kw_only=True):
 
 
 class PrunePreviewRequest(TraceRequest, frozen=True, kw_only=True):
-    """Prune a copy as the recipe says and tell what goes and what it does to the outputs; nothing is built."""
+    """Prune a copy as the recipe says; report what is removed and how the outputs change. Nothing is built."""
 
 
 class SensitivityRequest(TraceRequest, frozen=True, kw_only=True):
-    """Load, capture, and find how much each op, computed at a low precision, disturbs the outputs."""
+    """Load, capture, and measure how much each op, computed at a low precision, disturbs the outputs."""
 
     precisions: tuple[str, ...] = ()
-    """Words of `Precision`; empty: those that the recipe plans, or that a search for its goal begins with."""
+    """Values of `Precision`; empty: those of the recipe's plan, or those that a search for its goal begins with."""
 
 
 class CatchRequest(Request, frozen=True, kw_only=True):
-    """Run a script of the user's and keep what a module in it is called with."""
+    """Run the user's script and keep the inputs that a module in it is called with."""
 
     script: str
     output: str
@@ -71,15 +71,15 @@ class CatchRequest(Request, frozen=True, kw_only=True):
     calls: int = 8
     """How many calls to keep at most."""
     arguments: tuple[str, ...] = ()
-    """What the script finds in ``sys.argv`` behind its own name."""
+    """Command line arguments of the script (``sys.argv[1:]``)."""
     folder: str = ""
-    """Where the script runs, as the folder of a shell; the script's own if empty."""
+    """Working directory of the script; its own folder if empty."""
     trusted_sha256: tuple[str, ...] = ()
     trust_all: bool = False
 
 
 class DoctorRequest(Request, frozen=True, kw_only=True):
-    """Say what this interpreter has: versions, devices, targets and why some are missing."""
+    """Report what this interpreter has: versions, devices, targets and why some are missing."""
 
 
 class CancelRequest(Request, frozen=True, kw_only=True):

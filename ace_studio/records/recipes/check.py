@@ -50,12 +50,12 @@ _ENUM_NOUNS: dict[type, str] = {
 
 
 def recipe_faults(document: Mapping[str, Any]) -> list[Fault]:
-    """Everything that is wrong with a parsed recipe whose ``format`` is ours; empty if it can be converted."""
+    """Every mistake in a parsed recipe of a known ``format``; empty if it can be converted."""
     misshapen = list(_shape_faults(document, _RECIPE_TYPE, ()))
-    told = {fault.path for fault in misshapen}
+    misshapen_paths = {fault.path for fault in misshapen}
     return [
         *misshapen,
-        *(fault for fault in value_faults(document) if fault.path not in told),
+        *(fault for fault in value_faults(document) if fault.path not in misshapen_paths),
         *contradictions(document),
     ]
 
@@ -70,7 +70,7 @@ for _table in _RECIPE_TYPE.fields:
 
 
 def _kind_of(value: object) -> str:
-    """What a TOML value is, in words."""
+    """The type of a TOML value, as a text for people."""
     words = {bool: "true/false", int: "a whole number", float: "a number", str: "text", list: "a list", dict: "a table"}
     return words.get(type(value), "a date or time")
 
@@ -114,7 +114,7 @@ def _unknown_key(key: str, path: KeyPath, fields: Mapping[str, types.Field]) -> 
     owners = [owner for owner in _OWNERS.get(key, []) if owner != (path[0] if path else "")]
     if owners and not hint.startswith("did you mean"):
         hint = "it belongs in " + " or ".join(f"[{owner}]" for owner in owners)
-    return Fault((*path, key), what, why="a misspelt key would be ignored in silence", remedy=hint)
+    return Fault((*path, key), what, why="a misspelt key would have no effect", remedy=hint)
 
 
 def _check_list(value: object, expected: types.VarTupleType, path: KeyPath) -> Iterator[Fault]:
@@ -137,7 +137,7 @@ def _check_integer(value: object, _: types.Type, path: KeyPath) -> Iterator[Faul
     if isinstance(value, bool) or not isinstance(value, int):
         yield _wrong_type(value, path, "a whole number")
     elif abs(value) > _LARGEST_INTEGER:
-        yield Fault(path, f"{path_text(path)} is absurdly large", remedy=f"stay below {_LARGEST_INTEGER}")
+        yield Fault(path, f"{path_text(path)} is too large", remedy=f"stay below {_LARGEST_INTEGER}")
 
 
 def _check_number(value: object, _: types.Type, path: KeyPath) -> Iterator[Fault]:
@@ -171,7 +171,9 @@ def _check_enum(value: object, expected: types.EnumType, path: KeyPath) -> Itera
 def _check_literal(value: object, expected: types.LiteralType, path: KeyPath) -> Iterator[Fault]:
     if value not in expected.values:
         words = " or ".join(f"'{word}'" for word in expected.values)
-        yield Fault(path, f"{path_text(path)}: '{value}' is not understood", remedy=f"give a whole number or {words}")
+        yield Fault(
+            path, f"{path_text(path)}: '{value}' is not a valid value", remedy=f"give a whole number or {words}"
+        )
 
 
 _CHECKS: dict[type[types.Type], Callable[[object, Any, KeyPath], Iterator[Fault]]] = {

@@ -1,4 +1,4 @@
-"""One mistake in a recipe: its place in the document, and the words to tell it with."""
+"""A mistake in a recipe: its place in the document, and the text of its message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ace_studio.records.recipes.toml_lines import KeyPath
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong at one place of the document, before anybody looked up its line."""
+    """One mistake at one place of the document; its line is found later."""
 
     path: KeyPath
     what: str
@@ -35,7 +35,7 @@ def path_text(path: KeyPath) -> str:
 
 
 def nearest_hint(word: str, known: Iterable[str]) -> str:
-    """``did you mean 'x'?`` for the closest of the known words, or the list of them."""
+    """``did you mean 'x'?`` for the closest known word, or the list of known words."""
     choices = list(known)
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
     close = close or [choice for choice in choices if len(word) > 2 and choice.startswith(word)][:1]

@@ -1,4 +1,4 @@
-"""Reading and writing the recipe: TOML, ``format = 1``. All problems are told at once, each with its line."""
+"""Reading and writing a recipe as TOML, ``format = 1``. All problems are reported at once, each with its line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\
 def read_recipe(path: Path) -> Recipe:
     """Read a recipe file.
 
-    Raises: AceError(NOT_FOUND) if there is no such file; AceError(RECIPE) with every problem of it, each with its line.
+    Raises: AceError(NOT_FOUND) if there is no such file; AceError(RECIPE) with every problem and its line.
     """
     return parse_recipe(_decode(_read_bytes(path), path.name), name=path.name)
 
@@ -47,7 +47,7 @@ def parse_recipe(text: str, *, name: str) -> Recipe:
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Save the recipe: atomically, with what was there before kept as ``NAME.bak``.
+    """Save the recipe atomically; the old file is kept as ``NAME.bak``.
 
     Raises: AceError(RECIPE) if it cannot be saved; the file then has its old content.
     """
@@ -137,7 +137,7 @@ def _parse_toml(text: str, name: str) -> dict[str, Any]:
             ErrorCode.RECIPE,
             f"{name} is not valid TOML: {_SYNTAX_PLACE.sub('', str(error))}",
             why=f"line {line} reads `{source}`" if source else "the text ends too early",
-            remedy='text goes in "quotes", a list in [brackets], and every key stands once',
+            remedy='text goes in "quotes", a list in [brackets], and every key may appear only once',
             where=f"{name}:{line}",
         ) from error
     except (RecursionError, ValueError) as error:
@@ -151,10 +151,10 @@ def _parse_toml(text: str, name: str) -> dict[str, Any]:
 
 
 def _format_faults(document: Mapping[str, Any]) -> list[Fault]:
-    """What is wrong with ``format``; nothing else is judged then, because the rules are another format's."""
+    """Mistakes in ``format``. If there are any, nothing else is checked, because another format has other rules."""
     path: KeyPath = ("format",)
     if "format" not in document:
-        why = "the first line of a recipe says which format it is in"
+        why = "the first line of a recipe names its format"
         return [
             Fault((), "The recipe has no 'format'", why=why, remedy=f"begin it with `format = {RECIPE_FORMAT}`"),
             *recipe_faults(document),
@@ -169,7 +169,7 @@ def _format_faults(document: Mapping[str, Any]) -> list[Fault]:
 
 
 def _line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
-    """The line of the place, or of the nearest thing around it that has one."""
+    """The line of the place, or of the innermost key or table around it that has one."""
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
             return lines[path[:length]]
@@ -200,7 +200,7 @@ def _table_lines(name: str, table: msgspec.Struct) -> list[str]:
 
 
 def _first_line(name: str, table: msgspec.Struct) -> list[str]:
-    """A table whose values are all default but whose presence says something (``[plan]``: the goal does not choose)."""
+    """A table that differs by its presence only (``[plan]`` means that the goal does not choose the precisions)."""
     first = msgspec.structs.fields(type(table))[0]
     return ["", f"[{name}]", _pair(first.encode_name, getattr(table, first.name))]
 

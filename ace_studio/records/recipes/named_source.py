@@ -1,4 +1,4 @@
-"""Models that are named instead of lying in a file: ``timm:resnet18``, ``torchvision:fasterrcnn_resnet50_fpn``."""
+"""Models of installed packages, by name: ``timm:resnet18``, ``torchvision:fasterrcnn_resnet50_fpn``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NamedSource:
 
 
 def named_source(source: str | Path) -> NamedSource | None:
-    """What the last part of a path names, if there is no such file; None for every path to a file or folder."""
+    """The model that the last part of a path names; None if it names none or the path exists."""
     path = Path(source)
     match = _PATTERN.fullmatch(path.name)
     return NamedSource(match[1], match[2]) if match and not path.exists() else None

@@ -18,9 +18,9 @@ class Precision(StrEnum):
     BF16 = "bf16"
     """bfloat16: the range of fp32 with 7 bits of mantissa."""
     INT8_STATIC = "int8-static"
-    """8-bit weights per channel and 8-bit activations with ranges found by calibration."""
+    """8-bit weights per channel and 8-bit activations with ranges from calibration."""
     INT8_DYNAMIC = "int8-dynamic"
-    """8-bit weights per channel; activation ranges found anew at every call."""
+    """8-bit weights per channel; activation ranges are computed at every call."""
     INT8_WEIGHT = "int8-weight"
     """8-bit weights, float arithmetic."""
     INT4_WEIGHT = "int4-weight"
@@ -30,33 +30,33 @@ class Precision(StrEnum):
 
     @property
     def needs_calibration(self) -> bool:
-        """Whether example activations must be seen before this precision can be applied."""
+        """Whether this precision needs activation ranges from calibration."""
         return self is Precision.INT8_STATIC
 
 
 FLOATS = (Precision.FP32, Precision.FP16, Precision.BF16)
-"""Precisions that every op can be asked for."""
+"""Precisions that can be requested for every op."""
 
 WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
 """Precisions that store weights in integers and compute in floats."""
 
 
 class WeightGranularity(StrEnum):
-    """What of an 8-bit weight shares one scale."""
+    """The granularity of an 8-bit weight: which of its values share one scale."""
 
     PER_CHANNEL = "per-channel"
-    """One scale per output channel: channels of different size keep their digits."""
+    """One scale per output channel: small channels keep their precision."""
     PER_TENSOR = "per-tensor"
-    """One scale for the whole weight: all that some devices have."""
+    """One scale for the whole weight: some devices support nothing else."""
 
 
 class ActivationGrid(StrEnum):
-    """How the 8-bit grid of an activation lies."""
+    """The 8-bit grid of an activation."""
 
     AFFINE = "affine"
     """256 values from the smallest to the largest, with a zero point."""
     SYMMETRIC = "symmetric"
-    """Around 0: half of it is lost on values that are never negative."""
+    """Symmetric around 0, without a zero point: half of it is unused if values are never negative."""
 
 
 class Scheme(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,14 +78,14 @@ class PlanRule(msgspec.Struct, frozen=True, kw_only=True):
     match: str
     precision: Precision
     weights: WeightGranularity | None = None
-    """None: as the plan says."""
+    """None: the plan's."""
     activations: ActivationGrid | None = None
-    """None: as the plan says."""
+    """None: the plan's."""
     group_size: int | None = None
-    """None: as the plan says."""
+    """None: the plan's."""
 
     def scheme(self, plan: Plan) -> Scheme:
-        """The grids of the ops that it matches, with the plan's where it says nothing."""
+        """The grids of the ops that it matches: its own, or the plan's where it has none."""
         return Scheme(
             weights=self.weights or plan.weights,
             activations=self.activations or plan.activations,
@@ -94,7 +94,7 @@ class PlanRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The precisions asked for. Ops that no rule matches get the default."""
+    """The requested precisions. Ops that no rule matches get the default."""
 
     default: Precision = Precision.FP32
     rules: tuple[PlanRule, ...] = ()
@@ -103,7 +103,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     group_size: int = 32
     """As in `Scheme`."""
     rest: Precision = Precision.FP32
-    """What ops run at that the target cannot run as planned (a softmax has no 8-bit kernel): fp32, fp16 or bf16."""
+    """Fallback of ops that the target cannot run as planned (a softmax has no 8-bit kernel): fp32, fp16 or bf16."""
     from_goal: bool = False
     """No plan was given (a recipe without ``[plan]``): the goal chooses the precisions. Without a goal: fp32."""
 
@@ -114,12 +114,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def scheme(self) -> Scheme:
-        """The grids of ops that no rule says otherwise of."""
+        """The grids of ops whose rule sets none."""
         return Scheme(weights=self.weights, activations=self.activations, group_size=self.group_size)
 
     @property
     def needs_calibration(self) -> bool:
-        """Whether any op may be asked for a precision that needs activation ranges."""
+        """Whether any op may have a precision that needs activation ranges."""
         return any(one.needs_calibration for one in (self.default, *(rule.precision for rule in self.rules)))
 
 
@@ -136,7 +136,7 @@ MATCH_KINDS = ("module", "op", "type", "id")
 
 
 def rule_problem(match: str) -> str | None:
-    """Say what is wrong with the text of a rule, or None if it is well formed."""
+    """What is wrong with the text of a rule, or None if it is well formed."""
     kind, colon, pattern = match.partition(":")
     if not colon or kind not in MATCH_KINDS:
         return f"'{match}' does not start with one of " + ", ".join(f"'{known}:'" for known in MATCH_KINDS)

@@ -32,7 +32,7 @@ class PlanIndex:
         self._found: dict[str, tuple[int, ...]] = {}
 
     def rows_of(self, match: str) -> tuple[int, ...]:
-        """Rows that a rule with these words selects, ascending."""
+        """Rows that a rule with this text selects, ascending."""
         found = self._found.get(match)
         if found is None:
             found = self._found[match] = tuple(sorted(self._find(match)))

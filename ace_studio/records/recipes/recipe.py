@@ -1,7 +1,7 @@
 """The recipe: the one file that drives the window, the command line and CI.
 
 Names and meanings are a contract (``format = 1``). Paths are relative to the recipe's folder. Reading and writing
-the TOML, with every problem and its line, is in `recipe_file`.
+the TOML, with every problem and its line, is in `records.recipes.file`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class InputsChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ControlKind(StrEnum):
-    """How the tracer should treat a function or a module."""
+    """How a capture method should treat a function or a module."""
 
     NONSTRICT_TRACE = "nonstrict_trace"
     ALLOW_IN_GRAPH = "allow_in_graph"
@@ -61,22 +61,22 @@ class CaptureControl(msgspec.Struct, frozen=True, kw_only=True, rename={"treat_a
 
 
 class CaptureChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The rungs to try, in order, and the controls that hold for all of them."""
+    """The capture methods (``rungs``) to try, in order, and the controls for all of them."""
 
     rungs: tuple[str, ...] = ALL_CAPTURE_METHODS
     controls: tuple[CaptureControl, ...] = ()
     time_limit_s: float = 600.0
-    """Seconds that one rung may take."""
+    """Seconds that one capture method may take."""
     compare_rungs: bool = False
-    """Try the remaining rungs too when one was accepted, only to show what becomes of them."""
+    """Try the remaining capture methods too after one was accepted, to compare them."""
     batch_only: bool = False
-    """Let only the batch (the first free dimension 0) stay free, and hold every other size as in the first example."""
+    """Let only the batch (the first free dimension 0) stay dynamic; every other size is that of the first example."""
     cache: bool = True
-    """Take a capture that was made before of the very same model, inputs and options, and keep this one."""
+    """Use a cached capture of the same model, inputs and options, and store this one."""
 
 
 class Observer(StrEnum):
-    """How the range of an activation follows from the values that calibration saw."""
+    """How the range of an activation is computed from the values seen in calibration."""
 
     MIN_MAX = "min-max"
     """From the smallest to the largest."""
@@ -92,7 +92,7 @@ class Subset(StrEnum):
     """Which examples of the calibration data are used if there are more than ``samples``."""
 
     FIRST = "first"
-    """The first ones; the rest is never read."""
+    """The first ones; the others are not read."""
     SPREAD = "spread"
     """At even distances over all of them."""
     RANDOM = "random"
@@ -100,11 +100,11 @@ class Subset(StrEnum):
 
 
 class CalibrationChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """What to find activation ranges with."""
+    """The data and the observer that activation ranges are computed with."""
 
     inputs: str = ""
     """Callable -> iterable of examples; a file (``.npz .safetensors .pt``) or a folder of images. Empty: the tracing
-    examples serve."""
+    examples."""
     caught: str = ""
     """``inputs.json`` that ``ace-studio catch`` wrote, or its folder, instead of a callable."""
     samples: int = 64
@@ -120,18 +120,18 @@ class CalibrationChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImproveMethod(StrEnum):
-    """A change of the weights that lets a compressed model stay closer to the original."""
+    """A change of the weights that keeps a compressed model closer to the original."""
 
     EQUALIZE = "equalize"
     """Cross-layer equalisation: channels of neighbouring layers are scaled to the same size."""
     SMOOTHQUANT = "smoothquant"
-    """Outliers of activations behind a norm are moved into the weights."""
+    """Outliers of activations after a norm are moved into the weights."""
     BIAS_CORRECTION = "bias-correction"
-    """The mean error of each op is taken out of its bias."""
+    """The mean error of each op is subtracted from its bias."""
     GPTQ = "gptq"
-    """Weights are rounded one after the other, and the next ones make up for each error."""
+    """Weights are rounded one after the other, and the next ones compensate for each error."""
     AWQ = "awq"
-    """Weights that meet large activations are scaled up before rounding."""
+    """Weights that multiply large activations are scaled up before rounding."""
 
 
 class ImproveChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,28 +139,28 @@ class ImproveChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     methods: tuple[ImproveMethod, ...] = ()
     by_search: bool = True
-    """Whether a search for a goal tries methods by itself before it keeps ops high; never beside ``methods``."""
+    """Whether a search for a goal tries methods before it keeps ops at a higher precision; unused with ``methods``."""
 
 
 class ScanChoice(StrEnum):
-    """When the sensitivity of the ops is found."""
+    """When the sensitivity of the ops is measured."""
 
     AUTO = "auto"
     """When the search for a goal needs it."""
     ON = "on"
-    """In every run, whatever it costs."""
+    """In every run."""
     OFF = "off"
     """Never: a search takes ops in the order of their cost."""
 
 
 class SensitivityChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """How to find how much each op, computed at a low precision, disturbs the outputs."""
+    """How to measure how much each op, computed at a low precision, disturbs the outputs."""
 
     scan: ScanChoice = ScanChoice.AUTO
     probes: int = 4
-    """Random vectors sent back from the outputs; more are steadier and cost a pass backward each."""
+    """Random vectors propagated back from the outputs; more reduce the noise and cost a backward pass each."""
     samples: int = 4
-    """How many of the calibration examples to look at."""
+    """How many of the calibration examples to use."""
 
 
 METRIC_NAMES = ("top-1", "top-5", "f1", "auc", "spearman", "mse", "perplexity")
@@ -169,24 +169,24 @@ LOWER_IS_BETTER = frozenset({"mse", "perplexity"})
 
 
 class EvaluateChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """How good a model is: the user's own metric, or a built-in one on labelled data."""
+    """The metric of a model: the user's own, or a built-in one on labelled data."""
 
     function: str = ""
     """``evaluate(predict) -> float``, or the scores of all samples, whose mean is the metric; predict takes what
     forward takes."""
     higher_is_better: bool = True
-    """Of the user's own metric; a built-in one knows its direction."""
+    """Of the user's own metric; built-in metrics have a fixed direction."""
     metric: str = ""
     """One of `METRIC_NAMES`, measured on ``data``; empty if ``function`` measures, or nothing does."""
     data: str = ""
     """Callable -> iterable of (inputs, labels), or a file (``.npz .safetensors .pt``) with the inputs and ``labels`` by
     name."""
     output: str = ""
-    """Which output is judged, as a path such as ``0`` or ``logits``; empty: the first tensor."""
+    """Which output the metric is computed on, as a path such as ``0`` or ``logits``; empty: the first tensor."""
 
     @property
     def is_higher_better(self) -> bool:
-        """Whether a larger metric is a better one."""
+        """Whether a larger metric is better."""
         return self.metric not in LOWER_IS_BETTER if self.metric else self.higher_is_better
 
 
@@ -199,7 +199,7 @@ class Objective(StrEnum):
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
-    """What the result must satisfy. None means: no such bound."""
+    """The bounds that the result must meet; None is no bound."""
 
     max_drop: float | None = None
     """Largest relative drop of the metric, as a fraction: 0.01 is one percent."""
@@ -213,32 +213,32 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_bound(self) -> bool:
-        """Whether anything is demanded at all."""
+        """Whether the goal has any bound."""
         bounds = (self.max_drop, self.min_sqnr_db, self.max_size_mb, self.max_latency_ratio)
         return any(bound is not None for bound in bounds)
 
     @property
     def bounds_accuracy(self) -> bool:
-        """Whether the metric or the fidelity has a bound."""
+        """Whether the goal bounds the metric or the fidelity."""
         return self.max_drop is not None or self.min_sqnr_db is not None
 
 
 class DecodeChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """That the model is one step of a decoder with a cache, and how to decode with it: greedily, token by token.
+    """How to decode greedily, token by token, with a model that is one step of a decoder with a cache.
 
     Inputs and outputs are named by paths such as ``cache`` or ``1.0``; a path stands for every tensor below it.
     """
 
     token: str = ""
-    """Input that takes the last token, [batch, 1]; empty: the model is no step model."""
+    """Input for the last token, [batch, 1]; empty: the model is not a step of a decoder."""
     logits: str = "0"
     """Output with the scores of the next token, [..., vocabulary]."""
     feed: dict[str, str] = {}
     """Input -> output that is fed back to it for the next step, such as ``cache = "1"``."""
     position: str = ""
-    """Input that counts the tokens, one more at every step; empty: there is none."""
+    """Input that counts the tokens, plus one at every step; empty: there is none."""
     mask: str = ""
-    """Input that gets one more 1 at its end at every step; empty: there is none."""
+    """Input that is extended by a 1 at every step; empty: there is none."""
     tokens: int = 32
     """How many tokens are decoded."""
 
@@ -251,18 +251,18 @@ class MeasureChoice(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "auto"
     """``auto`` (CUDA when there is one), ``cpu`` or ``cuda``."""
     profile: bool = True
-    """Whether ops are timed one by one, and what this machine can do at most is measured."""
+    """Whether every op is timed, and the peak performance of this machine is measured."""
     batches: tuple[int, ...] = ()
     """Batch sizes to measure the throughput at; the first dimension of the inputs must be dynamic."""
     decode: DecodeChoice = DecodeChoice()
 
 
 class PruneMethod(StrEnum):
-    """What pruning takes away."""
+    """What pruning removes."""
 
     NONE = "none"
     UNSTRUCTURED = "unstructured"
-    """Single weights, the smallest of the whole model."""
+    """Single weights: the smallest of the whole model."""
     N_M = "n:m"
     """In every group of M neighbours along the input, all but the N largest."""
     STRUCTURED = "structured"
@@ -270,7 +270,7 @@ class PruneMethod(StrEnum):
 
 
 class Importance(StrEnum):
-    """What says which weights matter least."""
+    """How the importance of weights is measured."""
 
     MAGNITUDE = "magnitude"
     """Their size."""
@@ -283,14 +283,14 @@ class PruneChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     method: PruneMethod = PruneMethod.NONE
     amount: float = 0.5
-    """Fraction that goes: of the weights (unstructured) or of every layer's channels (structured)."""
+    """Fraction to remove: of the weights (unstructured) or of every layer's channels (structured)."""
     pattern: str = "2:4"
-    """N:M, how many of how many are kept."""
+    """N:M: of M neighbouring weights N are kept."""
     importance: Importance = Importance.MAGNITUDE
     ignore: tuple[str, ...] = ()
-    """``module:GLOB`` or ``type:GLOB``: layers that stay whole."""
+    """``module:GLOB`` or ``type:GLOB``: layers that are not pruned."""
     round_to: int = 8
-    """Channels that are left are a multiple of this (structured)."""
+    """The number of channels left is a multiple of this (structured)."""
 
 
 class FinetuneMethod(StrEnum):
@@ -300,7 +300,7 @@ class FinetuneMethod(StrEnum):
     DISTILL = "distill"
     """Towards the outputs of the original model; needs inputs only."""
     TRAIN = "train"
-    """With a loss of the user's on pairs of input and label."""
+    """With the user's loss on pairs of input and label."""
     QAT = "qat"
     """As distill (or train, if there is a loss), with weights and inputs rounded as int8 rounds them."""
 
@@ -316,24 +316,24 @@ class FinetuneChoice(msgspec.Struct, frozen=True, kw_only=True):
     epochs: int = 3
     learning_rate: float = 1e-4
     held_out: float = 0.2
-    """Fraction of the batches that is not trained on but judged by."""
+    """Fraction of the batches that is used for the score instead of training."""
     seed: int = 0
     max_seconds: float = 600.0
 
 
 class TargetsChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The targets to lower to; ``auto`` is all that are available and fit the plan."""
+    """The targets to lower to; ``auto`` is every available target that supports the plan."""
 
     names: tuple[str, ...] = ("auto",)
 
 
 class AdviceOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """The card of advice that this recipe was made from; the run compares its estimate with what comes out."""
+    """The advice card that this recipe was made from; the run compares the card's estimate with its result."""
 
     kind: str = ""
     title: str = ""
     quantity: str = ""
-    """A word of `records.advice.AdviceQuantity`."""
+    """A value of `records.advice.AdviceQuantity`."""
     estimated_gain: float | None = None
     before: float | None = None
     """The quantity in the run that gave the card."""

@@ -26,13 +26,13 @@ _DTYPES = tuple(
 _REFERENCE = re.compile(r"(?:.+\.py:)?[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _CONTROL = re.compile(r"[^:\s]+(?::[^:\s]+)?")
 DATA_SUFFIXES = (".npz", ".safetensors", ".pt")
-"""Files of tensors that data can be read from."""
+"""Suffixes of files that tensors can be read from."""
 _FILE_VALUE = re.compile(r".*[./\\].*", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """``problem`` says what is wrong with a value, or gives an empty text; it is asked only if the type is right."""
+    """A check of one value. ``problem`` returns what is wrong, or an empty text; it is called if the type is right."""
 
     pattern: KeyPath
     """``*`` stands for any key or index."""
@@ -100,7 +100,7 @@ def _values_problem(value: str) -> str:
 
 
 def _source_of_data_rule(table: str, key: str) -> _Rule:
-    """Of a value that names a function, a file of tensors or a folder of images."""
+    """The rule of a value that names a function, a file of tensors or a folder of images."""
     return _Rule(
         (table, key),
         str,
@@ -123,7 +123,7 @@ _GROUPS = "0 (all weights of a channel) or a power of two from 16 on"
 def _pattern_problem(value: str) -> str:
     kept, _, group = value.partition(":")
     if not (kept.isdecimal() and group.isdecimal()):
-        return f"'{value}' is no pattern N:M"
+        return f"'{value}' is not a pattern N:M"
     return "" if 0 < int(kept) < int(group) <= 64 else f"'{value}': N must be at least 1 and below M, M at most 64"
 
 
@@ -131,7 +131,11 @@ def _ignore_problem(value: str) -> str:
     if problem := rule_problem(value):
         return problem
     kind = value.partition(":")[0]
-    return "" if kind in ("module", "type") else f"'{value}': there are no ops yet when a model is pruned, only modules"
+    return (
+        ""
+        if kind in ("module", "type")
+        else f"'{value}': pruning happens before ops are known, so only modules and types can be named"
+    )
 
 
 _DROP_RANGE = "at least 0 and below 1 (0.01 is one percent)"
@@ -190,12 +194,12 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(
         ("measure", "decode", "tokens"),
         int,
-        lambda count: "" if count >= 2 else f"is {count}, but two tokens are the least that can be timed",
+        lambda count: "" if count >= 2 else f"is {count}, but at least two tokens are needed for a time",
         lambda _: "give 2 or more; 32 to 128 are usual",
     ),
-    _word_rule(("capture", "rungs", "*"), "a rung of the capture ladder", ALL_CAPTURE_METHODS),
+    _word_rule(("capture", "rungs", "*"), "a capture method", ALL_CAPTURE_METHODS),
     _Rule(("targets", "names", "*"), str, _target_problem, lambda name: listing_hint(name, ("auto", *TARGET_ROWS))),
-    _list_rule("capture", "rungs", "rung"),
+    _list_rule("capture", "rungs", "capture method"),
     _list_rule("targets", "names", "target"),
     _word_rule(("inputs", "rows", "*", "*", "dtype"), "an element type", _DTYPES),
     _Rule(("inputs", "rows", "*", "*", "shape"), list, _shape_problem, lambda _: "give sizes of 0 or more"),

@@ -1,4 +1,4 @@
-"""Where each key of a TOML text stands. ``tomllib`` reads values but keeps no positions."""
+"""The line of each key of a TOML text. ``tomllib`` reads values but keeps no positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUOTED = ((_LONG_BASIC, '"""'), (_LONG_LITERAL, "'''"), (_BASIC, '"'), (_LITERA
 def key_lines(text: str) -> dict[KeyPath, int]:
     """The 1-based line of every key, table header and list item of a text that ``tomllib`` accepts.
 
-    Of a text that ``tomllib`` refuses, only a prefix is located; nothing is raised for it.
+    Of an invalid text only the lines of a prefix are found; nothing is raised.
     """
     scanner = _Scanner(text)
     try:
@@ -34,7 +34,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
 
 class _Scanner:
-    """Walks over a valid document and notes where things start; it never looks at what the values are."""
+    """Scans a valid document and records where keys start; values are skipped."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -113,7 +113,7 @@ class _Scanner:
             start = self.position
             self._skip(self._scalar_pattern())
             if self.position == start:
-                raise IndexError("a value that is nothing; an array of those would never end")
+                raise IndexError("an empty value; an array of those would never end")
 
     def _scalar_pattern(self) -> re.Pattern[str]:
         for pattern, opening in _QUOTED:

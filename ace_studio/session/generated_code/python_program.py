@@ -18,7 +18,7 @@ _FLOATS = ("float", "bfloat")
 
 
 def python_code(document: Document) -> str:
-    """A Python program that calls ``ace_studio.compile`` with the current choices, without those left as they are."""
+    """A Python program that calls ``ace_studio.compile`` with the choices that differ from the defaults."""
     recipe = document.recipe
     if not recipe.model.source:
         return "# Open a model to see the Python that compresses it.\n"
@@ -35,7 +35,7 @@ def python_code(document: Document) -> str:
 
 
 def unsaid_choices(recipe: Recipe) -> list[str]:
-    """Choices that differ from the defaults and that no keyword of ``compile`` stands for, as ``table.key``."""
+    """Choices that differ from the defaults and that ``compile`` has no keyword for, as ``table.key``."""
     usual, found = Recipe(), []
     for table in recipe.__struct_fields__:
         chosen, default = getattr(recipe, table), getattr(usual, table)
@@ -57,11 +57,11 @@ _SAID = frozenset(
         "calibration.percentile", "improve", "plan", "prune", "finetune",
     }
 )  # fmt: skip
-"""Tables and keys that the call above says, or that do not change what is computed."""
+"""Tables and keys that the generated call covers, or that do not change what is computed."""
 
 
 class _Program:
-    """The program as it is put together: what to import, and the lines before the call."""
+    """The program under construction: imports, and the lines before the call."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -171,14 +171,14 @@ _LOADERS: dict[str, Callable[[str], str]] = {
     "torchscript": lambda path: f"torch.jit.load({path})",
     ".pt": lambda path: f"torch.load({path}, weights_only=False)  # runs the file's code",
 }
-"""Kind of file, or suffix -> the expression that opens it whole."""
+"""Kind of file, or suffix -> the expression that loads the model."""
 
 
 _BY_NAME = {
     "timm": ("import timm", "timm.create_model({name!r}, pretrained=False)"),
     "torchvision": ("import torchvision", "torchvision.models.get_model({name!r}, weights=None)"),
 }
-"""Package -> what to import, and how its models are made by name."""
+"""Package -> the import, and the expression that makes a model by name."""
 
 
 def _sorted_imports(lines: Iterable[str]) -> list[str]:
@@ -192,7 +192,7 @@ def _keywords(recipe: Recipe, program: _Program) -> list[str]:
 
 
 def _training_keywords(recipe: Recipe, program: _Program) -> list[str]:
-    """What is done to the weights before the capture; nothing if no method is chosen."""
+    """Pruning and fine-tuning; empty if no method is chosen."""
     found = []
     usual = Recipe()
     if recipe.prune.method is not PruneMethod.NONE:
@@ -264,7 +264,7 @@ def _plan_keywords(recipe: Recipe) -> list[str]:
 
 
 def _plain_keywords(recipe: Recipe) -> list[str]:
-    """Those whose keyword has the name of the recipe's key, one row each."""
+    """Keywords that have the name of the recipe's key, one row each."""
     names = recipe.targets.names
     default = Recipe()
     pairs = [

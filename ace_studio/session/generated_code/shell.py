@@ -18,4 +18,4 @@ def command_line(document: Document, *, output: str = DEFAULT_OUTPUT) -> str:
         words.append("--trust")
     line = shlex.join(words)
     is_saved = bool(document.recipe_path) and not document.is_dirty
-    return line if is_saved else f"# Save the recipe first: it is not in the file as it is here.\n{line}"
+    return line if is_saved else f"# Save the recipe first: the file does not have the current choices.\n{line}"

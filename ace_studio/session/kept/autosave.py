@@ -16,7 +16,7 @@ from ace_studio.records.recipes.recipe import Recipe
 
 
 class SavedChoices(msgspec.Struct, frozen=True, kw_only=True):
-    """What a window held when it last changed."""
+    """The choices of a window at its last change."""
 
     pid: int
     process_started_s: float
@@ -43,9 +43,9 @@ class Autosave:
         self._own = folder / f"{os.getpid()}-{uuid.uuid4().hex[:8]}.json"
 
     def write(self, recipe: Recipe, *, folder: str, recipe_path: str, now_s: float) -> None:
-        """Keep the choices. Not synced to disk: it protects from our crash, not from a power cut.
+        """Store the choices. The file is not synced to disk: it protects from a crash, not from a power cut.
 
-        Errors are left alone: autosave is a net, and a full disk shows where it matters, at saving.
+        Errors are ignored; a full disk is reported when the user saves.
         """
         saved = SavedChoices(
             pid=os.getpid(),
@@ -62,7 +62,7 @@ class Autosave:
             temporary.replace(self._own)
 
     def clear(self) -> None:
-        """Forget the choices of this window: they are saved, or nobody wants them."""
+        """Forget the choices of this window: they are saved or discarded."""
         with contextlib.suppress(OSError):
             self._own.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Where the application keeps what is the user's: one row per thing, all of them outside any project."""
+"""The files and folders of the application for one user, all of them outside any project."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class UserFolders:
 
     @classmethod
     def of_user(cls) -> UserFolders:
-        """The places that the platform gives to this user. Nothing is made yet."""
+        """The standard folders of the platform for this user. Nothing is created."""
         return cls(
             config=platformdirs.user_config_path(APP_NAME, appauthor=False),
             data=platformdirs.user_data_path(APP_NAME, appauthor=False),
@@ -60,7 +60,7 @@ class UserFolders:
 
 
 def new_run_folder(runs: Path, title: str) -> Path:
-    """A folder for a run that is not there yet, named by local time and what is run."""
+    """A new folder for a run, named by local time and model; it is not created."""
     first = runs / f"{datetime.now().astimezone():%Y-%m-%d-%H%M%S}-{Path(title).stem or 'run'}"
     others = (first.with_name(f"{first.name}-{number}") for number in range(2, 1000))
     return next(path for path in (first, *others) if not path.exists())

@@ -1,4 +1,4 @@
-"""Every run that ever finished, in SQLite: written once, never changed but for its tags."""
+"""All finished runs, in SQLite. A record never changes except for its tags."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS run (
 CREATE INDEX IF NOT EXISTS run_by_fingerprint ON run (fingerprint);
 """
 _MIGRATIONS: dict[int, str] = {1: "ALTER TABLE run ADD COLUMN folder TEXT NOT NULL DEFAULT ''"}
-"""Schema version -> what makes the next one of it."""
+"""Schema version -> SQL that migrates it to the next version."""
 _SUMMARY_COLUMNS = (
     "id, date, fingerprint, title, status, target, precision, latency_ms, speedup, metric, metric_drop, size_bytes, "
     "output, tags"
@@ -67,7 +67,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """The run in a few words: what was chosen, and what it gave."""
+        """The run in one line: what was chosen, and its figures."""
         parts = [self.status, f"{self.target} {self.precision}".strip()]
         if self.latency_ms is not None:
             parts.append(f"{self.latency_ms:.3g} ms")
@@ -79,17 +79,17 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PastRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A past run whole."""
+    """A past run with its recipe and result."""
 
     summary: RunSummary
     recipe_toml: str
     result: Result
     folder: str = ""
-    """What the recipe's paths are relative to; empty for runs that were kept before this was written down."""
+    """Folder that the recipe's paths are relative to; empty for runs that an earlier version stored."""
 
 
 class History:
-    """The database of past runs. Opened for each call, so that several windows and the command line share it."""
+    """The database of past runs. It is opened for each call, because windows and the command line share it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -156,7 +156,7 @@ class History:
         return tuple(_summary(row) for row in rows)
 
     def get(self, run_id: int) -> PastRun:
-        """A past run whole.
+        """A past run with its recipe and result.
 
         Raises: AceError(NOT_FOUND) if there is none with this id; AceError(BAD_FILE) if its record is damaged.
         """

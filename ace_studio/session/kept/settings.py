@@ -1,4 +1,4 @@
-"""Settings as rows: the dialog, the defaults and the file are all made from this table."""
+"""The settings: one table from which the dialog, the defaults and the file are made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Setting:
     help: str
     default: Value
     choices: tuple[str, ...] = ()
-    """Allowed words, if it is a choice."""
+    """Allowed values, if it is a choice."""
     low: float | None = None
     high: float | None = None
     is_path: bool = False
@@ -89,8 +89,8 @@ SETTINGS: dict[str, Setting] = {
         ),
         Setting(
             key="cancel_grace_s",
-            label="Patience when cancelling",
-            help="Seconds that a job may take to stop by itself before its process is ended.",
+            label="Grace period when cancelling",
+            help="Seconds that a cancelled job has to stop before its process is ended.",
             default=3.0,
             low=0.0,
             high=4.0,
@@ -98,7 +98,7 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             key="log_lines",
             label="Lines kept in the log",
-            help="Older lines go.",
+            help="Older lines are removed.",
             default=2000,
             low=100,
             high=100_000,
@@ -149,7 +149,7 @@ class Settings:
         return tuple(str(path) for path in stored)[:RECENT_LIMIT] if isinstance(stored, list) else ()
 
     def add_recent(self, path: str) -> None:
-        """Put a path at the head of the recent files. Raises: AceError(USAGE) if it cannot be saved."""
+        """Put a path first in the recent files. Raises: AceError(USAGE) if it cannot be saved."""
         self._store("recent_files", [path, *(old for old in self.recent_files if old != path)][:RECENT_LIMIT])
 
     def forget_recent(self, path: str) -> None:
@@ -157,14 +157,14 @@ class Settings:
         self._store("recent_files", [old for old in self.recent_files if old != path])
 
     def remember(self, key: str, value: object) -> None:
-        """Keep something of the window that is no setting (its geometry, say), under ``window.KEY``.
+        """Store state of the window that is not a setting, such as its geometry, under ``window.KEY``.
 
         Raises: AceError(USAGE) if it cannot be saved.
         """
         self._store(f"window.{key}", value)
 
     def recall(self, key: str) -> object:
-        """What `remember` kept, or None."""
+        """The value that `remember` stored, or None."""
         return self._stored.get(f"window.{key}")
 
     def _store(self, key: str, value: object) -> None:

@@ -1,4 +1,4 @@
-"""Which files the user said may run: by SHA-256, on the user's side, never in a project."""
+"""The files that the user trusts to run, by SHA-256; stored per user, never in a project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_studio.session.document import Document
 
 
 class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file that may run, as it was when the user said so."""
+    """One trusted file, as it was when the user trusted it."""
 
     sha256: str
     path: str
@@ -31,7 +31,7 @@ class TrustStore:
         self._files = {file.sha256: file for file in _read(path)}
 
     def is_trusted(self, sha256: str) -> bool:
-        """Whether the user said that this content may run."""
+        """Whether the user trusts this content."""
         return sha256 in self._files
 
     @property
@@ -83,9 +83,9 @@ def _read(path: Path) -> list[TrustedFile]:
 
 
 def files_to_trust(document: Document) -> Iterator[tuple[str, str]]:
-    """Path and SHA-256 of all that a word of trust is about: what was inspected, and what the engine asked for.
+    """Path and SHA-256 of the files to trust: the inspected file, and those that the engine asked trust for.
 
-    Only contents that were shown. A file that changed since then, or was never shown, is asked for again.
+    Only contents that were shown to the user. Trust in a file that changed since then is asked for again.
     """
     report = document.file
     if report is not None and report.sha256:

@@ -1,4 +1,4 @@
-"""Undo and redo of choices: snapshots of the recipe, each with the words for what was done."""
+"""Undo and redo of choices: snapshots of the recipe, each with a label for the menu."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ace_studio.records.recipes.recipe import Recipe
 
 MERGE_WITHIN_S = 1.5
-"""Edits of the same thing that follow each other this closely are one step: a spin box, a name being typed."""
+"""Edits of the same subject within this time are one step: a spin box, a name being typed."""
 LIMIT = 500
 """Steps kept. A recipe is a few kilobytes, and snapshots share what did not change."""
 
@@ -78,7 +78,7 @@ class UndoStack:
         return step.after
 
     def rewrite(self, change: Callable[[Recipe], Recipe]) -> None:
-        """Write every remembered recipe anew: the recipe moved to another folder, and paths with it."""
+        """Change every remembered recipe: it was saved to another folder, so its paths change."""
         self._done, self._undone = (
             [Step(step.label, change(step.before), change(step.after)) for step in steps]
             for steps in (self._done, self._undone)

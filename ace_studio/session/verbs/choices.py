@@ -1,4 +1,4 @@
-"""The verbs that change a choice; each is one step of undo, with words for the menu."""
+"""The verbs that change a choice; each is one step of undo, with a label for the menu."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ChoiceVerbs:
         self._state.choose("example shapes", changed, subject="rows")
 
     def set_dim(self, name: str, choice: DimChoice) -> None:
-        """What one dimension (``x.0``) should be."""
+        """Set whether one dimension (``x.0``) is dynamic or static."""
         self._state.choose(
             f"{name} {choice}", choices.with_dim(self._state.document.recipe, name, choice), subject=f"dim {name}"
         )
@@ -65,20 +65,20 @@ class ChoiceVerbs:
         )
 
     def set_capture(self, capture: CaptureChoice) -> None:
-        """The rungs to try, their time limit, and the controls."""
+        """Set the capture methods to try, their time limit, and the controls."""
         self._state.choose("capture options", replace(self._state.document.recipe, capture=capture), subject="capture")
 
     def set_rungs(self, names: Sequence[str]) -> None:
-        """The rungs of the capture ladder to try, in order."""
+        """Set the capture methods to try, in order."""
         rungs = tuple(dict.fromkeys(names))
         if not rungs:
-            what = "At least one rung has to stay"
+            what = "At least one capture method has to stay on"
             self._state.report(Problem(code=ErrorCode.USAGE, what=what, remedy="Switch another one on first"))
             return
-        self._state.choose("rungs of the ladder", choices.change(self._state.document.recipe, "capture", rungs=rungs))
+        self._state.choose("capture methods", choices.change(self._state.document.recipe, "capture", rungs=rungs))
 
     def add_control(self, control: CaptureControl) -> None:
-        """One more control for the capture; another kind for the same function replaces it."""
+        """Add a control to the capture; it replaces another control of the same function."""
         capture = self._state.document.recipe.capture
         if control not in capture.controls:
             others = tuple(one for one in capture.controls if one.function != control.function)
@@ -94,7 +94,7 @@ class ChoiceVerbs:
             self._state.report(
                 Problem(
                     code=ErrorCode.USAGE,
-                    what="This fix changes the model's source, and ACE Studio does not write into that",
+                    what="This fix changes the model's source, which ACE Studio does not write to",
                     why="the file is yours; the change is shown as a patch",
                     remedy="Copy the patch or save it, and apply it with `patch -p0 < FILE` or by hand.",
                     where=f"{fix.file}:{fix.line}",
@@ -107,7 +107,7 @@ class ChoiceVerbs:
             self._state.choose(fix.title, changed)
 
     def remove_control(self, index: int) -> None:
-        """Take a control of the capture out."""
+        """Remove a control of the capture."""
         controls = self._state.document.recipe.capture.controls
         if 0 <= index < len(controls):
             kept = tuple(one for at, one in enumerate(controls) if at != index)
@@ -120,7 +120,7 @@ class ChoiceVerbs:
         self._state.choose("targets", choices.change(self._state.document.recipe, "targets", names=names))
 
     def set_goal(self, goal: Goal) -> None:
-        """What the result must satisfy."""
+        """Set the bounds that the result must meet."""
         self._state.choose("goal", replace(self._state.document.recipe, goal=goal), subject="goal")
 
     def set_measure(self, measure: MeasureChoice) -> None:
@@ -147,7 +147,7 @@ class ChoiceVerbs:
 
         Args:
             table: ``plan``, ``calibration``, ``measure.decode``, ...
-            label: What the menu says that undo takes back; the table's name by default.
+            label: Label of the undo step; the table's name by default.
             values: Key -> value.
         """
         subject = f"{table} {' '.join(values)}"

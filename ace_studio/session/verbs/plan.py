@@ -20,23 +20,23 @@ class PlanVerbs:
         self._state = state
 
     def set_default_precision(self, precision: Precision) -> None:
-        """The precision of every op that no rule names."""
+        """Set the precision of every op that no rule matches."""
         changed = choices.with_default_precision(self._state.document.recipe, precision)
         self._state.choose(f"default precision {precision}", changed)
 
     def set_plan_from_goal(self, from_goal: bool) -> None:
-        """Whether the goal chooses the precisions."""
+        """Set whether the goal chooses the precisions."""
         label = "precisions from the goal" if from_goal else "precisions by hand"
         self._state.choose(label, choices.change(self._state.document.recipe, "plan", from_goal=from_goal))
 
     def set_rule(self, match: str, precision: Precision) -> None:
-        """A rule such as ``module:layer1.*``; it goes to the end, where it wins."""
+        """Append a rule such as ``module:layer1.*``; as the last one it wins."""
         if self._is_sound(match):
             changed = choices.with_rules(self._state.document.recipe, (match,), precision)
             self._state.choose(f"{precision} for {match}", changed, subject=f"rule {match}")
 
     def remove_rule(self, match: str) -> None:
-        """Remove the rules with these very words."""
+        """Remove the rules with this match."""
         self._state.choose(f"remove {match}", choices.with_rules(self._state.document.recipe, (match,), None))
 
     def remove_rule_at(self, index: int) -> None:
@@ -49,7 +49,7 @@ class PlanVerbs:
             )
 
     def change_rule(self, index: int, *, match: str = "", precision: Precision | None = None) -> None:
-        """Other words, or another precision, for a rule that keeps its place; what is not given stays."""
+        """Change the match or the precision of a rule, which keeps its place."""
         plan = self._state.document.recipe.plan
         if not 0 <= index < len(plan.rules) or (match and not self._is_sound(match)):
             return
@@ -68,26 +68,26 @@ class PlanVerbs:
             self._plan(f"grid of {rule.match}", plan_rules.with_changed_rule(plan, index, rule))
 
     def move_rule(self, index: int, to: int) -> None:
-        """Put a rule at another place in the order: later rules win."""
+        """Move a rule to another place in the order: later rules win."""
         plan = self._state.document.recipe.plan
         if 0 <= index < len(plan.rules):
             self._plan(f"order of {plan.rules[index].match}", plan_rules.with_moved_rule(plan, index, to))
 
     def set_precision_of_ops(self, op_ids: Sequence[str], precision: Precision | None) -> None:
-        """The precision of these very ops; None removes their own rules again."""
+        """Set the precision of these ops; None removes their own rules."""
         matches = choices.op_matches(op_ids)
         count = "1 op" if len(matches) == 1 else f"{len(matches)} ops"
         label = f"{precision} for {count}" if precision else f"no own precision for {count}"
         self._state.choose(label, choices.with_rules(self._state.document.recipe, matches, precision))
 
     def set_precision_of_module(self, path: str, precision: Precision | None) -> None:
-        """The precision of a module and everything in it; None removes the rules about it."""
+        """Set the precision of a module and everything in it; None removes the rules about it."""
         name = path or "the whole model"
         label = f"{precision} for {name}" if precision else f"no own precision for {name}"
         self._plan(label, plan_rules.with_module(self._state.document.recipe.plan, path, precision))
 
     def tick_module(self, path: str, *, on: bool, precision: Precision) -> None:
-        """Compress a module (at ``precision``, unless the plan around it says another), or keep it at fp32."""
+        """Compress a module (at ``precision``, unless an outer rule sets another), or keep it at fp32."""
         graph = self._state.document.graph
         if graph is not None:
             index = PlanIndex(graph)

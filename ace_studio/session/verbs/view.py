@@ -1,4 +1,4 @@
-"""The verbs that change what is looked at: no choice, no finding, nothing to undo."""
+"""The verbs that change what the window shows: selection, source, dismissed problems. None can be undone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_studio.session.seams import rows_of_seam, seam_of_ops
 from ace_studio.session.state import SessionState
 
 SOURCE_LIMIT_BYTES = 2_000_000
-"""Larger files are no code that somebody reads."""
+"""Larger files are not shown as source code."""
 
 
 class ViewVerbs:
@@ -36,7 +36,7 @@ class ViewVerbs:
                 self._state.change(selection=wanted)
 
     def select_seam(self, index: int | None) -> None:
-        """Select a break of the capture: its rows in the graph, and its line in the source. None selects none."""
+        """Select a graph break: its rows in the graph, and its line in the source. None selects none."""
         document = self._state.document
         breaks = document.capture.graph_breaks if document.capture else ()
         if index is None or not 0 <= index < len(breaks):
@@ -45,11 +45,11 @@ class ViewVerbs:
         graph = document.graph
         rows = rows_of_seam(graph, breaks, index) if graph is not None else ()
         op_ids = tuple(graph.op_id[row] for row in rows) if graph is not None else ()
-        one = breaks[index]
-        self._show(replace(document.selection, op_ids=op_ids, seam=index), one.file, one.line)
+        graph_break = breaks[index]
+        self._show(replace(document.selection, op_ids=op_ids, seam=index), graph_break.file, graph_break.line)
 
     def look_at_edges(self, choice: EdgeChoice | None) -> None:
-        """Let some edges of the graph stand out, and select the ops at their ends; None goes back to the whole graph.
+        """Highlight some edges of the graph and select the ops at their ends; None ends the highlight.
 
         Other ops can be selected meanwhile; a new graph ends it.
         """
@@ -64,11 +64,11 @@ class ViewVerbs:
             self._state.change(selection=replace(before, op_ids=op_ids, seam=None, place=None, edges=choice))
 
     def select_place(self, file: str, line: int) -> None:
-        """Look at a line of the user's code. A file that the capture did not bring is read; nothing of it is run."""
+        """Show a line of the user's code. A file that the capture did not send is read, not run."""
         self._show(replace(self._state.document.selection, op_ids=(), seam=None), file, line)
 
     def read_model_source(self) -> None:
-        """Read the code of the opened ``.py`` file, to be looked at before anything is captured; it is not run."""
+        """Read the code of the opened ``.py`` file to show it before a capture; it is not run."""
         document = self._state.document
         path = Path(document.folder) / document.recipe.model.source
         if path.suffix == ".py" and str(path) not in document.sources:
@@ -77,7 +77,7 @@ class ViewVerbs:
                 self._state.change(sources={**document.sources, str(path): text})
 
     def look_closer(self) -> None:
-        """Bring the selection close in the graph."""
+        """Zoom the graph to the selection."""
         selection = self._state.document.selection
         self._state.change(selection=replace(selection, closer=selection.closer + 1))
 
@@ -98,7 +98,7 @@ class ViewVerbs:
             self._state.change(**changes)
 
     def dismiss_failure(self) -> None:
-        """Put the card away that says why there is no whole graph; the problem stays in the list."""
+        """Hide the card that explains why there is no whole graph; the problem stays in the list."""
         self._state.change(failure=None)
 
     def select_run(self, index: int | None) -> None:
@@ -109,7 +109,7 @@ class ViewVerbs:
             self._state.change(selection=replace(self._state.document.selection, run=index))
 
     def dismiss_problem(self, index: int) -> None:
-        """Take a problem off the list."""
+        """Remove a problem from the list."""
         self._state.change(problems=tuple(one for at, one in enumerate(self._state.document.problems) if at != index))
 
 
