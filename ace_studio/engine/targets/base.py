@@ -45,9 +45,9 @@ class OpActual:
     device: str = "cpu"
     latency_ms: float | None = None
     reason: str = ""
-    """Into what it was fused, why it stayed high, ..."""
+    """What it was fused into, why it has a higher precision, ..."""
     fused_into: str = ""
-    """Op whose kernel does this one too."""
+    """Op whose kernel also computes this one."""
 
 
 @dataclass
@@ -66,26 +66,26 @@ class LoweringJob:
     ranges: RangeChoice = field(default_factory=RangeChoice)
     """How activation ranges follow from the calibration examples."""
     shared: dict[str, Any] = field(default_factory=dict)
-    """Things that several targets need and one of them made (the fp32 ONNX model, ...), for one job."""
+    """What several targets of one job need and the first one makes, such as the fp32 ONNX model."""
     library_methods: frozenset[ImproveMethod] = frozenset()
-    """Improvements that were asked for and that did nothing to the graph: a target may have a way of its own."""
+    """Improvements that were asked for and that changed nothing in the graph: a target may do them itself."""
     improvements: list[Improvement] = field(default_factory=list)
-    """What became of them in this target."""
+    """What this target did about them."""
 
 
 class Lowered(ABC):
     """A built candidate: callable like the module it came from."""
 
     runs_in_torch: ClassVar[bool] = True
-    """Whether calling it computes with torch, which would keep what gradients need unless it is told not to."""
+    """Whether a call computes with torch, so that gradients must be switched off."""
 
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it. Takes what forward takes, gives what forward gives (same nesting, torch tensors)."""
+        """Run it: arguments and results are those of forward, nested alike, as torch tensors."""
 
     @abstractmethod
     def read_back(self) -> list[OpActual]:
-        """What the runtime really does with every op of the captured graph, as it says itself."""
+        """What the runtime really does with every op of the captured graph, as the runtime reports it."""
 
     @abstractmethod
     def save(self, folder: Path) -> Path:

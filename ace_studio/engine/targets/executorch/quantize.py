@@ -1,7 +1,7 @@
-"""int8 as XNNPACK knows it, written into the captured graph by torchao's PT2E flow, with the plan's own annotations.
+"""Quantizes the captured graph for XNNPACK with torchao's PT2E flow, annotated as the plan says.
 
-What differs from the graph that Inductor gets: activations are signed, and every quantized op has a quantized result
-too (behind its ReLU, if one follows), because XNNPACK computes from int8 to int8.
+Unlike in the graph for Inductor, activations are signed, and every quantized op has a quantized result (behind its
+ReLU, if one follows), because XNNPACK computes from int8 to int8.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.recipes.plan import Precision
 
 _ADDITIONS = aten_ops("add.Tensor")
-"""Not ``add_``: that the flow takes it has not been tried."""
+"""Without ``add_``, which was not tried with the flow."""
 
 
 def executorch_op_problem(op: str, precision: Precision) -> str:
@@ -36,7 +36,7 @@ def executorch_op_problem(op: str, precision: Precision) -> str:
 
 
 def quantize_for_xnnpack(graph_module: fx.GraphModule, job: LoweringJob) -> RewrittenGraph:
-    """Give the graph with the int8 ops of the job's plan, and what became of its ops."""
+    """The graph with the int8 ops of the job's plan, and what became of its ops."""
     static, dynamic = job.plan.ops_at(Precision.INT8_STATIC), job.plan.ops_at(Precision.INT8_DYNAMIC)
     folded = fold_batch_norms(graph_module, static | dynamic)
     refused: dict[str, str] = {}
@@ -134,6 +134,6 @@ def _quantizer(names: Collection[str], dynamic_names: Collection[str], job: Lowe
 
 
 def _absorbed_behind(node: fx.Node) -> fx.Node:
-    """The ReLU that XNNPACK does in the same kernel, or the node itself."""
+    """The ReLU that XNNPACK computes in the same kernel, or the node itself."""
     users = list(node.users)
     return users[0] if len(users) == 1 and str(users[0].target) in RELUS else node

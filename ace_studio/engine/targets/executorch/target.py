@@ -1,7 +1,7 @@
-"""ExecuTorch: a program for phones and small devices, with what XNNPACK takes delegated to it.
+"""ExecuTorch: a program for phones and small devices that delegates to XNNPACK.
 
-It is built and run here through ExecuTorch's own Python runtime, on the same XNNPACK kernels that a device uses. Memory
-is planned when it is built, so every dynamic size has an upper bound, which goes with the artifact.
+It is built and run through ExecuTorch's Python runtime, on the XNNPACK kernels that a device uses. Memory is planned
+at build time, so every dynamic size has an upper bound, which is stored in the artifact.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _planned(edge: Any) -> Any:
 
 
 def _carry_ids(old: fx.Graph, new: fx.Graph) -> None:
-    """Note the op in the metadata that ExecuTorch hands on. Tracing again keeps the order of calls of one operator."""
+    """Write the op ids into metadata that ExecuTorch keeps. Tracing again keeps the order of calls of each operator."""
     waiting: dict[Any, list[str | None]] = {}
     for node in old.nodes:
         if node.op == "call_function":
@@ -205,7 +205,7 @@ def kernels_of_edge(graph_module: fx.GraphModule, job: LoweringJob) -> list[Kern
 
 
 def _op_of(node: fx.Node) -> str:
-    """The op that a node computes; empty if it is none, or nobody knows."""
+    """The id of the op that a node computes; empty if it is not known."""
     known = node.meta.get("custom") or {}
     return str(known.get(_OURS, "")) if node.op == "call_function" else ""
 
@@ -216,7 +216,7 @@ def _operator_name(node: fx.Node) -> str:
 
 
 def _absorbing(node: fx.Node) -> fx.Node | None:
-    """The product or sum whose XNNPACK kernel does this activation too; None if it is no such activation."""
+    """The product or sum whose XNNPACK kernel also computes this activation; None if there is none."""
     if not any(word in str(node.target) for word in _ACTIVATIONS):
         return None
     inputs = [one for one in node.all_input_nodes if one.op == "call_function"]
@@ -227,7 +227,7 @@ def _absorbing(node: fx.Node) -> fx.Node | None:
 
 
 def _parts(graph_module: fx.GraphModule) -> list[tuple[str, fx.Graph]]:
-    """The graph with the name of what runs it, and each delegated graph with that of its block."""
+    """The graphs of the program, each with the name of what runs it: portable kernels, or a delegated block."""
     parts = [("a portable kernel:", graph_module.graph)]
     for name, child in graph_module.named_children():
         original = getattr(child, "original_module", None)
@@ -255,13 +255,13 @@ def _float_word(node: fx.Node) -> str:
 
 
 def _reads_int8(node: fx.Node) -> bool:
-    """Whether all that it computes with comes from integers: XNNPACK then takes the int8 kernel."""
+    """Whether all of its inputs are dequantized integers: XNNPACK then uses the int8 kernel."""
     tensors = [one for one in node.all_input_nodes if one.op == "call_function"]
     return bool(tensors) and all("dequantize" in str(one.target) for one in tensors)
 
 
 class ExecuTorchLowered(Lowered):
-    """An opened program, and what it was built from."""
+    """An opened program, with the job and the graph that it was built from."""
 
     def __init__(self, job: LoweringJob, buffer: bytes, kernels: Sequence[Kernel], rewritten: RewrittenGraph) -> None:
         self._job = job
@@ -276,7 +276,7 @@ class ExecuTorchLowered(Lowered):
         return self._call.unflatten(self._run(*self._call.flatten(args, kwargs)))
 
     def read_back(self) -> list[OpActual]:
-        """What was delegated, and what portable kernels do, as the built program says."""
+        """Read from the built program what XNNPACK and the portable kernels compute."""
         job = self._job
         folded = {op_id: f"folded into {home} in fp32" for op_id, home in self._rewritten.folded.items()}
         return actuals_of(job, self._kernels, runtime="ExecuTorch", folded=folded, notes=self._rewritten.refused)
@@ -296,7 +296,7 @@ def _opened(buffer: bytes, *, threads: int, name: str) -> Callable[..., list[Ten
     from executorch.extension.pybindings import portable_lib  # noqa: PLC0415 - optional package
     from executorch.runtime import Runtime  # noqa: PLC0415 - optional package
 
-    # A program keeps the pool that it was opened with: making a new one under it would end the process.
+    # A program keeps the thread pool that it was opened with: replacing the pool later would crash the process.
     if portable_lib._threadpool_get_thread_count() != threads:
         portable_lib._unsafe_reset_threadpool(threads)
     try:
@@ -307,7 +307,7 @@ def _opened(buffer: bytes, *, threads: int, name: str) -> Callable[..., list[Ten
         raise library_error(ErrorCode.BAD_FILE, f"ExecuTorch cannot read {name}", error, where=name) from error
 
     def run(*tensors: Tensor, keep_alive: object = (buffer, program)) -> list[Tensor]:
-        # The method reads weights where the buffer lies, and frees nothing itself: without it the process ends.
+        # The method reads weights from the buffer without owning it: if the buffer is freed, the process crashes.
         del keep_alive
         try:
             results: list[Tensor] = list(method.execute([tensor.detach().contiguous() for tensor in tensors]))

@@ -1,16 +1,15 @@
-"""Attention as one kernel: ONNX Runtime has one, but does not find it in what the exporter writes.
+"""Rewrites attention in the exported ONNX model as ONNX Runtime's ``MultiHeadAttention`` kernel.
 
-The exporter takes every ``scaled_dot_product_attention`` apart into some twenty nodes, a fifth of the time of a small
-call. The captured graph still knows what they were. Each is put together again as ``MultiHeadAttention`` of the
-``com.microsoft`` domain, which reads the projections as they are: the transposes and reshapes around go too.
+The exporter writes every ``scaled_dot_product_attention`` as about twenty nodes, which take a fifth of the time of a
+small call and which ONNX Runtime does not fuse. The captured graph says where they are. ``MultiHeadAttention`` reads
+the projections directly, so that the transposes and reshapes around disappear too.
 Source: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.MultiHeadAttention
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,18 +19,18 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.masks import (
     Bias,
+    attention_arguments,
     bias_of,
     constant,
-    drop_unread,
     is_mask,
+    rewritten,
     small_node,
 )
 from ace_studio.engine.targets.onnx.names import VIEWS, changes_nothing, dtype_of, shape_texts, value_names
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.torch_private.sizes import size_hint
 
-SHARED_KEY = "onnx_program_with_attention"
-"""Where `LoweringJob.shared` has the program with whole attentions."""
+_SHARED_KEY = "onnx_program_with_attention"
 DOMAIN = "com.microsoft"
 MOST_SCORES = 16_384
 """Scores (B x N x S x T) of the traced example up to which one kernel is faster than the parts.
@@ -49,7 +48,7 @@ _SWAPS: Mapping[Any, Sequence[object]] = {
 
 @dataclass(frozen=True)
 class _Attention:
-    """One attention that the kernel can do. Sizes: B batch, N heads, S queries, T keys, H width of a head."""
+    """An attention that the kernel can compute. Sizes: B batch, N heads, S queries, T keys, H width of a head."""
 
     op_id: str
     query: str
@@ -58,7 +57,7 @@ class _Attention:
     """Value [B, T, N x H], or [B, N, T, H]; the value has the same form."""
     value: str
     result: str
-    """Value [B, S, N x H] that takes the place of what the reshape behind gives."""
+    """Value [B, S, N x H] that replaces the result of the reshape behind the attention."""
     heads: int
     bias: Bias | None
     scale: float | None
@@ -66,18 +65,18 @@ class _Attention:
 
 
 def program_with_attention(job: LoweringJob) -> OnnxProgram:
-    """The job's ONNX model for ONNX Runtime; its attentions are put together the first time somebody asks.
+    """The job's ONNX model with its attentions rewritten, made at the first call.
 
-    Raises: AceError(UNSUPPORTED) as `onnx_program.onnx_program_of` does.
+    Raises: AceError(UNSUPPORTED) as `onnx_program_of` does.
     """
-    if SHARED_KEY not in job.shared:
-        job.shared[SHARED_KEY] = fuse_attention(onnx_program_of(job), job.captured)
-    program: OnnxProgram = job.shared[SHARED_KEY]
+    if _SHARED_KEY not in job.shared:
+        job.shared[_SHARED_KEY] = fuse_attention(onnx_program_of(job), job.captured)
+    program: OnnxProgram = job.shared[_SHARED_KEY]
     return program
 
 
 def fuse_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram:
-    """The program with one node for each attention that the kernel can do; the same program if there is none.
+    """The program with one node for each attention that the kernel can compute; the same program if there is none.
 
     Args:
         program: The fp32 model; it is not changed.
@@ -87,28 +86,16 @@ def fuse_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram
     sites = [
         found for node in captured.program.graph.nodes if (found := _attention_of(node, names, program)) is not None
     ]
-    if not sites:
-        return program
-    model = copy.deepcopy(program.model)
-    owners = dict(program.owners)
-    for site in sites:
-        _put_in_place(model, site, owners)
-    drop_unread(model.graph)
-    alive = {node.name for node in model.graph.node}
-    if not any(opset.domain == DOMAIN for opset in model.opset_import):
-        opset = model.opset_import.add()
-        opset.domain, opset.version = DOMAIN, 1
-    return replace(program, model=model, owners={name: ids for name, ids in owners.items() if name in alive})
+    return rewritten(program, sites, _put_in_place, domain=DOMAIN)
 
 
-# --- what the captured graph says ---
+# --- finding attentions in the captured graph ---
 
 
 def _attention_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) -> _Attention | None:
     if node.target is not _ATEN.scaled_dot_product_attention.default:
         return None
-    order = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-    given: dict[str, Any] = {**dict(zip(order, node.args, strict=False)), **node.kwargs}
+    given = attention_arguments(node)
     query, key, value = given["query"], given["key"], given["value"]
     shapes = [shape_texts(one) for one in (query, key, value)]
     if given.get("dropout_p") or given.get("enable_gqa") or any(len(one) != 4 for one in shapes):
@@ -149,7 +136,7 @@ def _attention_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProg
 
 
 def _scores(query: fx.Node, key: fx.Node) -> int:
-    """How many scores the traced example has; of a size that depends on values, none."""
+    """Number of scores in the traced example; 0 if a size depends on values."""
     batch, heads, queries, _ = (size_hint(size) for size in query.meta["val"].shape)
     return batch * heads * queries * size_hint(key.meta["val"].shape[2])
 
@@ -177,7 +164,7 @@ def _rows_of(node: Any) -> fx.Node | None:
 
 
 def _result_of(attention: fx.Node) -> fx.Node | None:
-    """The value [B, S, N x H] that the attention's result becomes, if that is all that becomes of it."""
+    """The value [B, S, N x H] that the attention's result is reshaped to, if nothing else reads the result."""
     node = attention
     is_swapped = False
     while len(node.users) == 1:
@@ -194,14 +181,13 @@ def _result_of(attention: fx.Node) -> fx.Node | None:
     return None
 
 
-# --- what is written instead ---
+# --- writing the kernel ---
 
 
-def _put_in_place(model: Any, site: _Attention, owners: dict[str, tuple[str, ...]]) -> None:
-    """Write the kernel where the result was made; what it took the place of stays until nobody reads it."""
+def _put_in_place(graph: Any, site: _Attention, owners: dict[str, tuple[str, ...]]) -> None:
+    """Write the kernel in place of the node that made the result; the parts that it replaces are dropped later."""
     from onnx import helper  # noqa: PLC0415 - optional package
 
-    graph = model.graph
     place = next(index for index, node in enumerate(graph.node) if site.result in node.output)
     name = f"{site.op_id}_kernel"
     nodes: list[Any] = []
@@ -226,9 +212,9 @@ def _put_in_place(model: Any, site: _Attention, owners: dict[str, tuple[str, ...
 
 
 def _masking(graph: Any, bias: Bias, query: str) -> tuple[str, str, list[Any]]:
-    """What is added to the scores [B or 1, 1, S, T], which queries have a key at all [B or 1, S, 1], and their nodes.
+    """Names of what is added to the scores [B or 1, 1, S, T] and of which queries have a key [B or 1, S, 1]; new nodes.
 
-    Layers share a mask, and then the nodes too. torch gives zeros for a query without any key; softmax gives no number.
+    Layers that share a mask share the nodes. torch gives zeros for a query without any key, softmax gives NaN.
     """
     made = {value for node in graph.node for value in node.output}
     lacking = 4 - bias.rank

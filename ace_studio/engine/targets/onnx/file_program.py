@@ -1,4 +1,4 @@
-"""An ONNX file as the program that ONNX Runtime and OpenVINO lower: folded like an exported one, every node owned."""
+"""Makes the program that ONNX Runtime and OpenVINO lower from an ONNX file: constants folded, every node owned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ace_studio.records.graph import GraphTable
 def shared_program(
     model: Any, table: GraphTable, *, node_ids: Sequence[str], input_names: Sequence[str]
 ) -> dict[str, Any]:
-    """What ``LoweringJob.shared`` holds for a file: its program, in place of one that would be exported.
+    """``LoweringJob.shared`` for an ONNX file: its own program, so that none is exported.
 
     Args:
         model: ``ModelProto`` of the file, with its weights. Not changed.
@@ -60,13 +60,13 @@ def shared_program(
 
 
 def _own(steps: Sequence[Step], table: GraphTable) -> dict[str, tuple[str, ...]]:
-    """Every node stands for itself; constants are no ops."""
+    """Node name -> its own op id; constants have none."""
     known = {table.op_id[row] for row in table.op_rows()}
     return {step.name: (step.name,) if step.name in known else () for step in steps}
 
 
 def _folded(model: Any) -> Any:
-    """The model with its constants and batch norms folded; as it is, where the optimizer gives up."""
+    """The model with its constants and batch norms folded; unchanged if the optimizer fails."""
     import onnxscript.optimizer  # noqa: PLC0415 - optional package
 
     with hushed(), contextlib.suppress(Exception):  # border: the optimizer evaluates nodes of any kind

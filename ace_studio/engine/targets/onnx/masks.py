@@ -1,14 +1,15 @@
-"""The masks of attention in an exported ONNX model, and the small nodes that a rewritten attention needs.
+"""What the rewritings of attention share: its arguments, its masks in the exported ONNX model, and edits of the model.
 
-The exporter takes every ``scaled_dot_product_attention`` apart; what it adds to the scores is found again here.
+The exporter writes every ``scaled_dot_product_attention`` as about twenty nodes; `bias_of` finds the mask among them.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,8 +18,9 @@ from torch import fx
 from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 
+Site = TypeVar("Site")
 _LOWEST_OF_BOOL = -3e38
-"""The exporter writes the lowest finite number where a boolean mask is false, which alone is not zero after softmax."""
+"""Just above the lowest finite number, which the exporter adds where a boolean mask is false."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,49 @@ class Bias:
     is_row: bool
     """Whether it is one row for all queries."""
     lowest: float
-    """Where nothing above this is added, a key does not count."""
+    """A key whose added number is not above this is masked."""
     has_keys: bool
-    """Whether it is known to leave every query a key."""
+    """Whether every query is known to have a key that is not masked."""
+
+
+def attention_arguments(node: fx.Node) -> dict[str, Any]:
+    """The arguments of a ``scaled_dot_product_attention`` by name."""
+    order = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+    return {**dict(zip(order, node.args, strict=False)), **node.kwargs}
+
+
+def rewritten(
+    program: OnnxProgram,
+    sites: Sequence[Site],
+    put: Callable[[Any, Site, dict[str, tuple[str, ...]]], None],
+    *,
+    domain: str,
+) -> OnnxProgram:
+    """A copy of the program with every site rewritten; the same program if there is none.
+
+    Args:
+        program: The fp32 model; it is not changed.
+        sites: The attentions to rewrite.
+        put: Writes the nodes for one site into a graph, and their ops into the owners.
+        domain: Of the operators that it writes.
+    """
+    if not sites:
+        return program
+    model = copy.deepcopy(program.model)
+    owners = dict(program.owners)
+    for site in sites:
+        put(model.graph, site, owners)
+    drop_unread(model.graph)
+    add_domain(model, domain)
+    names = {node.name for node in model.graph.node}
+    return replace(program, model=model, owners={name: ids for name, ids in owners.items() if name in names})
+
+
+def add_domain(model: Any, domain: str) -> None:
+    """Declare, in place, that the model has operators of a domain beside ONNX's own."""
+    if not any(opset.domain == domain for opset in model.opset_import):
+        opset = model.opset_import.add()
+        opset.domain, opset.version = domain, 1
 
 
 def is_mask(mask: Any, query: Sequence[str], keys: str, *, heads: Sequence[str] = ("1",)) -> bool:
@@ -45,7 +87,7 @@ def is_mask(mask: Any, query: Sequence[str], keys: str, *, heads: Sequence[str] 
 
 
 def bias_of(op_id: str, mask: fx.Node | None, program: OnnxProgram) -> tuple[Bias | None, bool]:
-    """What is added to the scores of an attention, if anything, and whether that could be found out."""
+    """What is added to the scores of an attention (None: nothing), and whether it was found."""
     if mask is None:
         return None, True
     graph = program.model.graph
@@ -69,7 +111,7 @@ def bias_of(op_id: str, mask: fx.Node | None, program: OnnxProgram) -> tuple[Bia
 
 
 def small_node(kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> Any:
-    """A node that is called after its only result."""
+    """A node that is named after its only result."""
     from onnx import helper  # noqa: PLC0415 - optional package
 
     return helper.make_node(kind, list(inputs), [output], name=f"{output}.node", **attributes)
@@ -86,7 +128,7 @@ def constant(graph: Any, name: str, value: float | Sequence[int]) -> str:
 
 
 def drop_unread(graph: Any) -> None:
-    """Take out, in place, the nodes and constants that no result depends on any more."""
+    """Remove, in place, the nodes and constants that no result depends on."""
     wanted = {output.name for output in graph.output}
     kept = []
     for node in reversed(graph.node):

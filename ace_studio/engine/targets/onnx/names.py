@@ -1,4 +1,4 @@
-"""What the results of the captured graph's ops are called in the ONNX model that was exported from it."""
+"""Names that the results of the captured graph's ops have in the exported ONNX model."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _IDLE = _COPIES | VIEWS | {_ATEN.slice.Tensor, _ATEN.expand.default, _ATEN.alias
 
 
 def value_names(program: OnnxProgram, captured: CapturedModel) -> dict[fx.Node, str]:
-    """What the results of ops, and the inputs, are called in the model; without those that are not in it any more.
+    """Op or input -> its name in the model; values that the model no longer holds are left out.
 
-    Only a value that a node of the op makes counts: another value may have been given its name.
+    Only a value that a node of the op makes counts: another value may have received its name.
     """
     inputs = dict(zip(tensor_placeholders(captured.program), program.input_names, strict=True))
     made = _results_of_ops(program)
@@ -45,7 +45,7 @@ def value_names(program: OnnxProgram, captured: CapturedModel) -> dict[fx.Node, 
 
 
 def _first_alike(graph: fx.Graph) -> dict[fx.Node, fx.Node]:
-    """Every op -> the first one that computes the same: the exporter keeps no other."""
+    """Op -> the first op that computes the same, which is the only one that the exporter keeps."""
     twins: dict[fx.Node, fx.Node] = {}
     firsts: dict[tuple[object, str], fx.Node] = {}
     for node in graph.nodes:
@@ -65,7 +65,7 @@ def changes_nothing(node: fx.Node) -> bool:
 
 
 def _names_of_parts(program: OnnxProgram, names: Mapping[fx.Node, str]) -> dict[fx.Node, str]:
-    """What one of several results is called: a name that only those who read it know, so those that reshape it."""
+    """Names of single results of ops with several, read from the reshapes behind them."""
     reshaped = {node.output[0]: str(node.input[0]) for node in program.model.graph.node if node.op_type == "Reshape"}
     found = {}
     for view, name in names.items():
@@ -76,7 +76,7 @@ def _names_of_parts(program: OnnxProgram, names: Mapping[fx.Node, str]) -> dict[
 
 
 def _results_of_ops(program: OnnxProgram) -> dict[str, str]:
-    """Op id -> the value of its own name, else what the last of its nodes makes, which all of its others lead to."""
+    """Op id -> the value with its own name, else the result of the last of its nodes."""
     results: dict[str, str] = {}
     for node in program.model.graph.node:
         owners = program.owners.get(node.name, ())

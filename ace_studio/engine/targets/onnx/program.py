@@ -1,7 +1,7 @@
-"""The captured graph as one fp32 ONNX model, every node of which knows the ops it came from.
+"""Exports the captured graph as an fp32 ONNX model and maps every node to the ops that it came from.
 
-Made once per job and shared through ``LoweringJob.shared``: ONNX Runtime and OpenVINO read the same file, so the same
-plan means the same nodes in both.
+The model is exported once per job and shared through ``LoweringJob.shared``, so that a plan means the same nodes in
+ONNX Runtime and in OpenVINO.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MARK_KEY = "pkg.torch.onnx.stack_trace"
 
 @dataclass(frozen=True)
 class OnnxProgram:
-    """An ONNX model and where each of its nodes came from."""
+    """An ONNX model, and the ops that each of its nodes came from."""
 
     model: Any
     """``onnx.ModelProto``, fp32, constants folded, batch norms folded into convolutions. Not to be changed: copy it."""
@@ -46,9 +46,9 @@ class OnnxProgram:
     output_names: tuple[str, ...]
     """One per tensor leaf of the result, in order."""
     owners: Mapping[str, tuple[str, ...]]
-    """Node name -> op ids it stands for, the main one first; empty where nobody knows."""
+    """Node name -> ids of its ops, the main one first; empty if they are not known."""
     folded: Mapping[str, str] = field(default_factory=dict)
-    """Op id -> why no node is left of it."""
+    """Op id -> why no node computes it."""
 
     def steps(self) -> list[Step]:
         """The nodes as steps."""
@@ -68,9 +68,9 @@ def steps_of(model: Any) -> list[Step]:
 
 
 def onnx_program_of(job: LoweringJob) -> OnnxProgram:
-    """The job's ONNX model; exported the first time somebody asks.
+    """The job's ONNX model, exported at the first call.
 
-    Raises: AceError(UNSUPPORTED) that names the op and the user's line, if the exporter cannot translate it.
+    Raises: AceError(UNSUPPORTED) with the op and the user's line if the exporter cannot translate it.
     """
     if SHARED_KEY not in job.shared:
         job.reporter.advance(None, "exporting to ONNX")
@@ -154,10 +154,10 @@ def _written_placeholders(program: torch.export.ExportedProgram) -> set[str]:
 
 @contextlib.contextmanager
 def _marked(program: torch.export.ExportedProgram) -> Iterator[None]:
-    """Write each op's id where the exporter keeps it through decompositions, and put tensors for constant results.
+    """Write each op's id into its stack trace, and replace constant results by tensors, while the block runs.
 
-    Names of nodes do not survive: after an LSTM cell is decomposed, ``sigmoid`` is another op. Stack traces do.
-    Everything is put back at the end.
+    The exporter keeps stack traces through decompositions, but not the names of nodes: after an LSTM cell is
+    decomposed, ``sigmoid`` is another op.
     """
     nodes = list(program.graph.nodes)
     traces = [node.meta.get("stack_trace") for node in nodes]
@@ -203,7 +203,7 @@ def _drop_stand_ins(graph: Any, is_computed: Sequence[bool]) -> None:
 
 
 def _separate_results(graph: Any) -> None:
-    """Give each result a value of its own: one that is an input, or is given twice, gets a copy."""
+    """Copy each result that is also an input, an initializer or another result."""
     import onnx_ir  # noqa: PLC0415 - optional package, comes with the exporter
 
     seen = {id(value) for value in graph.inputs} | {id(value) for value in graph.initializers.values()}
@@ -218,7 +218,7 @@ def _separate_results(graph: Any) -> None:
 
 
 def _name_interface(graph: Any, captured: CapturedModel, output_names: Sequence[str]) -> None:
-    """Give inputs and outputs the names that the user knows; a value inside that has such a name gets another."""
+    """Rename inputs and outputs as the user knows them; an inner value with such a name is renamed."""
     placeholders = tensor_placeholders(captured.program)
     wanted = dict(zip(placeholders, _input_names(captured), strict=False))
     new_names = {id(value): wanted.get(value.name, value.name) for value in graph.inputs}
@@ -245,7 +245,7 @@ def tensor_placeholders(program: torch.export.ExportedProgram) -> list[str]:
 
 
 def _output_names(program: torch.export.ExportedProgram, leaves: Sequence[Any]) -> list[str]:
-    """A name per tensor of the result: its path in the containers, ``output`` for a single one."""
+    """A name per tensor of the result: its path in the containers, or ``output`` for a single tensor."""
     spec = program.call_spec.out_spec
     names = ["output"] * len(leaves)
     if spec is not None and spec.num_leaves == len(leaves):
@@ -275,7 +275,7 @@ def _marked_steps(graph: Any) -> tuple[list[Step], dict[str, tuple[str, ...]]]:
 
 
 def _drop_notes(model: Any) -> None:
-    """Drop what the exporter notes of the way here: it costs up to a kilobyte a node, and tells of the user's code."""
+    """Drop the exporter's metadata: it takes up to a kilobyte a node, and quotes the user's code."""
     graph = model.graph
     for one in (model, graph, *graph.node, *graph.value_info, *graph.initializer, *graph.input, *graph.output):
         del one.metadata_props[:]
@@ -285,14 +285,14 @@ def _drop_notes(model: Any) -> None:
 
 
 def _forget_shapes(graph: Any) -> None:
-    """Drop the shapes that tracing wrote on values inside, which the optimizer would otherwise bake into reshapes."""
+    """Drop the traced shapes of inner values, which the optimizer would otherwise write into reshapes as constants."""
     for node in graph:
         for value in node.outputs:
             value.shape = None
 
 
 def _rename_dims(graph: Any, captured: CapturedModel) -> None:
-    """Symbols such as ``s77`` become the input and dimension that they stand for, such as ``x_0``."""
+    """Rename symbols such as ``s77`` to the input and dimension that they stand for, such as ``x_0``."""
     import onnx_ir  # noqa: PLC0415 - optional package, comes with the exporter
 
     names: dict[str, str] = {}
@@ -324,7 +324,7 @@ def _refuse_too_large(graph: Any) -> None:
 
 
 def _name_nodes(model: Any) -> None:
-    """Runtimes and quantizers address nodes by name, so each needs one of its own."""
+    """Give every node a unique name: runtimes and quantizers address nodes by name."""
     seen: set[str] = set()
     for index, node in enumerate(model.graph.node):
         if not node.name or node.name in seen:
@@ -333,7 +333,7 @@ def _name_nodes(model: Any) -> None:
 
 
 def _folded(captured: CapturedModel, owners: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The ops that the optimizer left nothing of."""
+    """Op id -> why no node is left, for the ops that the optimizer removed."""
     alive = {op_id for ids in owners.values() for op_id in ids}
     return {
         captured.table.op_id[row]: "computed while building, or had nothing to compute; no ONNX node is left of it"
@@ -385,7 +385,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _blamed_op(captured: CapturedModel, text: str) -> str:
-    """The op id that an exporter's message speaks of: by our mark, by the node that it prints, or by the operator."""
+    """The op id in an exporter's message: by our mark, by the printed node, or by the name of the operator."""
     table = captured.table
     ids = {table.op_id[row] for row in table.op_rows()}
     for pattern in (re.escape(_MARK) + r"(\w+)", r"%(\w+) : \[num_users"):

@@ -1,7 +1,7 @@
-"""Applying a plan to an ONNX model: quantize-dequantize pairs, dynamic integer products, packed weights.
+"""Applies a plan to an ONNX model: quantize-dequantize pairs, dynamic integer products, packed weights.
 
-The pattern decides whether ONNX Runtime fuses: activations unsigned, weights signed and per channel, a quantized
-output at every convolution and product, behind its ReLU, and the bias as int32 with the product of both scales.
+ONNX Runtime fuses only this pattern: unsigned activations, signed weights per channel, a quantized output of every
+convolution and product, behind its ReLU, and an int32 bias whose scale is the product of both scales.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ FLOAT_GIVING_TYPES = frozenset({"Gemm", "MatMul"})
 LARGEST_BLOCK = 256
 """The most weights that share one scale in ONNX Runtime's packed kernels; 32 is what they are best at."""
 _HIDDEN_GEMM = "GemmThatStays"
-"""What a ``Gemm`` is called while the dynamic quantizer works, which would take all of them apart."""
+"""Temporary type of ``Gemm`` nodes, so that the dynamic quantizer does not split them."""
 INT8_ACCUMULATION = 4
 """MatMulNBits accuracy level 4: activations are quantized to 8 bits on the fly. Level 0 is several times slower."""
 
 
 @cache
 def cpu_flags() -> frozenset[str]:
-    """Instruction sets of this processor as Linux names them; empty where nobody can tell."""
+    """Instruction sets of this processor as Linux names them; empty on other systems."""
     path = Path("/proc/cpuinfo")
     if not path.exists():
         return frozenset()
@@ -54,7 +54,7 @@ def cpu_flags() -> frozenset[str]:
 
 
 def must_reduce_range() -> bool:
-    """Whether weights must leave one bit free: x86 without VNNI adds two products in 16 bits, which clips."""
+    """Whether weights must use 7 bits: x86 without VNNI adds two products in 16 bits, which saturates."""
     is_x86 = platform.machine().lower() in {"x86_64", "amd64", "x86", "i686"}
     return is_x86 and not cpu_flags() & {"avx512_vnni", "avx_vnni"}
 
@@ -62,26 +62,26 @@ def must_reduce_range() -> bool:
 def apply_plan(
     program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]
 ) -> tuple[Any, Mapping[str, str]]:
-    """A copy of the program's model in which every op runs as planned; and why some ops do not (op id -> why).
+    """A copy of the program's model in which every op runs as planned, and op id -> why an op does not.
 
     Args:
         program: The fp32 model.
         job: Plan, calibration and reporter.
-        make_session: Opens a model for a look at activations.
+        make_session: Opens a model, to read activations during calibration.
 
-    Raises: AceError(UNSUPPORTED) if the quantizer left everything as it was.
+    Raises: AceError(UNSUPPORTED) if the quantizer changed nothing.
     """
     model = copy.deepcopy(program.model)
     tables, notes = planned_lookups(program, job)
     pack_tables(model, tables)
     _drop_unused_constants(model)
     for planned, bits in WEIGHT_BITS.items():
-        for group_size, ops in _by_scheme(job, planned, lambda scheme: scheme.group_size).items():
+        for group_size, ops in by_scheme(job, planned, lambda scheme: scheme.group_size).items():
             block, reason = weight_block(group_size)
             notes |= {op: reason for op in ops if op not in notes} if reason else {}
             if nodes := [name for name in program.nodes_of(ops) if name not in tables]:
                 model = _pack_weights(model, nodes, bits=bits, block=block)
-    for granularity, ops in _by_scheme(job, Precision.INT8_DYNAMIC, lambda scheme: scheme.weights).items():
+    for granularity, ops in by_scheme(job, Precision.INT8_DYNAMIC, lambda scheme: scheme.weights).items():
         if nodes := [name for name in program.nodes_of(ops) if name not in tables]:
             model = _quantize_dynamic(model, nodes, is_per_channel=granularity is WeightGranularity.PER_CHANNEL)
         asked = {op for op in ops if job.plan.scheme_of(op).activations is ActivationGrid.SYMMETRIC}
@@ -101,8 +101,8 @@ def apply_plan(
     return model, notes
 
 
-def _by_scheme(job: LoweringJob, precision: Precision, key: Callable[[Scheme], Any]) -> dict[Any, frozenset[str]]:
-    """The ops planned at a precision, by one property of their grids."""
+def by_scheme(job: LoweringJob, precision: Precision, key: Callable[[Scheme], Any]) -> dict[Any, frozenset[str]]:
+    """The ops planned at a precision, grouped by a property of their schemes."""
     found: dict[Any, set[str]] = {}
     for op_id in job.plan.ops_at(precision):
         found.setdefault(key(job.plan.scheme_of(op_id)), set()).add(op_id)
@@ -110,7 +110,7 @@ def _by_scheme(job: LoweringJob, precision: Precision, key: Callable[[Scheme], A
 
 
 def weight_block(group_size: int) -> tuple[int, str]:
-    """The block that the packed kernels take for a group size, and why it is another one (empty: it is not)."""
+    """The block size of the packed kernels for a group size, and the reason if it differs from the group size."""
     if 0 < group_size <= LARGEST_BLOCK:
         return group_size, ""
     asked = f"groups of {group_size}" if group_size else "one group per channel"
@@ -118,7 +118,7 @@ def weight_block(group_size: int) -> tuple[int, str]:
 
 
 def weights_of_one_scale(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> frozenset[str]:
-    """Names of the constants of chosen nodes whose ops are planned with one scale for the whole weight."""
+    """Names of the weights that are planned with one scale per tensor."""
     constants = {tensor.name for tensor in program.model.graph.initializer}
     return frozenset(
         name
@@ -182,8 +182,8 @@ def quantize_static(model: Any, chosen: StaticChoice, *, shared_scale: Collectio
 def without_biases(model: Any, chosen: frozenset[str]) -> frozenset[str]:
     """The chosen nodes without the sums of a ``MatMul`` and a constant, and without what only follows those.
 
-    The integer ``MatMul`` gives float, and its kernel adds the bias too. As a sum of its own the product would be
-    rounded before the bias, the bias to 8 bits, and the sum again.
+    The kernel of the integer ``MatMul`` has a float result and adds the bias itself. A quantized ``Add`` would round
+    the product, the bias and the sum to 8 bits.
     """
     constants = {tensor.name for tensor in model.graph.initializer}
     products = {value for node in model.graph.node if node.op_type == "MatMul" for value in node.output}
@@ -199,10 +199,10 @@ def without_biases(model: Any, chosen: frozenset[str]) -> frozenset[str]:
 
 
 def read_float_values(model: Any, quantized: frozenset[str]) -> None:
-    """Let float nodes read, in place, the float value in front of a pair and not what the pair leaves of it.
+    """Let float nodes read, in place, the float value in front of a pair instead of the rounded one behind it.
 
-    A pair belongs to a value, so its other readers would lose by what an 8-bit node needs. Values that 8-bit nodes made
-    exist in no other form.
+    The quantizer puts a pair at a value for all of its readers, but only 8-bit readers need it. The result of an 8-bit
+    node exists only in rounded form.
     """
     producer = {value: node for node in model.graph.node for value in node.output}
     inputs = {entry.name for entry in model.graph.input}
@@ -220,8 +220,8 @@ def read_float_values(model: Any, quantized: frozenset[str]) -> None:
 def drop_idle_pairs(model: Any, quantized: frozenset[str], *, makers: Mapping[str, str]) -> None:
     """Remove, in place, each pair behind a product that can give float, where only float nodes read the result.
 
-    ``QGemm`` and the integer ``MatMul`` can give float results; rounding those for a float reader is only a loss.
-    A pair that took the place of an activation stays: the bounds of its 8 bits are all that is left of the ReLU.
+    ``QGemm`` and the integer ``MatMul`` can have float results; rounding them for a float reader only costs accuracy.
+    A pair that replaced an activation stays: its bounds do the work of the ReLU.
 
     Args:
         model: The quantized model.
@@ -253,10 +253,10 @@ def drop_idle_pairs(model: Any, quantized: frozenset[str], *, makers: Mapping[st
 
 
 def shield_float_products(model: Any, quantized: frozenset[str]) -> None:
-    """Keep, in place, the products float that are planned so between 8-bit neighbours.
+    """Keep, in place, products that are planned in float between 8-bit neighbours in float.
 
-    ONNX Runtime quantizes the weights of a product by itself where its input was just dequantized and its result is
-    quantized. A node that it does not look through, ``Max`` of one value, stands between.
+    ONNX Runtime quantizes a product by itself if its input was just dequantized and its result is quantized. A ``Max``
+    of one value in between prevents that.
     """
     import onnx  # noqa: PLC0415 - optional package
 
@@ -318,7 +318,7 @@ def _names_in(model: Any) -> set[str]:
 
 
 def _mark_new_names(model: Any, known: set[str], *, mark: str) -> None:
-    """Mark every name that is not known, in place, because the static quantizer would choose the same ones."""
+    """Add a suffix to every new name, in place, because the static quantizer would choose the same names."""
     known = known | {""} | {entry.name for entry in (*model.graph.input, *model.graph.output)}
 
     def marked(name: str) -> str:
@@ -354,7 +354,7 @@ def _pack_weights(model: Any, nodes: Sequence[str], *, bits: int, block: int) ->
 def _split_gemms(model: Any, nodes: set[str]) -> list[str]:
     """Turn these ``Gemm`` nodes with a constant weight into ``MatMul`` + ``Add``, in place; names of the new products.
 
-    The integer and the packed product exist for ``MatMul`` only.
+    The integer and the packed kernels exist for ``MatMul`` only.
     """
     import onnx  # noqa: PLC0415 - optional package
 

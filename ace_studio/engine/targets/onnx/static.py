@@ -1,4 +1,4 @@
-"""Which nodes of the ONNX model become 8-bit when their ops are planned int8-static, and over which ranges."""
+"""Chooses the ONNX nodes that become 8-bit for ops planned int8-static, and observes the ranges of their values."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PRODUCT_TYPES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 MOVING_TYPES = frozenset(
     {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Split", "Slice", "Gather", "Pad", "Concat", "Identity"}
 )
-"""Nodes that change where values are and not what they are."""
+"""Node types that move values without changing them."""
 FOLLOWING_TYPES = frozenset(
     {"Add", "Relu", "Clip", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "Concat", "Reshape",
      "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Split", "Resize"}
 )  # fmt: skip
-"""Nodes worth running on 8-bit values if all of their inputs are 8-bit already."""
+"""Node types that run in 8 bits if all of their inputs are 8-bit already."""
 _RANGES_KEY = "onnx_activation_ranges"
 
 Ranges = Mapping[str, tuple[float, float]]
@@ -52,11 +52,11 @@ class StaticChoice:
 def choose_static(
     program: OnnxProgram, job: LoweringJob, examples: Sequence[Example], *, make_session: Callable[[Any], Any]
 ) -> StaticChoice:
-    """Pick the nodes of the ops planned int8-static that gain by it.
+    """Pick the nodes to quantize among those of the ops planned int8-static.
 
-    Products are chosen if calibration saw their inputs move: a recurrent state that was always zero says nothing about
-    its range, and a grid for it would turn every later state into zero. What follows a product is chosen if all that
-    it reads is 8-bit; a sum of two float values would only lose.
+    A product is chosen if its inputs varied during calibration: a recurrent state that was always zero has no known
+    range, and a grid of that range would turn every later state into zero. A node behind a product is chosen if all of
+    its inputs are 8-bit; rounding the inputs of a float sum would only cost accuracy.
     """
     planned = set(program.nodes_of(job.plan.ops_at(Precision.INT8_STATIC)))
     products = [node for node in program.model.graph.node if node.name in planned and node.op_type in PRODUCT_TYPES]
@@ -67,7 +67,7 @@ def choose_static(
     notes: dict[str, str] = {}
     for node in [node for node in products if _constant_inputs(node, ranges)]:
         owner, value = program.owners[node.name][0], _constant_inputs(node, ranges)[0]
-        notes[owner] = f"one of its inputs was {value:g} throughout calibration, so nobody knows its range"
+        notes[owner] = f"one of its inputs was {value:g} throughout calibration, so its range is not known"
         job.reporter.warn("calibration-constant", f"{owner} stays (partly) fp32: {notes[owner]}", where=owner)
     products = [node for node in products if not _constant_inputs(node, ranges)]
     for name in _small_last_convolutions(program, products):
@@ -96,7 +96,7 @@ def _float_reason(node: Any) -> str:
 
 
 def _constant_inputs(node: Any, ranges: Ranges) -> list[float]:
-    """The value of each factor that was one and the same number throughout."""
+    """The value of each factor that was constant during calibration."""
     bounds = [ranges[name] for name in node.input[:2] if name in ranges]
     return [low for low, high in bounds if low == high]
 
@@ -104,8 +104,8 @@ def _constant_inputs(node: Any, ranges: Ranges) -> list[float]:
 def _small_last_convolutions(program: OnnxProgram, products: Sequence[Any]) -> list[str]:
     """Convolutions that no product follows, if they hold less than `SMALL_END_SHARE` of the planned weights.
 
-    An 8-bit convolution has an 8-bit result (a ``Gemm`` does not need one). In front of a score that makes ties:
-    a voice detector's AUC fell from .991 to .978 by its last, tiny convolution alone.
+    An 8-bit convolution has an 8-bit result (a ``Gemm`` need not), so that many scores become equal: the last, tiny
+    convolution alone lowered the AUC of a voice detector from .991 to .978.
     """
     sizes = {tensor.name: int(np.prod(tensor.dims)) for tensor in program.model.graph.initializer}
     weights = {node.name: sum(sizes.get(name, 0) for name in node.input[1:2]) for node in products}
@@ -135,7 +135,7 @@ def _nodes_leading_to(program: OnnxProgram, names: set[str]) -> set[str]:
 def with_followers(
     model: Any, planned: Collection[str], chosen: Collection[str], constants: Collection[str]
 ) -> set[str]:
-    """Add the planned nodes all of whose (non-constant) inputs are made by chosen nodes, in execution order."""
+    """The chosen nodes, and the planned nodes all of whose inputs, constants aside, come from such nodes."""
     made: set[str] = set()
     result = set(chosen)
     for node in model.graph.node:
@@ -149,7 +149,7 @@ def with_followers(
 
 
 def _symmetric_values(program: OnnxProgram, job: LoweringJob, chosen: Collection[str]) -> frozenset[str]:
-    """The values that a product with symmetric activations reads, or that one gives to nobody else that is chosen."""
+    """Inputs of the nodes with symmetric activations, and their results unless another chosen node reads them."""
 
     def is_symmetric(node: Any) -> bool:
         owners = program.owners.get(node.name, ())
@@ -164,11 +164,11 @@ def _symmetric_values(program: OnnxProgram, job: LoweringJob, chosen: Collection
 
 @dataclass(frozen=True)
 class SeenValues:
-    """What calibration saw of every float value around products and what follows them."""
+    """The observers of all float values around products and the nodes behind them."""
 
     observers: Mapping[str, ValueObserver]
     infinite: frozenset[str] = frozenset()
-    """Names of those that were not finite: masks add minus infinity."""
+    """Names of the values that were not finite, such as masks that add minus infinity."""
 
     @cached_property
     def extremes(self) -> Mapping[str, ValueRange]:
@@ -176,7 +176,7 @@ class SeenValues:
         return {name: observer.seen for name, observer in self.observers.items()}
 
     def ranges(self, symmetric: Collection[str]) -> dict[str, tuple[float, float]]:
-        """Value name -> range of its grid; those of the names in ``symmetric`` lie around 0."""
+        """Value name -> calibrated range; symmetric around 0 for the names in ``symmetric``."""
         found = {
             name: observer.range(ActivationGrid.SYMMETRIC if name in symmetric else ActivationGrid.AFFINE)
             for name, observer in self.observers.items()
@@ -187,7 +187,7 @@ class SeenValues:
 def _shared_ranges(
     program: OnnxProgram, job: LoweringJob, examples: Sequence[Example], make_session: Callable[[Any], Any]
 ) -> SeenValues:
-    """What was seen of all float values, found once per job and model: a job has one set of calibration examples."""
+    """The observed values, computed once per job and model: a job has one set of calibration examples."""
     known: list[tuple[OnnxProgram, SeenValues]] = job.shared.setdefault(_RANGES_KEY, [])
     for one, seen in known:
         if one is program:
@@ -204,7 +204,7 @@ def observe_values(
     reporter: Reporter,
     choice: RangeChoice,
 ) -> SeenValues:
-    """Show every float value around products and what follows them, over all examples, to an observer of its own."""
+    """Observe every float value around products and the nodes behind them over all examples."""
     model = copy.deepcopy(program.model)
     watched = _watched_values(model)
     present = {output.name for output in model.graph.output}

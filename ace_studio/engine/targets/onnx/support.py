@@ -1,4 +1,4 @@
-"""Which operators have an ONNX form, and which of those OpenVINO reads: found before the model is exported."""
+"""Says, before the model is exported, which operators have an ONNX form and which of those OpenVINO reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ace_studio.engine.torch_private.operators import functional_form, is_higher
 from ace_studio.records.results import SupportStatus
 
 _INLINED = "wrap_"
-"""Beginning of the names of blocks that the exporter takes apart."""
+"""Prefix of the higher-order operators that the exporter inlines."""
 _NO_RULE = "No conversion rule found for operations: "
 
 
@@ -50,7 +50,7 @@ def _without_onnx(op: str) -> Verdict:
 
 
 def _is_block(target: Any) -> bool:
-    """Whether the op holds graphs of its own, such as ``cond``, and is not simply taken apart."""
+    """Whether the op holds graphs of its own, such as ``cond``, and is not inlined."""
     return is_higher_order(target) and not str(target).startswith(_INLINED)
 
 
@@ -61,7 +61,7 @@ def unread_onnx_ops(names: Iterable[str]) -> frozenset[str]:
 
 @cache
 def _is_unread(name: str) -> bool:
-    """Ask OpenVINO itself, with a model of this one operator, whose inputs need not make sense."""
+    """Whether OpenVINO refuses to read a model of this one operator; the inputs need not fit it."""
     import onnx  # noqa: PLC0415 - an optional package
 
     if not onnx.defs.has(name):

@@ -1,7 +1,7 @@
-"""Lookups in the exported ONNX model: their tables in 8 bits, one scale per row, where an integer precision is planned.
+"""Stores the tables of lookups in the ONNX model in 8 bits, one scale per row, where an integer precision is planned.
 
-ONNX Runtime has a kernel that widens only the rows that are picked; a ``DequantizeLinear`` in front of a ``Gather``
-would widen the whole table at every call.
+ONNX Runtime has a kernel that dequantizes only the rows that are read; a ``DequantizeLinear`` in front of a ``Gather``
+would dequantize the whole table at every call.
 Source: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized
 """
 
@@ -16,14 +16,15 @@ import torch
 from ace_studio.engine.ops.roles import TABLE_NOTE, stores_table
 from ace_studio.engine.quantize.affine import weight_grid
 from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx.attention import DOMAIN
+from ace_studio.engine.targets.onnx.masks import add_domain
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.records.recipes.plan import Precision
 
-DOMAIN = "com.microsoft"
 KERNEL = "GatherBlockQuantized"
 _SMALLEST_BLOCK = 16
 _MIDDLE = 128
-"""The kernel's bytes are unsigned, and without a zero point this one stands for 0."""
+"""The code that stands for 0: the kernel's bytes are unsigned and have no zero point."""
 
 
 def lookups(model: Any) -> list[Any]:
@@ -39,7 +40,7 @@ def lookups(model: Any) -> list[Any]:
 
 
 def planned_lookups(program: OnnxProgram, job: LoweringJob) -> tuple[frozenset[str], dict[str, str]]:
-    """Names of the lookups whose tables become 8-bit, and op id -> what that means where another word was planned."""
+    """Names of the lookups whose tables become 8-bit, and op id -> a note if another precision was planned."""
     table = job.captured.table
     operators = {table.op_id[row]: table.op[row] for row in table.op_rows()}
     names: set[str] = set()
@@ -80,6 +81,5 @@ def pack_tables(model: Any, names: Collection[str]) -> None:
             quantize_axis=1,
         )
         node.CopyFrom(rebuilt)
-    if names and not any(opset.domain == DOMAIN for opset in model.opset_import):
-        opset = model.opset_import.add()
-        opset.domain, opset.version = DOMAIN, 1
+    if names:
+        add_domain(model, DOMAIN)

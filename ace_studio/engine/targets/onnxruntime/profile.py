@@ -1,4 +1,4 @@
-"""What ONNX Runtime really executes: its optimized graph and its own profile, mapped back to ops."""
+"""Maps ONNX Runtime's optimized graph and profile, what it really executes, back to ops."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def profile_kernels(
     heavy: GraphTable,
     folder: Path,
 ) -> list[Kernel]:
-    """Run the model under ONNX Runtime's profiler and say what each executed node is.
+    """Run the model under ONNX Runtime's profiler and give a kernel for each executed node.
 
     Args:
         model: The ``ModelProto`` that is run.

@@ -1,4 +1,4 @@
-"""ONNX Runtime: the captured graph as ONNX, quantized so that its integer kernels fuse, and what it really runs."""
+"""ONNX Runtime: the captured graph as ONNX, quantized so that the integer kernels fuse, and what really runs."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def make_session(model: bytes, *, threads: int, device: torch.device | None = No
 
 
 def _runtime_errors() -> tuple[type[Exception], ...]:
-    """Everything that the runtime's compiled part raises; its classes share no base of their own."""
+    """All exceptions of the runtime's compiled part, which have no common base class."""
     from onnxruntime.capi import onnxruntime_pybind11_state  # noqa: PLC0415 - optional package
 
     known = vars(onnxruntime_pybind11_state).values()

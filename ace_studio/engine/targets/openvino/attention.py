@@ -1,18 +1,17 @@
-"""Whole attentions in the ONNX model that OpenVINO reads, in place of the parts that the exporter writes.
+"""Rewrites attention in the exported ONNX model as OpenVINO's own ``ScaledDotProductAttention``.
 
-The exporter takes every ``scaled_dot_product_attention`` apart into some twenty nodes, with shapes computed at every
-call. OpenVINO has the operation itself, and runs it with the transpositions around as one kernel that it generates; it
-does not recognize the parts. So each is written as one node of a domain of ours, which `read_onnx` gives to OpenVINO
-as its own operation: an artifact holds nothing of ours.
+The exporter writes every ``scaled_dot_product_attention`` as about twenty nodes, with shapes computed at every call.
+OpenVINO has the operation itself and runs it, with the transpositions around, as one generated kernel, but does not
+recognize the parts. Each is written as one node of our own domain, which `read_onnx` converts to OpenVINO's operation:
+an artifact holds no node of ours.
 Source: https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/sequence/scaled-dot-product-attention.html
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,19 +22,19 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.masks import (
     Bias,
+    attention_arguments,
     bias_of,
     constant,
-    drop_unread,
     is_mask,
+    rewritten,
     small_node,
 )
 from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts, value_names
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.openvino.library import import_openvino
 
-SHARED_KEY = "onnx_program_with_whole_attention"
-"""Where `LoweringJob.shared` has the program."""
-DOMAIN = "ace.studio"
+_SHARED_KEY = "onnx_program_with_whole_attention"
+_DOMAIN = "ace.studio"
 WHOLE = "WholeAttention"
 """Our node: query, key, value [B, N, S, H] and what is added to the scores; ``scale`` (0: the usual), ``is_causal``."""
 _ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
@@ -55,13 +54,13 @@ class _Site:
 
 
 def program_for_openvino(job: LoweringJob) -> OnnxProgram:
-    """The job's ONNX model with whole attentions, to be read by `read_onnx`; made the first time somebody asks.
+    """The job's ONNX model with whole attentions, for `read_onnx`; made at the first call.
 
-    Raises: AceError(UNSUPPORTED) as `onnx_program.onnx_program_of` does.
+    Raises: AceError(UNSUPPORTED) as `onnx_program_of` does.
     """
-    if SHARED_KEY not in job.shared:
-        job.shared[SHARED_KEY] = with_whole_attention(onnx_program_of(job), job.captured)
-    program: OnnxProgram = job.shared[SHARED_KEY]
+    if _SHARED_KEY not in job.shared:
+        job.shared[_SHARED_KEY] = with_whole_attention(onnx_program_of(job), job.captured)
+    program: OnnxProgram = job.shared[_SHARED_KEY]
     return program
 
 
@@ -71,10 +70,10 @@ def read_onnx(model: Any) -> Any:
     Raises: RuntimeError in OpenVINO's words if it cannot read it.
     """
     core = import_openvino().Core()
-    if any(opset.domain == DOMAIN for opset in model.opset_import):
+    if any(opset.domain == _DOMAIN for opset in model.opset_import):
         from openvino.frontend.onnx import ConversionExtension  # noqa: PLC0415 - optional package
 
-        core.add_extension(ConversionExtension(WHOLE, DOMAIN, _converted))
+        core.add_extension(ConversionExtension(WHOLE, _DOMAIN, _converted))
     return core.read_model(model.SerializeToString())
 
 
@@ -93,7 +92,7 @@ def _converted(node: Any) -> list[Any]:
 
 
 def with_whole_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram:
-    """The program with one node for each attention that OpenVINO can do as torch does; the same one if there is none.
+    """The program with one node for each attention that OpenVINO computes as torch does; the same one if there is none.
 
     Args:
         program: The fp32 model; it is not changed.
@@ -102,23 +101,12 @@ def with_whole_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxP
     attentions = [node for node in captured.program.graph.nodes if node.target is _ATTENTION]
     names = value_names(program, captured) if attentions else {}
     sites = [site for node in attentions if (site := _site_of(node, names, program)) is not None]
-    if not sites:
-        return program
-    model = copy.deepcopy(program.model)
-    owners = dict(program.owners)
-    for site in sites:
-        _put_in_place(model.graph, site, owners)
-    drop_unread(model.graph)
-    alive = {node.name for node in model.graph.node}
-    opset = model.opset_import.add()
-    opset.domain, opset.version = DOMAIN, 1
-    return replace(program, model=model, owners={name: ids for name, ids in owners.items() if name in alive})
+    return rewritten(program, sites, _put_in_place, domain=_DOMAIN)
 
 
 def _site_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) -> _Site | None:
-    order = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-    given: dict[str, Any] = {**dict(zip(order, node.args, strict=False)), **node.kwargs}
-    parts = [given[name] for name in order[:3]]
+    given = attention_arguments(node)
+    parts = [given[name] for name in ("query", "key", "value")]
     shapes = [shape_texts(one) for one in parts]
     if given.get("dropout_p") or any(len(shape) != 4 for shape in shapes) or not names.keys() >= {*parts, node}:
         return None
@@ -139,7 +127,7 @@ def _site_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) 
 
 
 def _put_in_place(graph: Any, site: _Site, owners: dict[str, tuple[str, ...]]) -> None:
-    """Write our node where the result was made; what it took the place of stays until nobody reads it."""
+    """Write our node in place of the node that made the result; the parts that it replaces are dropped later."""
     from onnx import helper  # noqa: PLC0415 - optional package
 
     place = next(index for index, node in enumerate(graph.node) if site.result in node.output)
@@ -150,7 +138,7 @@ def _put_in_place(graph: Any, site: _Site, owners: dict[str, tuple[str, ...]]) -
     made = f"{site.result}.unguarded" if has_key and turn is None else site.result
     inputs = [*site.inputs, *([added] if added else [])]
     attributes = {"scale": site.scale, "is_causal": int(site.is_causal)}
-    nodes.append(helper.make_node(WHOLE, inputs, [made], name=name, domain=DOMAIN, **attributes))
+    nodes.append(helper.make_node(WHOLE, inputs, [made], name=name, domain=_DOMAIN, **attributes))
     if made != site.result:
         nodes.append(helper.make_node("Mul", [made, has_key], [site.result], name=f"{name}_guard"))
     behind = _guard_behind(turn, has_key, name) if turn is not None else []
@@ -164,7 +152,7 @@ def _put_in_place(graph: Any, site: _Site, owners: dict[str, tuple[str, ...]]) -
 
 
 def _turn_behind(graph: Any, result: str) -> Any | None:
-    """The transposition that heads and positions change places in, if nothing else reads the result."""
+    """The transposition of heads and positions behind the attention, if nothing else reads the result."""
     readers = [node for node in graph.node if result in node.input]
     is_given = any(output.name == result for output in graph.output)
     is_turn = len(readers) == 1 and readers[0].op_type == "Transpose" and not is_given
@@ -173,7 +161,7 @@ def _turn_behind(graph: Any, result: str) -> Any | None:
 
 
 def _guard_behind(turn: Any, has_key: str, name: str) -> list[Any]:
-    """The guard behind the transposition, which so stays a part of the kernel; it is renamed in place."""
+    """The guard behind the transposition, so that the transposition stays part of the kernel; renames in place."""
     from onnx import helper  # noqa: PLC0415 - optional package
 
     result = turn.output[0]
@@ -185,10 +173,10 @@ def _guard_behind(turn: Any, has_key: str, name: str) -> list[Any]:
 
 
 def _masking(graph: Any, bias: Bias) -> tuple[str, str, list[Any]]:
-    """What is added to the scores, which queries have a key at all (1 or 0; empty: all have one), and their nodes.
+    """Names of what is added to the scores and of which queries have a key (1 or 0; empty: all have); the new nodes.
 
-    Layers share a mask, and then the nodes too. torch gives zeros for a query without any key, softmax of nothing but
-    minus infinity no number at all. The lowest finite number instead gives one, and zero times that is zero.
+    Layers that share a mask share the nodes. torch gives zeros for a query without any key; softmax of minus infinity
+    alone is NaN. The lowest finite number instead of minus infinity gives a number, and zero times that is zero.
     """
     if bias.has_keys:
         return bias.name, "", []
@@ -201,7 +189,7 @@ def _masking(graph: Any, bias: Bias) -> tuple[str, str, list[Any]]:
             small_node("Greater", [f"{has_key}.best", lowest], f"{has_key}.some"),
             small_node("Cast", [f"{has_key}.some"], has_key, to=1),
         ]
-    else:  # every number first: OpenVINO's largest of nothing but minus infinity is finite
+    else:  # OpenVINO's ReduceMax of minus infinity alone is finite, so each number is compared first
         added = f"{bias.name}.finite"
         nodes = [
             small_node("Greater", [bias.name, lowest], f"{has_key}.here"),

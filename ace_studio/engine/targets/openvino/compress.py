@@ -1,4 +1,4 @@
-"""Applying a plan to an OpenVINO model with NNCF: what is not planned is named as ignored."""
+"""Applies a plan to an OpenVINO model with NNCF. Nodes that are not planned are passed to NNCF as ignored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.program import OnnxProgram
-from ace_studio.engine.targets.onnx.quantize import quantize_static, weights_of_one_scale
+from ace_studio.engine.targets.onnx.quantize import by_scheme, quantize_static, weights_of_one_scale
 from ace_studio.engine.targets.onnx.static import MOVING_TYPES, StaticChoice, choose_static
 from ace_studio.engine.targets.onnx.tables import lookups, planned_lookups
 from ace_studio.engine.targets.openvino.attention import read_onnx
@@ -24,11 +24,11 @@ from ace_studio.records.recipes.plan import Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 
 INT4_SMALLEST_GROUP = 4
-"""Where the usual group does not divide the row, smaller ones are tried, down to this; else 8 bits would stay."""
+"""Smallest group that NNCF tries where the planned one does not divide the row; otherwise the row would stay 8-bit."""
 _INNER_NAMES = ("", "/WithoutBiases")
-"""A node with a bias becomes two: the arithmetic under this suffix, and the addition under the node's name."""
+"""OpenVINO splits a node with a bias in two: the product has this suffix, the addition has the node's name."""
 _SEQUENCES = ["LSTMSequence", "GRUSequence", "RNNSequence"]
-"""Layers that nothing plans below fp32 and that OpenVINO names itself; with quantized weights they do not compile."""
+"""Recurrent layers: never planned below fp32, named by OpenVINO itself, and not compilable with quantized weights."""
 _WIDENED = (
     "its rows are stored in 8 bits, but beside 8-bit activations OpenVINO widens the table when it opens the model"
 )
@@ -44,7 +44,7 @@ def compress(
         model: ``openvino.Model`` that was read from the program's ONNX model; names survive that.
         program: The fp32 model and its owners.
         job: Plan, calibration and reporter.
-        make_session: Opens an ONNX model for a look at activations.
+        make_session: Opens an ONNX model, to read activations during calibration.
 
     Raises: AceError(UNSUPPORTED) in NNCF's words if it refuses the model.
     """
@@ -64,7 +64,7 @@ def compress(
         if tables:
             model = _compress_weights(model, program, tables, Precision.INT8_WEIGHT, group_size=0)
         for precision in _WEIGHT_ONLY:
-            for group_size, ops in _by_group(job, precision).items():
+            for group_size, ops in _groups(job, precision).items():
                 if nodes := set(program.nodes_of(ops)) - tables:
                     model = _compress_weights(model, program, nodes, precision, group_size=group_size)
             notes = _unheeded_weights(job, precision) | notes
@@ -82,10 +82,10 @@ def compress(
 
 
 def keep_picked_dims(model: Any) -> None:
-    """Let every pick of one position leave its dimension at 1, in place, and take that away behind it.
+    """Replace, in place, each Gather of a single position by a Gather that keeps the dimension and a Squeeze.
 
-    Where a value is picked that an 8-bit product made, OpenVINO (2026.4) moves the product's scales behind the pick
-    with all of their dimensions, and the result has one too many. It moves them through these two as it should.
+    OpenVINO (2026.4) moves the scales of an 8-bit product behind a Gather with all of their dimensions, so that the
+    result has one dimension too many. It moves them through Gather and Squeeze correctly.
     """
     from openvino import opset13  # noqa: PLC0415 - optional package
 
@@ -106,7 +106,7 @@ def keep_picked_dims(model: Any) -> None:
 
 
 def _needs_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> bool:
-    """Whether the plan asks for what NNCF cannot give op by op: other ranges, one scale per weight, grids around 0."""
+    """Whether NNCF cannot do the plan op by op: other ranges, one scale per weight, symmetric activations."""
     is_plain = job.ranges.observer is Observer.MIN_MAX
     return not is_plain or bool(chosen.symmetric) or bool(weights_of_one_scale(program, job, chosen))
 
@@ -117,7 +117,7 @@ def _grids_problem() -> str:
 
 
 def _with_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> Any:
-    """The model with the pairs that ONNX Runtime would get, which OpenVINO runs as fast as NNCF's."""
+    """The model quantized as for ONNX Runtime; OpenVINO runs it as fast as a model of NNCF."""
     quantized = quantize_static(
         copy.deepcopy(program.model), chosen, shared_scale=weights_of_one_scale(program, job, chosen)
     )
@@ -125,24 +125,20 @@ def _with_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice
 
 
 def _unheeded_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> dict[str, str]:
-    """Op id -> what NNCF did instead of the grids that were planned."""
+    """Op id -> the quantization parameters that NNCF used instead of the planned ones."""
     if not _needs_our_grids(program, job, chosen):
         return {}
     reason = f"its grids are affine, per channel, from smallest to largest value: {_grids_problem()}"
     return dict.fromkeys(job.plan.ops_at(Precision.INT8_STATIC), reason)
 
 
-def _by_group(job: LoweringJob, precision: Precision) -> dict[int, frozenset[str]]:
+def _groups(job: LoweringJob, precision: Precision) -> dict[int, frozenset[str]]:
     """The ops at a weight-only precision by the group size that they get."""
-    found: dict[int, set[str]] = {}
-    for op_id in job.plan.ops_at(precision):
-        size = job.plan.scheme_of(op_id).group_size if precision is Precision.INT4_WEIGHT else 0
-        found.setdefault(size, set()).add(op_id)
-    return {size: frozenset(ops) for size, ops in found.items()}
+    return by_scheme(job, precision, lambda scheme: scheme.group_size if precision is Precision.INT4_WEIGHT else 0)
 
 
 def _unheeded_weights(job: LoweringJob, precision: Precision) -> dict[str, str]:
-    """Op id -> what a weight-only op gets instead of what was planned."""
+    """Op id -> what OpenVINO does instead of the planned scheme of a weight-only op."""
     notes: dict[str, str] = {}
     for op_id in job.plan.ops_at(precision):
         scheme = job.plan.scheme_of(op_id)
@@ -156,7 +152,7 @@ def _unheeded_weights(job: LoweringJob, precision: Precision) -> dict[str, str]:
 def _quantize_as_asked(
     model: Any, program: OnnxProgram, job: LoweringJob, chosen: StaticChoice, examples: Sequence[Example]
 ) -> Any:
-    """The model quantized by NNCF, smoothed first if that was left to it and helps."""
+    """The model quantized by NNCF, with SmoothQuant if that was asked for or is likely to help, and does."""
 
     def quantize(used: Sequence[Example], is_smoothed: bool) -> Any:
         feed = CalibrationFeed(program.input_names, used, job.reporter)
@@ -191,9 +187,10 @@ def _quantize(
 
 
 def _ignored_static(program: OnnxProgram, chosen: StaticChoice) -> list[str]:
-    """Names of all nodes that must stay float. Nodes that only move values are left to NNCF: it looks through them.
+    """Names of all nodes that must stay float.
 
-    Not so lookups, whose tables it would store in 8 bits whether that is planned or not.
+    Nodes that only move values are not listed, because NNCF looks through them. Lookups are, because NNCF would store
+    their tables in 8 bits even if that is not planned.
     """
     picking = {node.name for node in lookups(program.model)}
     kept = [
@@ -212,9 +209,9 @@ def _layer_names(nodes: Sequence[Any]) -> list[str]:
 
 
 def _name_apart(model: Any) -> None:
-    """Give every node a name of its own.
+    """Give every node a unique name, in place.
 
-    NNCF's correction of biases leaves two of one name where layers share a bias, and finds neither again (3.4).
+    Where layers share a bias, NNCF's bias correction leaves two nodes with one name and finds neither of them (3.4).
     """
     taken: set[str] = set()
     for node in model.get_ops():
@@ -251,7 +248,7 @@ def _compress_weights(
 
 
 class CalibrationFeed:
-    """The calibration examples as NNCF reads them, several times over; every step reports, and may cancel."""
+    """The calibration examples for NNCF, which iterates over them several times. Reports progress; can be cancelled."""
 
     def __init__(self, names: Sequence[str], examples: Sequence[Example], reporter: Reporter) -> None:
         self._names = names

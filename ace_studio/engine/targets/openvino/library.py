@@ -1,4 +1,4 @@
-"""Importing OpenVINO and NNCF so that they neither send usage data nor draw on the terminal."""
+"""Imports OpenVINO and NNCF so that they neither send usage data nor write to the terminal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 _SENDER = "openvino_telemetry"
-"""The package that both report to. Both carry on without it; an environment variable of NNCF's that should silence it
-still lets it write an id into the home folder."""
+"""The package through which both send usage data. Both work without it. NNCF's environment variable against it does
+not keep it from writing an id into the home folder."""
 
 
 def import_openvino() -> Any:
@@ -29,6 +29,6 @@ def import_nncf() -> Any:
 
 
 def _hide_sender() -> None:
-    """Make every later import of the sender fail; does nothing if somebody has imported it already."""
+    """Make every later import of the sender fail; does nothing if it was imported already."""
     modules: dict[str, Any] = sys.modules
     modules.setdefault(_SENDER, None)

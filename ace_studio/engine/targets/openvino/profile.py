@@ -1,4 +1,4 @@
-"""What OpenVINO really executes: its runtime model, mapped back to ops by the names of the layers it was made from."""
+"""Maps OpenVINO's runtime model, what it really executes, back to ops by the names of the original layers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def runtime_kernels(runtime_model: Any, program: OnnxProgram, *, table: GraphTab
 
 
 def _with_recurrent_owner(kernel: Kernel, table: GraphTable) -> list[Kernel]:
-    """OpenVINO names recurrent sequences itself; they can only be the recurrent ops, which all run alike."""
+    """Give a recurrent sequence, which OpenVINO names itself, to the recurrent ops; all of them run alike."""
     if kernel.op_ids or kernel.kind not in _SEQUENCES:
         return [kernel]
     ops = [table.op_id[row] for row in table.op_rows() if operator_name(table.op[row]) in RECURRENT_LAYERS]
@@ -63,7 +63,7 @@ def _with_recurrent_owner(kernel: Kernel, table: GraphTable) -> list[Kernel]:
 
 
 def _owners_by_any_name(program: OnnxProgram) -> dict[str, tuple[str, ...]]:
-    """Owners by the node's name and by that of its results: a layer that makes a model output is named after it."""
+    """Owners by the names of the node and of its results: a layer that makes a model output has its name."""
     owners: dict[str, tuple[str, ...]] = {}
     for node in program.model.graph.node:
         for name in (node.name, *node.output):
@@ -97,12 +97,12 @@ def _kernel(
 
 
 def _plain_name(name: str) -> str:
-    """The ONNX name that a layer name was made from: what follows a slash was added for biases and quantizers."""
+    """The ONNX name in a layer's name: OpenVINO adds suffixes behind a slash for biases and quantizers."""
     return name.partition("/")[0].removesuffix("_original")
 
 
 def _precision(node: Any, layer: str, *, is_discrete: bool, is_dynamic: bool) -> str:
-    """The word for what a layer computes in. Eight bits that hold truth values or indices are not quantized numbers."""
+    """The precision that a layer computes in. 8-bit truth values and indices are no quantized numbers."""
     runtime, primitive = _text(node, "runtimePrecision"), _text(node, "primitiveType")
     if layer == "Gather" and _text(node, "outputPrecisions") in _FLOATS and _packed_weight_bits(node, place=0):
         return Precision.INT8_WEIGHT
@@ -116,7 +116,7 @@ def _precision(node: Any, layer: str, *, is_discrete: bool, is_dynamic: bool) ->
 
 
 def _packed_weight_bits(node: Any, *, place: int = 1) -> int:
-    """Bits of a weight that a float kernel unpacks itself; 0 if its weight is float."""
+    """Bits of a packed weight that a float kernel unpacks; 0 if the weight is float."""
     if len(node.inputs()) < 2:
         return 0
     source = node.input(place).get_source_output().get_node()

@@ -1,6 +1,6 @@
-"""NNCF's SmoothQuant, where ours has nothing to absorb a scale: it writes products in front of the layers instead.
+"""NNCF's SmoothQuant, for layers without an op in front that could absorb the scale: NNCF inserts multiplications.
 
-Built beside the plain model, and kept only if it is closer to the float one on examples that neither was made with.
+The smoothed model is kept only if it is closer to the float model than the plain one, on held-out examples.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
 
 SMALLEST_GAIN_DB = 0.05
-"""What it must gain to be kept; less is chance."""
+"""Least gain for which the smoothed model is kept."""
 
 ENOUGH_EXAMPLES = 4
-"""Fewer are not split to try it unasked."""
+"""With fewer examples it is tried only if it was asked for."""
 
 Quantize = Callable[[Sequence[Example], bool], Any]
 """Quantizes the float model: examples to calibrate with, whether to smooth."""
 
 
 def is_asked(job: LoweringJob) -> bool:
-    """Whether the job leaves SmoothQuant to the library."""
+    """Whether the recipe asks for SmoothQuant and ours changed nothing."""
     return ImproveMethod.SMOOTHQUANT in job.library_methods
 
 
 def is_due(job: LoweringJob, examples: Sequence[Example]) -> bool:
-    """Whether to try it unasked: attention, whose outliers it is made for, and enough examples to judge it by."""
+    """Whether to try it unasked: with attention, whose outliers it is made for, and enough examples."""
     return len(examples) >= ENOUGH_EXAMPLES and has_attention(job.captured.table)
 
 
 def has_attention(table: GraphTable) -> bool:
-    """Whether there is attention: as one op, or a softmax and products of computed values."""
+    """Whether there is attention: as one op, or as a softmax and batched matrix products."""
     ops = {table.op[row] for row in table.op_rows()}
     products = {operator_name(op) for op in ops} & BATCHED_PRODUCTS
     is_parted = any("softmax" in op.lower() for op in ops) and bool(products)
@@ -62,7 +62,7 @@ def has_convolutions_only(table: GraphTable) -> bool:
 def smoothed_if_better(
     model: Any, program: OnnxProgram, job: LoweringJob, examples: Sequence[Example], *, quantize: Quantize
 ) -> Any:
-    """The quantized model, smoothed if that helps; ``job.improvements`` learns what it gave.
+    """The quantized model, smoothed if that helps. The outcome is added to ``job.improvements``.
 
     Args:
         model: The float ``openvino.Model``.
@@ -72,9 +72,9 @@ def smoothed_if_better(
         quantize: Quantizes the float model.
     """
     if has_convolutions_only(job.captured.table):
-        # What it gained on ResNet50 came from NNCF's scheme for transformers, which leaves the sums of residuals in
-        # float: 18 more kernels, and 3 % of the time.
-        _tell(job, reason="NNCF's smooths what matrix products read, and here convolutions do the work")
+        # Its gain on ResNet50 came from NNCF's scheme for transformers, which leaves the residual sums in float: 18
+        # more kernels and 3 % more time.
+        _tell(job, reason="NNCF's smooths the inputs of matrix products, and this model has convolutions instead")
         return quantize(examples, False)
     if len(examples) < 2:
         _tell(job, reason="it takes two calibration examples or more: some to work with, some to judge by")
@@ -98,7 +98,7 @@ def smoothed_if_better(
         ops=len(job.plan.ops_at(Precision.INT8_STATIC)) if kept else 0,
         seconds=round(time.monotonic() - started, 3),
     )
-    return quantize(examples, kept)  # with all of them now: each widens what the ranges know
+    return quantize(examples, kept)  # now with all examples, which widens the ranges
 
 
 def _tell(job: LoweringJob, *, reason: str, **findings: Any) -> None:

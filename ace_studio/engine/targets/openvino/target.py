@@ -1,4 +1,4 @@
-"""OpenVINO: the captured graph read from its ONNX form, compressed by NNCF as planned, and what it really runs."""
+"""OpenVINO: reads the captured graph as ONNX, compresses it with NNCF as planned, and reports what really runs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from ace_studio.records.results import OpSupport
 
 ARTIFACT_NAME = "model.xml"
 ACTIVATION_GROUP = "32"
-"""Activations that share one scale where they are quantized on the fly; 0 turns that off."""
+"""Group size of dynamically quantized activations; 0 turns dynamic quantization off."""
 _ON_THE_FLY = frozenset({Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT})
 _STORED_OPTIONS = ("INFERENCE_PRECISION_HINT", "DYNAMIC_QUANTIZATION_GROUP_SIZE")
-"""Options that decide what is computed; they travel inside the artifact."""
+"""Options that change results; they are stored in the artifact."""
 _OUR_SECTION = "ace_studio"
 _RUNTIME_SECTION = "runtime_options"
-"""Where OpenVINO itself looks for options; it heeds the group size there, but not the precision."""
+"""Where OpenVINO itself reads options; it applies the group size there, but not the precision."""
 _PROFILED_CALLS = 3
 
 
@@ -119,7 +119,7 @@ _CAPABILITY: Mapping[Precision, tuple[str, str]] = {
     Precision.INT8_WEIGHT: ("INT8", "AVX2 or better"),
     Precision.INT4_WEIGHT: ("INT8", "AVX2 or better"),
 }
-"""Precision -> the word by which OpenVINO's CPU device says that it has it, and what that takes."""
+"""Precision -> capability of OpenVINO's CPU device, and the instructions that it needs."""
 
 
 class OpenVinoLowered(Lowered):
@@ -165,7 +165,7 @@ class OpenVinoLowered(Lowered):
 
 @cache
 def cpu_capabilities() -> frozenset[str]:
-    """Arithmetic that OpenVINO's CPU device says it has; empty if OpenVINO is missing."""
+    """Capabilities that OpenVINO's CPU device reports; empty if OpenVINO is missing."""
     if importlib.util.find_spec("openvino") is None:
         return frozenset()
     return frozenset(import_openvino().Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"))
@@ -211,7 +211,7 @@ def _compile(model: Any, options: dict[str, str]) -> Any:
 
 
 def _warn_of_another_default(options: Mapping[str, str], job: LoweringJob) -> None:
-    """Say so if OpenVINO would compute the artifact in another float type unless it is told."""
+    """Warn if OpenVINO computes the artifact in another float type by default."""
     key = "INFERENCE_PRECISION_HINT"
     usual = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
     default = import_openvino().Core().get_property("CPU", key).to_string()
@@ -246,7 +246,7 @@ def _flat_function(compiled: Any) -> Callable[..., list[Tensor]]:
 
 
 class OpenVinoSession:
-    """The part of an ONNX Runtime session that calibration needs, done by OpenVINO: an ONNX model and named outputs."""
+    """Runs an ONNX model in OpenVINO with the part of an ONNX Runtime session's interface that calibration needs."""
 
     def __init__(self, model: Any, *, threads: int) -> None:
         self._compiled = _compile(read_onnx(model), base_options(threads=threads))

@@ -1,4 +1,4 @@
-"""A model in subgraphs on any target: each subgraph is lowered like a model of its own, Python runs between them."""
+"""Lowers a model in subgraphs: each subgraph is lowered like a model of its own, and Python runs between them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def lower_subgraphs(target: Target, partial: PartialModel, job: LoweringJob) -> 
     Args:
         target: What to build for.
         partial: The model in subgraphs.
-        job: As for a whole model; its plan speaks of the ids in ``partial.table``.
+        job: As for a whole model; its plan has the ids of ``partial.table``.
 
     Raises: AceError of the first subgraph if no subgraph could be built.
     """
@@ -96,14 +96,14 @@ def _job_of(subgraph: Subgraph, job: LoweringJob, calls: _SubgraphCalls) -> Lowe
 
 
 class _SubgraphCalls:
-    """The calls that the subgraphs get while the calibration examples run; found once per job, when a subgraph asks."""
+    """The calls of the subgraphs while the calibration examples run, recorded once per job when first needed."""
 
     def __init__(self, partial: PartialModel, job: LoweringJob) -> None:
         self._partial = partial
         self._job = job
 
     def of(self, subgraph: Subgraph) -> Sequence[Example]:
-        """Calls of one subgraph; those that it was captured with if the examples never reach it."""
+        """Calls of one subgraph; those of its capture if no example reaches it."""
         calls: dict[str, list[Example]] = self._job.shared.get("subgraph calls") or self._record()
         self._job.shared["subgraph calls"] = calls
         return calls[subgraph.name] or list(subgraph.captured.examples)
@@ -138,9 +138,9 @@ class SubgraphsLowered(Lowered):
         self._partial = partial
         self._built = built
         self._runner = runner_of(partial, built)
-        partial.example.copied().call(self._runner)  # so that the compiler reads the model now
+        partial.example.copied().call(self._runner)  # compiles now what is compiled at the first call
         self.calls_at_work = self._count_calls()
-        """How many calls of places the subgraphs answer in one call of the model, once it has been read."""
+        """Number of subgraph calls in one call of the model."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it as forward is called."""
@@ -154,8 +154,8 @@ class SubgraphsLowered(Lowered):
     def subgraph_sqnr_db(self) -> float:
         """SQNR of the worst subgraph against its eager graph, on its captured calls, dB; 200 if none is used.
 
-        It tells whether the arithmetic is right where the model's own Python makes decisions by values that differ in
-        rounding (sorting, thresholds), so that results of the whole cannot be compared number by number.
+        For models whose Python decides by rounded values (sorting, thresholds): results of the whole model cannot be
+        compared number by number there, but those of the subgraphs can.
         """
         worst = 200.0
         with torch.no_grad():
@@ -172,7 +172,7 @@ class SubgraphsLowered(Lowered):
         return [actual for one in self._built for actual in _actuals(one)]
 
     def save(self, folder: Path) -> Path:
-        """Write every subgraph, what says where they belong, and the file that runs them."""
+        """Write every subgraph, the manifest of their places, and the file that runs them."""
         folder.mkdir(parents=True, exist_ok=True)
         saved = []
         for one in self._built:

@@ -1,4 +1,4 @@
-"""Which built subgraphs are worth their place: each against its eager graph, then the model with and without them."""
+"""Decides by timing which built subgraphs to use: each against its eager graph, then the model with and without."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ ROUNDS = 9
 LONGEST_S = 8.0
 """Rounds end early when one comparison has taken this long."""
 SLOWER = 1.05
-"""What takes longer than its eager counterpart by this factor is not used."""
+"""A subgraph that takes this much longer than its eager graph is not used."""
 CLEARLY_FASTER = 1.3
-"""Subgraphs that gain less than this may cost the whole model more than they gain: coming to a subgraph is not free."""
+"""Subgraphs with a smaller speed-up may make the whole model slower, because entering a subgraph takes time."""
 
 
 @dataclass(frozen=True)
 class BuiltSubgraph:
-    """What became of one subgraph on a target."""
+    """One subgraph on a target, built or left eager."""
 
     subgraph: Subgraph
     lowered: Lowered | None
     reason: str = ""
     """Why it runs eagerly; empty if it does not."""
     gain: float = 0.0
-    """Eager time over its own, on its first call."""
+    """Speed-up over eager on its first call."""
 
 
 def timed_in_turn(calls: Sequence[Callable[[], object]]) -> list[float]:
-    """Median milliseconds of each call, taken in turn so that a busy moment hits all of them."""
+    """Median ms of each call, measured in turn so that a busy moment affects all of them."""
     times: list[list[float]] = [[] for _ in calls]
     begun = perf_counter()
     with torch.no_grad():
@@ -45,7 +45,7 @@ def timed_in_turn(calls: Sequence[Callable[[], object]]) -> list[float]:
             for own, call in zip(times, calls, strict=True):
                 started = perf_counter()
                 call()
-                if number >= 2:  # the first calls make room and choose kernels
+                if number >= 2:  # the first calls allocate memory and choose kernels
                     own.append((perf_counter() - started) * 1e3)
             if number >= 2 and perf_counter() - begun > LONGEST_S:
                 break

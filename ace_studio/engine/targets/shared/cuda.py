@@ -1,4 +1,4 @@
-"""Whether an NVIDIA GPU can be used here, in words, and what it can compute."""
+"""Says why an NVIDIA GPU, or its 8-bit floats, cannot be used here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between what forward takes and the flat list of tensors that a runtime takes."""
+"""Converts between the arguments of forward and the flat list of tensors that a runtime takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 
 
 class FlatCall:
-    """Flattens a call and puts the result's nesting back, as it was when the graph was captured."""
+    """Flattens the arguments of a call and nests the results, as in the captured example."""
 
     def __init__(self, captured: CapturedModel) -> None:
         self._example = captured.example
@@ -33,9 +33,9 @@ class FlatCall:
         self._is_tuple = _is_flat_tuple(self._out_spec) and all(isinstance(one, TensorArgument) for one in self._leaves)
 
     def around(self, run: Callable[..., Sequence[Tensor]]) -> Callable[..., Any]:
-        """The function of forward's arguments that a function of flat tensors becomes.
+        """A function of forward's arguments around a function of flat tensors.
 
-        One tensor for some tensors is what most models are; such a call goes straight through.
+        Models that take tensors and give one tensor skip flattening and nesting.
         """
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -77,7 +77,7 @@ class FlatCall:
                 )
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The same call written in another way: by keyword what the example gave by position, or the reverse."""
+        """The leaves of a call that passes by keyword what the example passes by position, or the reverse."""
         call = in_form_of(Example(args, dict(kwargs)), self._example, self._module)
         leaves, spec = pytree.tree_flatten((call.args, dict(call.kwargs)))
         if spec == self._in_spec:
@@ -97,7 +97,7 @@ class FlatCall:
         )
 
     def unflatten(self, flat: Sequence[Tensor]) -> Any:
-        """What forward would have given for these tensors; values that are constants of the graph are put back."""
+        """The result of forward for these tensors, with the constants of the graph in their places."""
         if self._is_single:
             return flat[0]
         if self._is_tuple:

@@ -1,8 +1,8 @@
-"""From what a runtime executes back to the ops of the captured graph.
+"""Maps what a runtime executes back to the ops of the captured graph.
 
-Every rewriting (the exporter's, the optimizer's, the runtime's own) keeps the names of most values. So a step of the
-new graph stands for those steps of the old one that lie between its inputs and its outputs: that holds for fusions,
-for folded batch norms and for quantized kernels alike, without a list of known patterns.
+Every rewriting (by the exporter, the optimizer, the runtime) keeps the names of most values. So a node of the new graph
+stands for the nodes of the old graph between its inputs and its outputs. That holds for fusions, folded batch norms and
+quantized kernels, without a list of known patterns. Nodes are called steps here, of whatever graph they are.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ace_studio.records.ops import is_weighted
 from ace_studio.records.recipes.plan import Precision
 
 _DECORATION = re.compile(r"^fused |(_nchwc|_nhwc)?(_token_\d+)?$")
-"""What ONNX Runtime adds to the name of a node, or to that of its result, when it rewrites it."""
+"""What ONNX Runtime adds to the name of a rewritten node, or of its result."""
 
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "FakeQuantize"})
-"""Kernels between precisions; an op that only they are left of (a ReLU in front of an unsigned grid) is absorbed."""
+"""Kernels between precisions; an op that only they compute (a ReLU in front of an unsigned grid) is fused."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Kernel:
     precision: str
     """The `Precision` word it computes in."""
     op_ids: tuple[str, ...]
-    """Ops of the captured graph that it does, the one that it is called after first."""
+    """Ops of the captured graph that it computes, the main one first."""
     device: str = "cpu"
     latency_ms: float | None = None
     is_arithmetic: bool = False
@@ -56,8 +56,8 @@ class Kernel:
 def covered_steps(new: Sequence[Step], old: Sequence[Step], *, inputs: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Name of each new step -> names of the old steps it stands for, the one nearest to its output first.
 
-    Constants are no part of anything: several steps share them. A new step none of whose outputs is a value of the
-    old graph stands for the old step, or the maker of the old value, whose name is in its own.
+    Constants are left out, because several steps share them. A new step without an output of the old graph stands for
+    the old step, or the maker of the old value, whose name is part of its own.
 
     Args:
         new: The rewritten graph.
@@ -74,7 +74,7 @@ def covered_steps(new: Sequence[Step], old: Sequence[Step], *, inputs: Iterable[
 
 
 def _starts(step: Step, producer: Mapping[str, Step], by_name: Mapping[str, Step]) -> list[Step]:
-    """The old steps whose results this new step gives."""
+    """The old steps with the results of this new step."""
     found = [producer[value] for value in step.outputs if value in producer]
     if found:
         return found
@@ -122,7 +122,7 @@ def owners_of(
 
 
 def adopt_orphans(steps: Sequence[Step], owners: dict[str, tuple[str, ...]]) -> None:
-    """Give a step that nobody owns to an op around it: its readers' if they agree, else its source's."""
+    """Assign a step without owners to an op around it: that of its readers if they agree, else that of its source."""
     producer = {value: step.name for step in steps for value in step.outputs}
     readers: dict[str, list[str]] = {}
     for step in steps:
@@ -138,7 +138,7 @@ def adopt_orphans(steps: Sequence[Step], owners: dict[str, tuple[str, ...]]) -> 
 
 
 def heavy_ops(table: GraphTable) -> frozenset[str]:
-    """Ids of the ops that hold the arithmetic."""
+    """Ids of the weighted ops."""
     return frozenset(table.op_id[row] for row in table.op_rows() if is_weighted(table.op[row]))
 
 

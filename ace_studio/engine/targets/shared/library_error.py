@@ -1,4 +1,4 @@
-"""What a runtime's own exception says, without the places in its C++ sources."""
+"""Reads the reason from an exception of a runtime, without the places in its C++ sources."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MAX_DETAILS = 20_000
 
 
 _OF_ONE_OP = re.compile(r"^-- (\S+) with a message:$")
-"""How OpenVINO begins what it says of each op that it could not translate."""
+"""First line of OpenVINO's message on each op that it could not translate."""
 
 
 def library_reason(error: BaseException) -> str:
-    """What the message says of the model; the exception's type if it says nothing.
+    """The part of the message about the model, or the exception's type if the message is empty.
 
-    That is its first line that is no place in the library, with the next one if it only announces it; where OpenVINO
-    lists what it could not translate, what it says of each op.
+    The first line that is no place in the library, with the next one if it ends in a colon; where OpenVINO lists ops
+    that it could not translate, the reason for each op.
     """
     lines = [line.strip() for line in str(error).splitlines()]
     by_op = _reasons_of_ops(lines)
@@ -45,7 +45,7 @@ def library_error(code: ErrorCode, what: str, error: BaseException, *, remedy: s
 
 
 def _reasons_of_ops(lines: list[str]) -> dict[str, str]:
-    """Op -> the last line that was said of it."""
+    """Op -> the last line of its message."""
     found: dict[str, str] = {}
     op = ""
     for line in lines:

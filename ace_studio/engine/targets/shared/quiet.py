@@ -1,4 +1,4 @@
-"""Keeping talkative libraries quiet without losing what they said."""
+"""Keeps the output of libraries from the user without losing it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def hushed() -> Iterator[io.StringIO]:
-    """Run a block whose prints, warnings and log lines below ERROR should not reach the user; gives what was printed.
+    """Collect what a block prints, and drop its warnings and log lines below ERROR.
 
-    Exporters print graphs when they fail, quantizers draw progress bars: a log of ours must not be full of them.
+    Exporters print whole graphs when they fail, and quantizers draw progress bars.
     """
     said = io.StringIO()
     disabled_before = logging.root.manager.disable

@@ -1,4 +1,4 @@
-"""How a target takes each operator of a captured graph, known before anything is built."""
+"""Judges how a target takes each operator of a captured graph, before anything is built."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def judged_by_leaves(
     has: Callable[[Any], bool],
     missing: Callable[[str], Verdict],
 ) -> Verdict:
-    """The verdict on an operator that a target has, or has when it is written with others.
+    """The verdict on an operator that a target has, or that decomposes into operators that it has.
 
     Args:
         node: A call of the operator.
-        table: Operator -> how it is written with others.
+        table: Operator -> its decomposition.
         has: Whether the target has an operator.
-        missing: The verdict if it has not, given the name of the one that is missing.
+        missing: Makes the verdict from the name of a missing operator.
     """
     if has(node.target):
         return NATIVE
@@ -85,7 +85,7 @@ def _short(text: str) -> str:
 
 
 def judge_model(judge: Callable[[CapturedModel], list[OpSupport]], captured: Captured) -> list[OpSupport]:
-    """How one target takes each op of a whole graph, or of every subgraph, with the op ids of the model's table."""
+    """How a target takes each op of a graph, or of every subgraph, with the op ids of the model's table."""
     return [
         msgspec.structs.replace(op, id=graph.id_in_model(op.id))
         for graph in captured.graphs()

@@ -1,8 +1,8 @@
 """The quantized ONNX model in the form that TensorRT reads: signed values, grids around 0, floating-point biases.
 
 TensorRT's quantized types have no zero point and no unsigned 8 bits, and its strongly typed networks compute exactly
-where a pair stands. So every unsigned grid is replaced by the signed one around 0 that covers it, and what the
-quantizer stored as 32-bit biases is written as floats again.
+where a pair stands. So every unsigned grid is replaced by the signed one around 0 that covers it, and 32-bit biases are
+written as floats again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def signed_model(model: Any) -> Any:
     """A copy of a model with pairs (``QuantizeLinear`` / ``DequantizeLinear``) that TensorRT takes.
 
     A grid of scale s and zero point z over 0..255 covers [-z s, (255 - z) s]; the signed one that covers it has scale
-    ``max(z, 255 - z) s / 127``. The quantizer must have been asked for grids around 0: with others it leaves out ReLUs
-    whose work the lower end of the grid does. A value behind a ReLU then has 127 levels, not 255; TensorRT has no more.
+    ``max(z, 255 - z) s / 127``. The plan must have symmetric activations: with affine ones the quantizer removes ReLUs
+    whose work the lower end of the grid does. A value behind a ReLU has 127 levels, not 255.
 
     Raises: ValueError if the scale or the zero point of a pair is computed, not stored.
     """

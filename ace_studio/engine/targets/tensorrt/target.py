@@ -1,7 +1,7 @@
-"""TensorRT: the captured graph as ONNX with signed pairs, built into an engine for the GPU that is here.
+"""TensorRT: the captured graph as ONNX with signed pairs, built into an engine for the local GPU.
 
-Written against the documentation of TensorRT 10; no GPU was at hand, so the part that builds and runs engines has never
-run. What needs no GPU (the ONNX model, the sizes, what an engine says of its layers) is tested.
+Written against the documentation of TensorRT 10. Building and running engines has never been tried, for lack of a GPU.
+What needs none (the ONNX model, the sizes, reading an engine's layers) is tested.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def quantized_onnx(program: OnnxProgram, job: LoweringJob) -> tuple[Any, Mapping
 
 
 def symmetric_plan(plan: BoundPlan) -> BoundPlan:
-    """The plan with every activation's grid around 0: so ReLUs stay, whose work a grid from 0 on would do."""
+    """The plan with symmetric activations: the quantizer then keeps ReLUs, which an affine grid from 0 on replaces."""
     change = partial(msgspec.structs.replace, activations=ActivationGrid.SYMMETRIC)
     ops = {op_id: dataclasses.replace(op, scheme=change(op.scheme)) for op_id, op in plan.ops.items()}
     return BoundPlan(change(plan.plan), ops)

@@ -1,7 +1,7 @@
-"""AOTInductor: what Inductor compiles, made ahead of time, as a package of machine code that needs no compiler.
+"""AOTInductor: compiles what Inductor compiles ahead of time, into a package of machine code that needs no compiler.
 
-The graph, the quantized one too, is the same as Inductor's, and so are the kernels. What differs is the artifact: it
-is built for this kind of processor and for one number of threads, and starts in milliseconds.
+Graph and kernels are the same as Inductor's. The artifact differs: it is built for this kind of processor and for one
+number of threads, and starts in milliseconds.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class AotiLowered(TorchLowered):
         return self.actuals(self._nodes, runtime="AOTInductor")
 
     def save(self, folder: Path) -> Path:
-        """Move the package there the first time, copy it later; what runs was unpacked when it was opened."""
+        """Move the package into the folder at the first call, copy it later; the running code was unpacked before."""
         path = folder / ARTIFACT_NAME
         if self._path.parent.name == _BUILD_FOLDER:
             shutil.move(self._path, path)
@@ -107,7 +107,7 @@ def _expected_inputs(captured: CapturedModel) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _InputCheck:
-    """What one input must look like. The machine code itself believes whatever it is given."""
+    """Type and sizes of an input. The machine code itself does not check them."""
 
     dtype: str
     sizes: tuple[int | None, ...]

@@ -1,4 +1,4 @@
-"""Eager: the captured graph, op by op, in torch's own kernels. The reference that everything else is held against."""
+"""Eager: the captured graph, op by op, in torch's own kernels."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class EagerLowered(TorchLowered):
 def _with_times(
     actuals: Sequence[OpActual], graph_module: fx.GraphModule, times_ms: Mapping[str, float]
 ) -> list[OpActual]:
-    """The actuals with the times of their nodes; a cast or the like counts at the op behind it."""
+    """The actuals with the times of their nodes; the time of a cast is added to the op behind it."""
     homes = {one.op_id: one.fused_into or one.op_id for one in actuals}
     found: dict[str, float] = {}
     pending_ms = 0.0

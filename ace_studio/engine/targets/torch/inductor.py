@@ -117,7 +117,7 @@ class InductorLowered(TorchLowered):
 
 
 _COMPILED_FAMILIES = frozenset({"aten", "prims", "quantized_decomposed"})
-"""Families of operators that the compiler has code for; it calls what the user or a library registered."""
+"""Namespaces of operators that the compiler generates code for; it calls the kernels of all others."""
 
 
 def _verdict(node: fx.Node) -> Verdict:

@@ -1,4 +1,4 @@
-"""The times of compiled code, given to the ops that it does."""
+"""Assigns the times of compiled code to the ops that it computes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def with_times(
     nodes: Sequence[CompiledNode],
     graph_module: fx.GraphModule,
 ) -> list[OpActual]:
-    """The actuals with times; ops that share a generated loop are said to be done by the last of them.
+    """The actuals with times; of the ops in one generated loop, the last gets the time.
 
-    A call of a library belongs to the next node of the compiled graph that calls the same operator: torch keeps their
-    order. A loop that does no op of its own (it quantizes, or changes a layout) is counted at the next call that does.
+    A library call belongs to the next node of the compiled graph that calls the same operator: torch keeps their order.
+    The time of a loop without an op of its own (it quantizes, or changes a layout) is added to the next call with one.
 
     Args:
         actuals: What became of every op.
@@ -47,7 +47,7 @@ def with_times(
         origins = _loop_origins(call, written) if call.is_loop else _library_origins(call, waiting)
         known = sorted((name for name in origins if name in ids), key=order.__getitem__)
         homes = list(dict.fromkeys(_home(ids[name], found) for name in known))
-        # What an earlier call gave is only computed once more here, unless this call is all about it.
+        # A loop may recompute the result of an earlier call; the time stays with that call.
         homes = [op_id for op_id in homes if op_id not in times_ms or not call.is_loop]
         if not homes:
             pending_ms += call.latency_ms
@@ -85,13 +85,13 @@ def _operator(name: str) -> str:
 
 
 def _home(op_id: str, found: Mapping[str, OpActual]) -> str:
-    """The op whose kernel does this one."""
+    """The op whose kernel computes this one."""
     one = found.get(op_id)
     return one.fused_into if one is not None and one.fused_into else op_id
 
 
 def _join(homes: Sequence[str], main: str, found: dict[str, OpActual]) -> None:
-    """Say of every op of a shared loop that the main one's loop does it."""
+    """Mark every op of a shared loop as fused into the main one."""
     for op_id in homes:
         one = found.get(op_id)
         if op_id != main and one is not None and not one.fused_into:

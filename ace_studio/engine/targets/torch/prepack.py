@@ -1,8 +1,8 @@
-"""Sizes for the packing of weights: which layout oneDNN gives a weight depends on the input that it will meet.
+"""Gives the packing of weights the input sizes of the traced example, on which oneDNN's layout of a weight depends.
 
-Where a size is dynamic, Inductor (torch 2.11 to 2.13) packs without any. oneDNN then reorders the weight again at
-every call: an int8 ResNet50 at a dynamic batch takes 245 ms instead of 26. The sizes of the traced example lead to a
-layout that other sizes share; where they do not, the kernel reorders as before, and the result is the same.
+Where a size is dynamic, Inductor (torch 2.11 to 2.13) packs without sizes. oneDNN then reorders the weight at every
+call: an int8 ResNet50 at a dynamic batch takes 245 ms instead of 26. Most other sizes have the same layout as the
+traced ones; for the rest the kernel reorders as before, and the result is the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONV, _PACK_CONV = "mkldnn._convolution_pointwise", "_reorder_convolution_weigh
 
 
 def pack_for_traced_sizes(graph_module: fx.GraphModule) -> int:
-    """Tell every packing of a weight the sizes at which its input was traced, in place.
+    """Write the traced sizes of the input into every packing of a weight, in place.
 
     Args:
         graph_module: The graph between Inductor's freezing passes and the folding of constants.
@@ -39,7 +39,7 @@ def pack_for_traced_sizes(graph_module: fx.GraphModule) -> int:
 
 
 def _give_quantized(node: fx.Node) -> bool:
-    """Fill in the ``x_shape`` of an int8 packing, which is the last argument of both operators."""
+    """Set the ``x_shape`` of an int8 packing, the last argument of both operators."""
     names = argument_names(getattr(node.target, "default", node.target))
     if len(node.args) != len(names) or names[-1] != "x_shape" or node.args[-1] is not None or not node.users:
         return False
@@ -79,4 +79,4 @@ _GIVERS: dict[str, Callable[[fx.Node], bool]] = {
     _QLINEAR: _give_quantized,
     _CONV: _give_convolution,
 }
-"""Start of an operator's name -> what gives its packing the sizes."""
+"""Prefix of an operator's name -> function that sets the sizes of its packing."""

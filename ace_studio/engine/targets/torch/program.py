@@ -1,4 +1,4 @@
-"""What the targets that stay in torch share: running a rewritten graph, and its artifact, a ``.pt2`` program."""
+"""Shared by the targets that run in torch: running a rewritten graph, and its artifact, a ``.pt2`` program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the nodes of a torch graph, as it is really run, to kernels that name the ops of the captured graph."""
+"""Maps the executed nodes of a torch graph to kernels with the ops of the captured graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ace_studio.records.recipes.plan import Precision
 _WORDS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.float16: Precision.FP16}
 _INT8_KERNELS = ("qconv", "qlinear", "_int_mm", "qmaxpool2d", "quantized.max_pool2d")
 _BINARY = "qconv2d_pointwise.binary"
-"""The kernel that does an addition behind its own arithmetic, and what is behind that."""
+"""The kernel that also computes an addition behind its product, and the activation behind that."""
 _PACKED_KERNELS = {
     "_weight_int8pack_mm": Precision.INT8_WEIGHT,
     "_weight_int4pack_mm": Precision.INT4_WEIGHT,
@@ -26,7 +26,7 @@ _FLOAT_ARITHMETIC = (
     "convolution", "aten.conv", "linear", "addmm", "aten.mm", "bmm", "matmul", "einsum", "attention", "lstm", "gru",
     "rnn_tanh", "rnn_relu",
 )  # fmt: skip
-"""Parts of names: Inductor calls kernels of libraries that no set of operators has."""
+"""Parts of names, because Inductor also calls kernels of libraries that are no operators of torch."""
 _ARITHMETIC = (*_INT8_KERNELS, *_PACKED_KERNELS, *_FLOAT_ARITHMETIC)
 _CONVERSIONS = ("aten.to.dtype", "convert_element_type", "quantize_per", "_to_copy", "inductor_force_stride")
 _SIZES = ("sym_size", "sym_numel", "built-in function")
@@ -70,15 +70,15 @@ def kernels_of(
 ) -> list[Kernel]:
     """The kernels behind the nodes, each with the ops that it does.
 
-    A fused kernel carries the name of the last op that it does, so an op without a node of its own is looked for in
-    the arithmetic kernel behind it if it is a weighted op, else in the kernel in front of it: these are the ways in
-    which torch's compiler merges a computation on a CPU graph. An op that only lays values out may simply be gone.
+    A fused kernel has the name of its last op. So a weighted op without a node of its own is assigned to the arithmetic
+    kernel behind it, any other op to the kernel in front of it: that is how torch's compiler fuses on a CPU. An op that
+    only changes the layout may be gone.
 
     Args:
         nodes: What runs.
         graph_module: The rewritten graph that was compiled; `CompiledNode.origins` are names of its nodes.
         planned: Op id -> planned precision, to tell static from dynamic int8.
-        heavy: Ids of the ops that hold the arithmetic; only an arithmetic kernel speaks for one of them.
+        heavy: Ids of the weighted ops; only an arithmetic kernel gives their precision.
     """
     by_name = {node.name: node for node in graph_module.graph.nodes}
     groups = _Groups(heavy)
@@ -99,7 +99,7 @@ def kernels_of(
 
 
 class _Groups:
-    """Every node that runs with the ops it does; ``home`` says where an op is done."""
+    """The executed nodes with their ops; ``home`` is the index of the node that computes an op."""
 
     def __init__(self, heavy: frozenset[str]) -> None:
         self.heavy = heavy
@@ -131,7 +131,7 @@ def _kernel(name: str, node: CompiledNode, ids: tuple[str, ...], planned: Mappin
         precision=_precision(node, planned.get(ids[0], Precision.FP32)),
         op_ids=ids,
         is_arithmetic=_is_arithmetic(node),
-        # Index arithmetic and the like has no precision; it must not speak for its op.
+        # Index arithmetic has no precision, so it must not decide the precision of its op.
         is_conversion=(node.dtype not in _WORDS and not _is_arithmetic(node))
         or any(word in node.target for word in _CONVERSIONS),
     )
@@ -154,7 +154,7 @@ def _precision(node: CompiledNode, planned: Precision) -> str:
 
 
 def _adopt_merged(groups: _Groups, graph_module: fx.GraphModule) -> None:
-    """Find a home for every op that computes and has none."""
+    """Assign every computing op without a node to a node."""
     for node in graph_module.graph.nodes:
         op_id = node.meta.get(OP_ID)
         if op_id is None or op_id in groups.home or str(node.target) in LAYOUT_OPS:
@@ -169,7 +169,7 @@ def _adopt_merged(groups: _Groups, graph_module: fx.GraphModule) -> None:
 
 
 def _home_below(node: fx.Node, groups: _Groups) -> int | None:
-    """Where the next op after ``node`` is done, if that is an arithmetic kernel."""
+    """Index of the node that computes the next op after ``node``, if that is an arithmetic kernel."""
     current = node
     while len(current.users) == 1:
         current = next(iter(current.users))
@@ -180,7 +180,7 @@ def _home_below(node: fx.Node, groups: _Groups) -> int | None:
 
 
 def _home_above(node: fx.Node, groups: _Groups) -> int | None:
-    """Where the node's first input was computed, looking through casts and layout."""
+    """Index of the node that computes the first input, looking through casts and layout ops."""
     current: fx.Node | None = node
     while current is not None:
         inputs = [one for one in current.all_input_nodes if one.op == "call_function"]

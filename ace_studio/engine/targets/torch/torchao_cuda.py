@@ -1,7 +1,7 @@
-"""torchao on CUDA: linear layers at the precisions that a GPU's kernels have, everything compiled by Inductor.
+"""torchao on CUDA: linear layers at the precisions of a GPU's kernels, everything compiled by Inductor.
 
-Written against torchao 0.18 without a GPU at hand: quantizing layers and tracing them again is tested on the CPU with
-the int8 precisions; the 4-bit and fp8 kernels, and all that is timed or compiled on a GPU, have never run.
+Written against torchao 0.18 without a GPU: quantizing layers and tracing them again is tested on the CPU with the int8
+precisions; the 4-bit and fp8 kernels, and timing and compiling on a GPU, have never run.
 """
 
 from __future__ import annotations

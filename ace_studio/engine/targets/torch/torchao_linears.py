@@ -1,8 +1,7 @@
-"""Linear ops of the captured graph as modules, so that torchao's ``quantize_`` can be told of each one by its op id.
+"""Quantizes linear ops of the captured graph with torchao's ``quantize_``, each as a module of its own.
 
-Torchao works on ``nn.Linear`` and passes over a graph in silence. So every planned op becomes a module of its own, is
-quantized, and the graph is traced again: what is left are plain tensors and the kernels that torchao chose. Nothing
-here depends on the device.
+Torchao quantizes ``nn.Linear`` and ignores the ops of a graph. So every planned op becomes a module, is quantized, and
+the graph is traced again, which leaves plain tensors and the kernels that torchao chose. Works on any device.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str,
 
 
 def _drop_unread(graph_module: fx.GraphModule) -> None:
-    """Take away the weights that nothing reads any more; those of called modules are theirs."""
+    """Remove the weights that no node reads and that belong to no called module."""
     graph_module.graph.eliminate_dead_code()
     read = {str(node.target) for node in graph_module.graph.nodes if node.op == "get_attr"}
     called = tuple(f"{node.target}." for node in _calls(graph_module.graph))
@@ -121,7 +120,7 @@ def _layer_of(graph_module: fx.GraphModule, node: fx.Node, weight: Tensor) -> nn
 
 
 def _quantized(layer: nn.Linear, precision: Precision, group_size: int, op_id: str) -> nn.Module | None:
-    """The layer with torchao's weight as plain tensors; None if torchao passed over it."""
+    """The layer with torchao's weight as plain tensors; None if torchao did not quantize it."""
     host: nn.Module = _InBf16(layer) if precision in _IN_BF16 else nn.Sequential(layer)
     try:
         with hushed():
@@ -145,7 +144,7 @@ def _quantized(layer: nn.Linear, precision: Precision, group_size: int, op_id: s
 
 
 def retraced(graph_module: fx.GraphModule, captured: CapturedModel) -> fx.GraphModule:
-    """The graph with the modules' own operators written out, every node of which knows its op."""
+    """The graph with the modules inlined; every node has its op id."""
     with torch.no_grad(), hushed():
         program = reexport(graph_module, captured)
     owners = _owners(graph_module.graph, program.graph)
