@@ -55,7 +55,7 @@ class Slow(nn.Module):
         return x + 1
 
 
-def test_a_rung_that_takes_too_long_is_ended_and_says_what_would_help() -> None:
+def test_a_method_that_takes_too_long_is_ended_and_says_what_would_help() -> None:
     recipe = Recipe(capture=CaptureChoice(rungs=("export",), time_limit_s=0.5))
     started = time.monotonic()
     with pytest.raises(AceError, match=r"took longer than 0\.5 s") as caught:

@@ -90,7 +90,7 @@ def test_a_choice_of_the_recipe_counts_as_free_and_a_fixed_one_stays_fixed() -> 
     assert found.recipe.inputs.dims == {"x.0": DimChoice.DYNAMIC, "x.3": DimChoice.STATIC}
 
 
-def test_a_rung_over_its_limit_offers_it_and_with_it_the_capture_is_quick() -> None:
+def test_a_method_over_its_limit_offers_it_and_with_it_the_capture_is_quick() -> None:
     slow = Recipe(capture=CaptureChoice(rungs=("export",), time_limit_s=0.5))
     with pytest.raises(AceError) as caught:
         capture(SlowInSizes(), slow)
@@ -99,7 +99,7 @@ def test_a_rung_over_its_limit_offers_it_and_with_it_the_capture_is_quick() -> N
     assert report.rungs[0].status is AttemptStatus.OK
 
 
-def test_it_is_not_offered_when_only_the_batch_is_free_and_offered_for_a_rung_that_hung() -> None:
+def test_it_is_not_offered_when_only_the_batch_is_free_and_offered_for_a_method_that_hung() -> None:
     batches = [(torch.rand(n, 3, 8, 8),) for n in (2, 3)]
     error = AceError.of(ErrorCode.TIMEOUT, "it hung", remedy="wait").problem
     hung = (CaptureAttempt(name="export", status=AttemptStatus.TIMEOUT, error=error),)

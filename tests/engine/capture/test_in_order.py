@@ -18,7 +18,7 @@ from tests.engine.capture.captures import (
 )
 
 
-def test_the_strict_rung_rescues_what_the_first_cannot_and_the_first_says_why() -> None:
+def test_the_strict_method_rescues_what_the_first_cannot_and_the_first_says_why() -> None:
     captured, report = capture_tiny("square_root_of_length")
     assert report.rung == "export-strict"
     first = report.rungs[0]
@@ -38,7 +38,7 @@ def test_subgraphs_are_not_looked_for_where_the_whole_graph_was_found() -> None:
     assert not report.pieces
 
 
-def test_every_rung_is_reported_as_an_event() -> None:
+def test_every_method_is_reported_as_an_event() -> None:
     events: list[Any] = []
     tiny = tiny_models.mlp()
     capture(tiny.module, tiny.examples, reporter=Reporter(events.append, job="j1"))

@@ -26,7 +26,7 @@ from tests.engine.capture.captures import (
 
 
 @pytest.mark.parametrize("name", tiny_models.EASY)
-def test_easy_models_are_captured_by_the_first_rung_and_equal_eager_at_unseen_sizes(name: str) -> None:
+def test_easy_models_are_captured_by_the_first_method_and_equal_eager_at_unseen_sizes(name: str) -> None:
     captured, report = capture_tiny(name)
     assert report.rung == "export"
     assert [one.name for one in report.rungs] == list(Recipe().capture.rungs)

@@ -61,7 +61,7 @@ class SumDecides(nn.Module):
 
 
 @pytest.mark.parametrize("rungs", [(name,) for name in ALL[:4]] + [ALL[:4]])
-def test_a_branch_on_a_sum_is_refused_on_its_line_by_every_rung(rungs: tuple[str, ...]) -> None:
+def test_a_branch_on_a_sum_is_refused_on_its_line_by_every_method(rungs: tuple[str, ...]) -> None:
     with pytest.raises(AceError) as caught:
         capture(SumDecides(), [(torch.ones(2, 4),), (torch.ones(5, 4),)], recipe_of(rungs=rungs))
     assert_helpful(caught.value, code=ErrorCode.NOT_CAPTURED, line="if x.sum() > 0:")
@@ -104,7 +104,7 @@ class MayActivate(nn.Module):
 
 @pytest.mark.parametrize("rung", ALL[:4])
 @pytest.mark.parametrize(("make", "ops"), [(AttributesDecide, 5), (MayActivate, 2)])
-def test_control_flow_over_attributes_is_captured_by_every_rung(rung: str, make: Any, ops: int) -> None:
+def test_control_flow_over_attributes_is_captured_by_every_method(rung: str, make: Any, ops: int) -> None:
     captured, report = capture_alone(rung, make() if make is AttributesDecide else make(do_activation=True))
     assert report.ops == ops
     assert dims(captured)["x.0"].symbol == "s0"
@@ -215,7 +215,7 @@ class AddsOnes(nn.Module):
 
 
 @pytest.mark.parametrize("rung", ALL[:4])
-def test_a_constructor_of_fixed_size_is_captured_by_every_rung(rung: str) -> None:
+def test_a_constructor_of_fixed_size_is_captured_by_every_method(rung: str) -> None:
     captured, _ = capture(AddsOnes(), [(torch.randn(3, 4),)], recipe_of(rungs=(rung,)))
     x = torch.randn(3, 4)
     assert torch.equal(captured.program.module()(x), torch.relu(x) + 1)
@@ -372,7 +372,7 @@ def test_a_treatment_that_does_not_fit_is_refused(name: str, kind: str) -> None:
 # --- all rungs side by side ---
 
 
-def test_all_rungs_are_tried_on_request_and_the_first_that_holds_is_taken() -> None:
+def test_all_methods_are_tried_on_request_and_the_first_that_holds_is_taken() -> None:
     recipe = Recipe(capture=CaptureChoice(compare_rungs=True))
     _, report = capture(Normalizes(), batches(2, 5), recipe)
     status = {one.name: one.status for one in report.rungs}
@@ -410,7 +410,7 @@ class Halves(nn.Module):
 
 
 @pytest.mark.parametrize("make", [RoundsLength, Halves])
-def test_a_number_made_of_a_size_by_python_is_left_to_another_rung(make: Any) -> None:
+def test_a_number_made_of_a_size_by_python_is_left_to_another_method(make: Any) -> None:
     with pytest.raises(AceError) as caught:
         capture_alone("fx", make())
     assert_helpful(caught.value, code=ErrorCode.NOT_CAPTURED, line="x.shape[0]")

@@ -31,7 +31,7 @@ ALONE = [("dynamo", name) for name in tiny_models.EASY] + [
 
 
 @pytest.mark.parametrize(("rung", "name"), ALONE)
-def test_a_rung_alone_gives_the_same_findings_table_and_results_as_export(rung: str, name: str) -> None:
+def test_a_method_alone_gives_the_same_findings_table_and_results_as_export(rung: str, name: str) -> None:
     tiny = getattr(tiny_models, name)()
     plain, _ = capture_by("export", tiny.module, tiny.examples)
     captured, report = capture_by(rung, tiny.module, tiny.examples)

@@ -46,7 +46,7 @@ def capture(module: nn.Module, rung: str) -> CapturedModel:
 
 @pytest.mark.parametrize("rung", ["export", "export-strict", "dynamo", "fx"])
 @pytest.mark.parametrize("kind", [Scaled, Decorated])
-def test_an_argument_in_kwargs_is_named_and_dynamic_on_every_rung(kind, rung: str) -> None:
+def test_an_argument_in_kwargs_is_named_and_dynamic_on_every_method(kind, rung: str) -> None:
     captured = capture(kind(), rung)
     x, scale = captured.inputs
     assert (x.name, scale.name) == ("x", "scale")

@@ -196,7 +196,7 @@ def test_submodules_are_the_subgraphs_where_the_code_is_not_read_to_the_end(
         assert not difference(module(IMAGES[1]), runner_of(captured)(IMAGES[1]))
 
 
-def test_a_break_that_the_compiler_did_not_come_to_is_taken_from_the_rungs_before(
+def test_a_break_that_the_compiler_did_not_come_to_is_taken_from_the_methods_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain = FrameRecorder.__call__
