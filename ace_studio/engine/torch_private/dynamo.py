@@ -22,19 +22,19 @@ from ace_studio.engine.torch_private.symbols import short_sizes
 
 
 def load_tracers() -> None:
-    """Import what every way to trace needs: seconds the first time, and interrupted it leaves half a module behind."""
+    """Import what every tracer needs. It takes seconds the first time, and must not be interrupted halfway."""
     for name in ("torch.fx.experimental.symbolic_shapes", "torch._dynamo"):
         importlib.import_module(name)
 
 
 def forget_traces() -> None:
-    """Drop what the tracer keeps of earlier models, so that one capture does not influence the next."""
+    """Drop the tracer's caches of earlier models, so that one capture does not influence the next."""
     torch._dynamo.reset()
     _forget_stale_imports()
 
 
 def _forget_stale_imports() -> None:
-    """Take out names that the compiler left for modules which have been loaded anew since, as edited files are."""
+    """Remove names that the compiler left for modules that have been reloaded since, as edited files are."""
     for space in [one for one in list(sys.modules.values()) if type(one) is ModuleType]:
         names = vars(space)
         for name, value in list(names.items()):
@@ -48,7 +48,7 @@ def _forget_stale_imports() -> None:
 
 @contextmanager
 def whole_graph_capture() -> Iterator[None]:
-    """Settings under which ``torch.compile(fullgraph=True)`` keeps free sizes apart and breaks least."""
+    """Set torch.compile so that it keeps free sizes distinct and captures whole graphs as often as possible."""
     import torch._dynamo.config as settings  # noqa: PLC0415 - loading the compiler takes seconds
 
     wanted: dict[str, Any] = {
@@ -75,7 +75,7 @@ def whole_graph_capture() -> Iterator[None]:
 
 
 def traced_without_analysis(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as the compiler takes it without reading its Python code, by running it with symbolic tensors."""
+    """The function, marked so that the compiler runs it with symbolic tensors instead of reading its Python code."""
     mark: Any = getattr(torch.compiler, "nonstrict_trace", torch._dynamo.nonstrict_trace)
     marked: Callable[..., Any] = mark(function)
     return marked
@@ -85,7 +85,7 @@ def traced_without_analysis(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def failure_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """The Python frames behind a failed trace, outermost first, from wherever this kind of error keeps them."""
+    """The Python frames behind a failed trace, outermost first; kinds of errors keep them in different places."""
     frames = list(traceback.extract_tb(error.__traceback__))
     frames += list(getattr(error, "real_stack", None) or [])
     frames += [_frame(file, line) for file, line in re.findall(r'File "([^"]+)", line (\d+)', str(error))]
@@ -93,7 +93,7 @@ def failure_frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def _guard_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
-    """Where sizes were fixed: a constraint violation keeps it only inside the tracer that raised."""
+    """The frames in which sizes were fixed; for a constraint violation only the tracer that raised has them."""
     while trace is not None:
         environment = getattr(trace.tb_frame.f_locals.get("fake_mode"), "shape_env", None)
         if environment is not None:
@@ -116,7 +116,7 @@ def is_compiler_error(error: BaseException) -> bool:
 
 
 def failure_kind(error: BaseException) -> str:
-    """The word that torch has for what it cannot follow, such as ``Data-dependent branching``; empty if it has none."""
+    """The compiler's name of the unsupported construct, such as ``Data-dependent branching``; empty if it has none."""
     return str(getattr(error, "gb_type", "") or "")
 
 
@@ -132,7 +132,7 @@ def module_path(source: str) -> str:
 
 @dataclass(frozen=True)
 class HeardBreak:
-    """A place where the compiler stopped reading, went on behind it, or gave up a whole frame."""
+    """A place where the compiler stopped reading: it continues behind it, or gives up the whole function."""
 
     error: BaseException
     frames: tuple[traceback.FrameSummary, ...]
@@ -143,12 +143,12 @@ class HeardBreak:
 
 @contextmanager
 def graph_breaks_heard(hear: Callable[[HeardBreak], object]) -> Iterator[None]:
-    """Let ``hear`` be told of everything at which the compiler stops while the block runs."""
+    """Call ``hear`` for every place at which the compiler stops, while the block runs."""
     from torch._dynamo import symbolic_convert  # noqa: PLC0415 - loading the compiler takes seconds
 
     owner: Any = symbolic_convert.InstructionTranslatorBase
     before = getattr(owner, "log_graph_break", None)
-    if before is None:  # another release of torch says it elsewhere; subgraphs are found all the same
+    if before is None:  # another release of torch reports breaks elsewhere; subgraphs are found all the same
         yield
         return
 
@@ -165,7 +165,7 @@ def graph_breaks_heard(hear: Callable[[HeardBreak], object]) -> Iterator[None]:
         owner.log_graph_break = before
 
 
-# --- looking on while a trace runs ---
+# --- watching a trace ---
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class StackLook:
     module_path: str = ""
     """The tracer's own name of the module, where the model is read and not run."""
     is_in_size_arithmetic: bool = False
-    """Whether it works on symbolic sizes at the user's line, not on an op."""
+    """Whether it computes with symbolic sizes at the user's line, not with an op."""
 
 
 _SIZE_FILES = ("/sympy/", "/torch/utils/_sympy/", "/torch/fx/experimental/symbolic_shapes.py")

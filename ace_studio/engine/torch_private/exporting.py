@@ -19,7 +19,7 @@ from ace_studio.engine.torch_private.symbols import short_sizes, write_sizes_in_
 
 @contextmanager
 def sizes_of_one_are_ordinary() -> Iterator[None]:
-    """Trace so that a dynamic size may be 1 later, instead of taking 1 for a size that broadcasts."""
+    """Trace so that a dynamic size may also be 1, instead of treating 1 as a size that broadcasts."""
     if not hasattr(_shape_config, "backed_size_oblivious"):
         yield
         return
@@ -29,10 +29,10 @@ def sizes_of_one_are_ordinary() -> Iterator[None]:
 
 @contextmanager
 def recurrent_layers_kept_whole() -> Iterator[None]:
-    """Describe LSTM, GRU and RNN layers by the shapes of their results while tracing.
+    """Trace LSTM, GRU and RNN layers as one operator each, described by the shapes of their results.
 
-    Without this torch works the shapes out by unrolling the layer over time, which takes seconds and fixes the
-    number of steps; where that number is computed (frames of a spectrum), unrolling fails (torch 2.13).
+    Otherwise torch finds the shapes by unrolling the layer over time, which takes seconds and fixes the number of time
+    steps; where that number is computed (frames of a spectrum), unrolling fails (torch 2.13).
     """
     operators = torch.ops.aten
     described: dict[Any, Callable[..., Any]] = {
@@ -76,7 +76,7 @@ def _rnn_results(source: Tensor, hx: Tensor, *settings: Any) -> tuple[Tensor, Te
 
 
 _BIDIRECTIONAL = 5
-"""Position of ``bidirectional`` behind the input and the state: params, has_biases, num_layers, dropout, train, it."""
+"""Position of ``bidirectional`` behind input and state: params, has_biases, layers, dropout, train, bidirectional."""
 
 
 def export_program(
@@ -97,10 +97,10 @@ def export_program(
 
 @contextmanager
 def keywords_named(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> Iterator[None]:
-    """Let each argument that ends up in forward's ``**kwargs`` be a parameter of its own, for whoever asks meanwhile.
+    """Give forward a signature in which each argument in its ``**kwargs`` is a parameter, while the block runs.
 
     torch.export compares ``dynamic_shapes`` with the arguments in two places, nested as ``**kwargs`` in one and flat in
-    the other (torch 2.13), so that no ``dynamic_shapes`` fits a call with such an argument. The code stays as it is.
+    the other (torch 2.13), so that no ``dynamic_shapes`` fits a call with such an argument. Only the signature changes.
     """
     forward: Any = getattr(module.forward, "__func__", module.forward)
     try:
@@ -126,7 +126,7 @@ def keywords_named(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> Iterat
 
 
 def _write_roots_as_powers(program: ExportedProgram) -> None:
-    """Replace the square root of a size by its power of one half, which every consumer of programs knows."""
+    """Replace the square root of a size by ``size ** 0.5``, which every reader of programs knows."""
     for node in program.graph.nodes:
         if node.op == "call_function" and node.target in (torch.sym_sqrt, getattr(torch, "_sym_sqrt", None)):
             node.target, node.args = operator.pow, (node.args[0], 0.5)

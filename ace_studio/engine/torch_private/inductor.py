@@ -1,4 +1,4 @@
-"""Compiling a graph with Inductor, whose names are all private."""
+"""Compiles a graph with Inductor, whose names are all private."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ace_studio.engine.torch_private.operators import register_quantized_ops
 
 @dataclass(frozen=True)
 class CompiledNode:
-    """One node of a graph as it is really run."""
+    """One node of a compiled graph."""
 
     target: str
     """What it calls, such as ``onednn.qconv_pointwise.default``."""
     origins: tuple[str, ...]
-    """Names of the nodes of the graph before compilation that it does the work of."""
+    """Names of the nodes of the original graph that it computes."""
     dtype: torch.dtype | None
     """Element type of its (first) result, None if it gives no tensor."""
 
@@ -38,10 +38,10 @@ def compile_frozen(
     """Compile a graph over flat tensors with Inductor, weights frozen in, once for all sizes of its symbols.
 
     The graph goes to Inductor directly, without Dynamo: its nodes keep their names, nothing is guarded and nothing is
-    ever compiled again. Sizes that are fixed are asserted by the generated code at each call, and so are strides: those
-    of contiguous tensors, whatever the layout of the traced example was.
+    compiled a second time. The generated code asserts fixed sizes at each call, and the strides of contiguous tensors,
+    whatever the layout of the traced example was.
 
-    ``before_folding`` changes Inductor's own graph when weights are to be packed, before that is carried out.
+    ``before_folding`` changes Inductor's own graph after weights are marked for packing, and before they are packed.
 
     Returns: The compiled function, and the nodes that code was generated for.
     """
@@ -53,7 +53,7 @@ def compile_frozen(
 
 @contextmanager
 def _after_freezing_passes(change: Callable[[torch.fx.GraphModule], object]) -> Iterator[None]:
-    """Have Inductor call ``change`` behind its freezing passes, for which it has no setting (torch 2.11 to 2.13)."""
+    """Let Inductor call ``change`` after its freezing passes, for which it has no setting (torch 2.11 to 2.13)."""
     freezing = importlib.import_module("torch._inductor.freezing")
     passes: Any = getattr(freezing, "freezing_passes", None)  # None if a release freezes otherwise: slower, not wrong
 
@@ -82,7 +82,7 @@ def _compile_frozen(
         try:
             with tracing(TracingContext(mode)), _frozen_settings(before_folding) as seen:
                 function: Any = compile_fx(own, examples)
-        except Exception as error:
+        except Exception as error:  # Inductor raises anything around the loader's message
             damaged = damaged_library(str(error))
             if damaged is None or not attempts_left:
                 raise
@@ -93,7 +93,7 @@ def _compile_frozen(
 
 
 MOST_DAMAGED = 4
-"""Libraries of the compiler's cache that are replaced before its error is believed."""
+"""Number of damaged libraries in the compiler's cache that are deleted before the error is raised."""
 _DAMAGED = re.compile(
     r"(?P<path>\S+\.(?:so|dylib)): "
     r"(?:file too short|invalid ELF header|ELF load command|cannot read file data|.*truncated)"
@@ -101,10 +101,10 @@ _DAMAGED = re.compile(
 
 
 def damaged_library(message: str) -> Path | None:
-    """The compiled file that a loader says is only half there, if it exists.
+    """The incomplete library that a loader's message names, if it exists; None for any other message.
 
-    Whoever is killed while the C++ compiler writes leaves such a file in the cache, and torch would find it there for
-    ever: it only asks whether the file exists.
+    A process that is killed while the C++ compiler writes leaves such a file in the cache, and torch, which checks only
+    whether the file exists, would load it again and again.
     """
     found = _DAMAGED.search(message)
     path = Path(found["path"]) if found else None
@@ -112,9 +112,9 @@ def damaged_library(message: str) -> Path | None:
 
 
 def _fake_examples(graph_module: torch.fx.GraphModule) -> tuple[list[Any], Any]:
-    """The example values of the inputs, laid out as the function will get them, and the mode that they live in.
+    """The example values of the inputs, contiguous as in later calls, and their fake mode.
 
-    The graph's own are changed too: compiling ahead of time reads those, and its code does not ask for strides.
+    The values in the graph are changed too: compiling ahead of time reads them, and its code does not check strides.
     """
     nodes = graph_module.graph.find_nodes(op="placeholder")
     examples = [node.meta["val"] for node in nodes]
@@ -126,7 +126,7 @@ def _fake_examples(graph_module: torch.fx.GraphModule) -> tuple[list[Any], Any]:
 
 
 def _in_order(example: Any, mode: Any) -> Any:
-    """The example as if it were contiguous: a traced input may have been a transposed view, and strides get fixed."""
+    """A contiguous example: a traced input may be a transposed view, and strides become fixed."""
     if mode is None or not isinstance(example, torch.Tensor):
         return example
     with mode:
@@ -135,7 +135,7 @@ def _in_order(example: Any, mode: Any) -> Any:
 
 @contextmanager
 def _frozen_settings(before_folding: Callable[[torch.fx.GraphModule], object]) -> Iterator[list[CompiledNode]]:
-    """Weights frozen in, our change of the packing, and a list that fills with the nodes that code is made for."""
+    """Let Inductor freeze weights and call ``before_folding``; yields a list that fills with the compiled nodes."""
     from torch._inductor import config  # noqa: PLC0415 - takes seconds
 
     register_quantized_ops()
@@ -165,7 +165,7 @@ def package_frozen(
         graph_module: A graph over flat tensors.
         path: The package; must end in ``.pt2``.
         before_folding: As in `compile_frozen`.
-        notes: Words that go with it; `open_package` gives them back.
+        notes: Metadata of the package, which `open_package` returns.
 
     Returns: The nodes that code was generated for.
     """
@@ -190,7 +190,7 @@ def package_frozen(
 
 
 def open_package(path: Path) -> tuple[Callable[..., Sequence[Any]], dict[str, str]]:
-    """Load a package of `package_frozen`: the function over flat tensors, and the notes that came with it.
+    """Load a package of `package_frozen`: the function over flat tensors, and its notes.
 
     It is machine code: open only what you trust. Raises: RuntimeError if it is not there or no package.
     """
@@ -203,7 +203,7 @@ def open_package(path: Path) -> tuple[Callable[..., Sequence[Any]], dict[str, st
 
 
 def _keep_symbols_only(environment: Any) -> None:
-    """Drop the sizes of products of symbols, which reading a program from a file leaves among those of symbols."""
+    """Remove sizes of products of symbols, which reading a program from a file leaves among those of symbols."""
     for name in ("backed_var_to_val", "var_to_range"):
         sizes = getattr(environment, name, {})
         for expression in [one for one in sizes if not one.is_Symbol]:
@@ -221,7 +221,7 @@ def _compiled_nodes(graph: torch.fx.Graph) -> Iterator[CompiledNode]:
 
 
 def origins_of(node: torch.fx.Node) -> tuple[str, ...]:
-    """Names of the nodes that ``node`` was made from; some of Inductor's patterns leave that to the node's inputs."""
+    """Names of the nodes that ``node`` was made from; some of Inductor's patterns record them only at its inputs."""
     waiting = [node]
     while waiting:
         one = waiting.pop(0)
@@ -232,7 +232,7 @@ def origins_of(node: torch.fx.Node) -> tuple[str, ...]:
 
 
 def _target_name(target: object) -> str:
-    """The operator; for a fusion, which Inductor keeps as a closure over a matched pattern, the fused operator."""
+    """Name of the operator; of the fused operator for a fusion, which Inductor keeps as a closure."""
     if not isinstance(target, functools.partial):
         return str(target)
     captured = inspect.getclosurevars(target.func).nonlocals
@@ -242,10 +242,10 @@ def _target_name(target: object) -> str:
 
 @dataclass(frozen=True)
 class CompilerTables:
-    """What the compiler does with operators."""
+    """The operators that the compiler decomposes and those that it writes code for."""
 
     decompositions: Mapping[Any, Callable[..., Any]]
-    """Operators that are written as others first -> how."""
+    """Operators that are decomposed first -> their decomposition."""
     lowered: frozenset[Any]
     """Operators that it writes code for, or calls a library for that it knows."""
 
@@ -262,8 +262,7 @@ def compiler_tables() -> CompilerTables:
         lowering: Any = importlib.import_module("torch._inductor.lowering")
         decomposing: Any = importlib.import_module("torch._inductor.decomposition")
         table: Any = decomposing.select_decomp_table()
-    # What is registered as a fallback has a lowering too: one that calls PyTorch. Random numbers are drawn by code of
-    # its own, which a pass puts in place of these two.
+    # A fallback has a lowering too, which calls PyTorch. A pass replaces these two by code that draws random numbers.
     written = set(lowering.lowerings) - set(lowering.fallbacks)
     drawn = {torch.ops.aten.rand.default, torch.ops.aten.randn.default}
     return CompilerTables(dict(table), frozenset(written | drawn))

@@ -1,7 +1,7 @@
-"""The code that Inductor wrote, kernel by kernel: what each does, and how long it takes. All of it is torch's private.
+"""Times the kernels in the code that Inductor generated. All names of it are private to torch.
 
 The code is a Python module that calls generated C++ loops and torch's libraries in turn. To time them, the names that
-it calls are replaced in its own namespace while it runs; nothing is compiled again, and nothing is left behind.
+it calls are replaced in its namespace while it runs; nothing is compiled again, and the names are restored.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _LIMIT_S = 2.0
 
 @dataclass
 class WrittenCode:
-    """What one compilation wrote."""
+    """The code of one compilation."""
 
     loops: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    """Name of each generated loop, and the nodes of the graph before compilation that it does, in order of calls."""
+    """Name of each generated loop, and the nodes of the original graph that it computes, in order of calls."""
     modules: list[ModuleType] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class TimedCall:
-    """One call of the written code."""
+    """One call in the generated code."""
 
     name: str
     """A generated loop's name, or the operator of a library, such as ``mkldnn._linear_pointwise.default``."""
@@ -45,7 +45,7 @@ class TimedCall:
 
 @contextmanager
 def listening_to_code() -> Iterator[WrittenCode]:
-    """Note what is written by compilations inside of the context; empty if a release of torch writes otherwise."""
+    """Record the code of compilations inside the block; empty if a release of torch generates code differently."""
     written = WrittenCode()
     scheduling: Any = getattr(_module("torch._inductor.codegen.cpp"), "CppScheduling", None)
     cache: Any = getattr(_module("torch._inductor.codecache"), "PyCodeCache", None)
@@ -69,7 +69,7 @@ def listening_to_code() -> Iterator[WrittenCode]:
 
 
 def time_calls(written: WrittenCode, run: Callable[[], object]) -> list[TimedCall]:
-    """Every call of the written code in one run, in order, each with the median of its times over several runs.
+    """Every call in one run of the generated code, in order, with its median time over several runs.
 
     Empty if the runs do not all make the same calls. Args: ``run`` runs the compiled function once.
     """

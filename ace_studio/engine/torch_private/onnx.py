@@ -1,4 +1,4 @@
-"""Which operators torch's ONNX exporter can translate; its registry is private, so it is asked here only."""
+"""The operators that torch's ONNX exporter can translate, from its private registry."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class OnnxTranslations:
 
     registry: Any
     decompositions: Mapping[Any, Callable[..., Any]]
-    """Operators that are written as others first -> how."""
+    """Operators that are decomposed first -> their decomposition."""
 
     def has(self, target: Any) -> bool:
-        """Whether the exporter writes the operator itself."""
+        """Whether the exporter translates the operator directly."""
         return bool(self.registry.is_registered(target))
 
     def onnx_ops(self, target: Any) -> frozenset[str]:
-        """The ONNX operators that translations of ``target`` are made of; empty if that cannot be seen."""
+        """The ONNX operators in the translations of ``target``; empty if they are unknown."""
         found: set[str] = set()
         for one in self.registry.get_decomps(target):
             nodes = getattr(one.onnx_function, "function_ir", ())

@@ -48,13 +48,13 @@ _OWN_FAMILIES = frozenset({"aten", "prim", "prims", "quantized_decomposed", "qua
 
 
 def foreign_operators(program: ExportedProgram) -> list[str]:
-    """The operators of a graph that torch does not bring along, in their order."""
+    """The operators of a graph that do not come with torch, in their order."""
     targets = [node.target for node in program.graph.nodes if is_operator(node.target)]
     return list(dict.fromkeys(str(target) for target in targets if target.namespace not in _OWN_FAMILIES))
 
 
 def functional_form(target: Any) -> Any:
-    """The operator that gives a new tensor where ``target`` writes into an old one; itself if there is none such."""
+    """The functional variant of an in-place operator; ``target`` itself if it has none."""
     name = str(getattr(target, "_opname", ""))
     if not is_operator(target) or not name.endswith("_") or name.startswith("_"):
         return target
@@ -65,8 +65,8 @@ def functional_form(target: Any) -> Any:
 def call_symbolically(target: Any, *arguments: Any) -> Any:
     """The example value of an operator on example values.
 
-    Written in Python where torch has it in C++ too: some of the latter (``constant_pad_nd``, torch 2.13) fix every
-    dynamic size at the traced one.
+    Uses torch's Python implementations where there are any, because some in C++ (``constant_pad_nd``, torch 2.13) fix
+    every dynamic size at the traced one.
     """
     from torch._dispatch.python import enable_python_dispatcher  # noqa: PLC0415 - private
 
@@ -78,14 +78,14 @@ def call_symbolically(target: Any, *arguments: Any) -> Any:
 
 
 def register_quantized_ops() -> None:
-    """Make the ``quantized_decomposed`` ops known, which a saved int8 program calls."""
+    """Register the ``quantized_decomposed`` ops, which a saved int8 program calls."""
     import torch.ao.quantization.fx._decomposed  # noqa: F401, PLC0415 - importing it registers them
 
     importlib.import_module("torch.ao.quantization.fx._decomposed")
 
 
 def half_precision_problem(dtype: torch.dtype) -> str:
-    """Empty if this processor computes in the 16-bit type, else why not; asks oneDNN, which holds the kernels."""
+    """Why this processor does not compute in the 16-bit type, according to oneDNN; empty if it does."""
     name = str(dtype).removeprefix("torch.")
     asked = {torch.bfloat16: "_is_mkldnn_bf16_supported", torch.float16: "_is_mkldnn_fp16_supported"}[dtype]
     if getattr(torch.ops.mkldnn, asked)():

@@ -202,7 +202,7 @@ class ShortForms:
         return total
 
     def _part_bounds(self, part: Expression) -> Bounds:
-        """Of a symbol, or of what no sum can be taken apart into."""
+        """The bounds of a symbol or of another term that is not a sum."""
         kind = type(part).__name__
         if part is S.One:
             return 1, 1

@@ -17,15 +17,15 @@ _INFINITE = 2**62
 
 
 def mark_free(tensor: Tensor, dims: Sequence[int]) -> None:
-    """Demand of the compiler that dimensions of an input stay free; it raises if it cannot."""
+    """Require that the compiler keeps dimensions of an input free; it raises if it cannot."""
     for dim in dims:
         torch._dynamo.mark_dynamic(tensor, dim)
 
 
 def size_conditions(graph: torch.fx.GraphModule) -> list[str]:
-    """The conditions on sizes that the Python code of the model made, as Python over the names of symbols.
+    """The conditions on sizes from the model's Python code, as Python expressions over the names of symbols.
 
-    Conditions of single operators are left out: whoever runs the graph with symbolic sizes meets them again.
+    Conditions of single operators are left out: running the graph with symbolic sizes makes them again.
     """
     from torch.utils._sympy.printers import PythonPrinter  # noqa: PLC0415 - it loads all of sympy
 
@@ -42,7 +42,7 @@ _OPERATOR_CODE = re.compile(r"/torch/(_subclasses|_meta_registrations|_refs|_pri
 
 
 def _is_of_operator(guard: Any) -> bool:
-    """Whether torch asked the question while it worked out the result of one operator."""
+    """Whether torch made the guard while it computed the result of one operator."""
     place = getattr(getattr(guard, "sloc", None), "framework_loc", None)
     if not isinstance(place, traceback.FrameSummary):
         return False
@@ -73,7 +73,7 @@ def size_symbols(size: object) -> tuple[str, ...]:
 
 
 def size_at(size: object, values: Mapping[str, int]) -> int | None:
-    """The dimension's size when every symbol has the given value; None if that is no whole number."""
+    """The dimension's size for these values of the symbols; None if it is no whole number."""
     if isinstance(size, int):
         return size
     expression = getattr(getattr(size, "node", None), "expr", None)
@@ -112,12 +112,12 @@ def program_guards(program: ExportedProgram) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SizeRule:
-    """A condition on input sizes, as text, with the sizes that it speaks of."""
+    """A guard on input sizes, as text, with the sizes in it."""
 
     text: str
     sizes: tuple[tuple[str, tuple[str, ...], int], ...]
     """Per size: how it is written in the text, keys of the input (``("batch", "mask")``), dimension. A strict export
-    calls its inputs ``("flat_args", "0")`` and so on, by the position of the leaf."""
+    names its inputs ``("flat_args", "0")`` and so on, by the position of the leaf."""
 
 
 def size_rules(program: ExportedProgram) -> list[SizeRule]:
@@ -133,12 +133,12 @@ def size_rules(program: ExportedProgram) -> list[SizeRule]:
 
 
 def drop_guards(program: ExportedProgram, needless: Callable[[str], bool]) -> Callable[[], None]:
-    """Take back the guards that ``needless`` says so of, and let ranges that begin at 2 begin at 1.
+    """Remove the guards for which ``needless`` returns True, and let ranges that begin at 2 begin at 1.
 
-    The shape code of torch adds such guards for questions like "may this memory overlap?", where the answer does
-    not change the graph. The caller must prove on real inputs that the graph is right where they were broken.
+    The shape code of torch adds such guards for questions like "may this memory overlap?", whose answer does not change
+    the graph. The caller must prove on real inputs that the graph is right where the guards do not hold.
 
-    Returns: A function that puts everything back.
+    Returns: A function that restores everything.
     """
     guards, ranges = list(program_guards(program)), dict(program.range_constraints)
     program._guards_code = [guard for guard in guards if not needless(guard)]

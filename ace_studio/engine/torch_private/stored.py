@@ -1,4 +1,4 @@
-"""torch's private way to write a captured graph down and read it again.
+"""Writes captured graphs as JSON and reads them, with torch's private serializer.
 
 ``torch.export.save`` is not used, because it writes every weight, and pickles.
 """
@@ -16,12 +16,12 @@ from ace_studio.engine.torch_private.sizes import program_guards
 
 
 def program_to_json(program: ExportedProgram) -> bytes:
-    """The graph of a program without any tensor in it. Raises whatever torch does for what it cannot write."""
+    """The graph of a program without tensors, as JSON. Raises whatever torch does for a graph that it cannot write."""
     from torch._export.serde import serialize as serde  # noqa: PLC0415 - takes long to load, and is not always needed
 
     private: Any = serde
     sort = getattr(private, "canonicalize", None)
-    # torch sorts a copy only to see that it can, and throws it away: four fifths of the time.
+    # torch sorts a copy only to check that it can, which takes four fifths of the time.
     private.canonicalize = lambda written, *_: written
     try:
         written = private.ExportedProgramSerializer().serialize(
@@ -36,7 +36,7 @@ def program_to_json(program: ExportedProgram) -> bytes:
 def program_from_json(
     content: bytes, *, state: Mapping[str, Tensor], constants: Mapping[str, Tensor], example: Any
 ) -> ExportedProgram:
-    """The program of `program_to_json` over tensors that are given. Raises whatever torch does for what is damaged.
+    """The program of `program_to_json` with the given tensors. Raises whatever torch does for damaged content.
 
     Its expressions are evaluated as Python: the caller must have checked them.
     """
@@ -50,7 +50,7 @@ def program_from_json(
 
 
 def reading_of(program: ExportedProgram) -> str:
-    """Digest of all that makes a program what it is, as text: the same for one that was written and read again."""
+    """Digest of a program as text; equal for a program that was written and read again."""
     places = [
         f"{node.meta.get('nn_module_stack') or ''}{node.meta.get('stack_trace') or ''}" for node in program.graph.nodes
     ]

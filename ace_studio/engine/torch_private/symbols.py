@@ -1,4 +1,4 @@
-"""Keeping the sizes of a trace short, in torch's own symbolic arithmetic.
+"""Keeps symbolic sizes short while a graph is traced, inside torch's own symbolic arithmetic.
 
 While a graph is traced with free sizes, torch holds every size as a sympy expression over the sizes of the inputs. A
 model whose layers compute sizes in Python ("same" padding, patches, feature pyramids) nests those expressions, they
@@ -6,17 +6,17 @@ grow with every layer, and each question about one ("is it at least 3?", "is thi
 
 Measured on torch 2.13, batch, height and width free, in process time: tf_efficientnet_b0 took 59 s, four fifths of it
 in bounds, free symbols and comparisons of expressions that are thousands of parts deep. Here it takes 2.8 s, and a
-model whose sizes do not nest takes 5 to 15 % longer. Considered, and not done, were fresh symbols for long expressions
-(no compiler can bind those), answering questions by the traced size (a graph that assumes what nobody wrote down),
-caches around sympy (the trees themselves are what is large), and comparing static graphs of two sizes (two traces,
-and a guess). What is done changes no meaning: every expression is written in its shortest form as it arises
-(`short_forms`), so there is nothing long to ask about, and fewer questions become conditions.
+model whose sizes do not nest takes 5 to 15 % longer. Rejected were fresh symbols for long expressions (no compiler can
+bind those), answering questions by the traced size (a graph with unwritten assumptions), caches around sympy (the trees
+themselves are too large), and comparing static graphs of two sizes (two traces, and a guess). The solution changes no
+meaning: every expression is written in its shortest form as it arises (`short_forms`), so that no question is about a
+long one, and fewer questions become guards.
 
 The same arithmetic stands in the graph as nodes (``truediv``, ``math.ceil``, ``sym_max``). They are rewritten by the
 short forms, over whole numbers only, so that targets which trace the graph again are fast as well, and so that the
 program can be saved, which knows no ``math.ceil``.
 
-Everything here gives way when torch has moved a name: then traces are as long as torch makes them, and as right.
+Where torch has moved a name nothing is changed: traces are then slower, and as correct.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def short_sizes() -> Iterator[None]:
         short = found[1].short(expr)
         original(self, short, shape_env, *args, **kwargs)
         if short is not expr:
-            self._optimized_summation = False  # said of the expression that was replaced
+            self._optimized_summation = False  # it described the expression that was replaced
 
     initialize.is_short = True  # type: ignore[attr-defined]
     node_type.__init__ = initialize
@@ -73,7 +73,7 @@ def short_sizes() -> Iterator[None]:
 
 
 def _private(module: str, name: str) -> Any:
-    """A name of torch that may be gone in another release; None then."""
+    """A private name of torch; None if this release does not have it."""
     try:
         return getattr(importlib.import_module(f"torch.{module}"), name, None)
     except ImportError:
@@ -93,8 +93,8 @@ def short_forms(environment: Any) -> ShortForms:
     def range_of(symbol: Any) -> tuple[float, float]:
         found = ranges.get(symbol)
         low, high = (-math.inf, math.inf) if found is None else (_limit(found.lower, -1), _limit(found.upper, 1))
-        # Torch keeps 0 in the range of a size, and yet makes a symbol that sympy may take for positive. Whatever it
-        # simplifies by that, the rules must see as well, or a form of theirs hides what its own form shows.
+        # Torch keeps 0 in the range of a size, although sympy takes the symbol for positive and simplifies by that. The
+        # rules must assume the same, or their forms hide what torch's forms show.
         return (max(low, 1) if symbol.is_positive else low), high
 
     return ShortForms(_floor_div(), range_of)
@@ -182,7 +182,7 @@ class _Writer:
         kind = type(expression).__name__
         assert self._rules is not None
         if kind in _ORDERED and self._rules.bounds(expression.args[0])[0] < 0:
-            return False  # runtimes do not agree on the division of negative numbers
+            return False  # runtimes divide negative numbers differently
         return kind in _OPERATORS and all(self._can_write(part) for part in expression.args)
 
     def _write(self, expression: Any, like: fx.Node) -> fx.Node | int:
@@ -194,7 +194,7 @@ class _Writer:
                 self._made[expression] = self._size(expression)
             else:
                 function = _OPERATORS[type(expression).__name__]
-                made = self._write(parts[-1], like)  # sympy puts numbers first; people and torch write them last
+                made = self._write(parts[-1], like)  # sympy puts numbers first, torch writes them last
                 others = parts[-2::-1]
                 if type(expression).__name__ in _ORDERED:
                     made, others = self._write(parts[0], like), parts[1:]
@@ -210,7 +210,7 @@ class _Writer:
         for node in place.users:
             if node.target is reads and node.args == (place, dim):
                 if node is not self._first:
-                    self._first.prepend(node)  # it may stand behind the place where it is needed now
+                    self._first.prepend(node)  # it may stand behind its new users
                 return node
         with self._graph.inserting_before(self._first):
             new: fx.Node = self._graph.call_function(reads, (place, dim))

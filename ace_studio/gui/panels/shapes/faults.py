@@ -1,4 +1,4 @@
-"""Rows that the captured graph does not take: which size, and which guard it breaks."""
+"""Finds sizes in rows that break a guard of the captured graph, and rows that no graph reproduces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict on a dimension in a few words, as the chip under its column says it."""
+"""The verdict on a dimension in a few words, for the chip under its column."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CYCLE = {None: DimChoice.DYNAMIC, DimChoice.AUTO: DimChoice.DYNAMIC, DimChoice.
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """What a chip says. ``mood`` is dynamic, static, held, unknown or asked (nothing traced yet)."""
+    """Text and tip of a chip. ``mood`` is dynamic, static, held, unknown or asked (nothing traced yet)."""
 
     text: str
     mood: str
