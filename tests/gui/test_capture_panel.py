@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QToolButton
 
-from ace_studio.gui.panels.capture.ladder import NAME, OUTCOME
-from ace_studio.gui.panels.capture.rung_rows import moved, rung_rows
+from ace_studio.gui.panels.capture.method_tree import NAME, OUTCOME
+from ace_studio.gui.panels.capture.rows import method_rows, moved
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import AttemptEnded, AttemptStarted, ModelCaptured, Phase, Progress, TraceRequest
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, CaptureControl, ControlKind
@@ -37,18 +37,18 @@ def panel(desk):
 
 
 def item(panel, name):
-    tree = panel.ladder
+    tree = panel.methods
     items = [tree.topLevelItem(at) for at in range(tree.topLevelItemCount())]
     return next(one for one in items if one.data(NAME, Qt.ItemDataRole.UserRole) == name)
 
 
 def click_check_box(desk, panel, name):
-    rect = panel.ladder.visualItemRect(item(panel, name))
-    desk.bot.mouseClick(panel.ladder.viewport(), LEFT, pos=QPoint(rect.left() + 9, rect.center().y()))
+    rect = panel.methods.visualItemRect(item(panel, name))
+    desk.bot.mouseClick(panel.methods.viewport(), LEFT, pos=QPoint(rect.left() + 9, rect.center().y()))
     desk.settle()
 
 
-def test_every_rung_is_shown_with_its_outcome_in_words_and_its_problem_below_it(panel):
+def test_every_method_is_shown_with_its_outcome_in_words_and_its_problem_below_it(panel):
     assert [item(panel, name).text(NAME) for name in ALL_CAPTURE_METHODS] == list(ALL_CAPTURE_METHODS)
     failed = item(panel, "export")
     assert failed.text(OUTCOME) == "could not capture it: a branch on a value"
@@ -64,7 +64,7 @@ def test_every_rung_is_shown_with_its_outcome_in_words_and_its_problem_below_it(
     assert all(not item(panel, one.name).icon(OUTCOME).isNull() for one in OUTCOMES)
 
 
-def test_the_ladder_is_live(desk, panel):
+def test_the_list_of_methods_is_live(desk, panel):
     desk.do("trace")
     job = desk.engine.requests[-1].job
     assert item(panel, "export").text(OUTCOME) == ""
@@ -84,7 +84,7 @@ def test_the_ladder_is_live(desk, panel):
     assert "busy" in panel.compare_button.toolTip()
 
 
-def test_a_rung_is_switched_off_and_on_with_its_check_box_and_undo_works(desk, panel):
+def test_a_method_is_switched_off_and_on_with_its_check_box_and_undo_works(desk, panel):
     click_check_box(desk, panel, "fx")
     assert desk.document.recipe.capture.rungs == ("export", "export-strict", "dynamo", "partial")
     assert item(panel, "fx").checkState(NAME) is Qt.CheckState.Unchecked
@@ -93,7 +93,7 @@ def test_a_rung_is_switched_off_and_on_with_its_check_box_and_undo_works(desk, p
     assert item(panel, "fx").checkState(NAME) is Qt.CheckState.Checked
 
 
-def test_the_last_rung_cannot_be_switched_off(desk, panel):
+def test_the_last_method_cannot_be_switched_off(desk, panel):
     desk.session.choices.set_rungs(["fx"])
     desk.settle()
     click_check_box(desk, panel, "fx")
@@ -102,13 +102,13 @@ def test_the_last_rung_cannot_be_switched_off(desk, panel):
     assert "At least one capture method" in desk.document.problems[-1].what
 
 
-def test_a_rung_is_tried_earlier_by_button_and_by_key(desk, panel):
-    panel.ladder.setCurrentItem(item(panel, "dynamo"))
+def test_a_method_is_tried_earlier_by_button_and_by_key(desk, panel):
+    panel.methods.setCurrentItem(item(panel, "dynamo"))
     desk.bot.mouseClick(panel.up_button, LEFT)
     desk.settle()
     assert desk.document.recipe.capture.rungs[:3] == ("export", "dynamo", "export-strict")
-    assert panel.ladder.current == "dynamo"
-    desk.bot.keyClick(panel.ladder, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert panel.methods.current == "dynamo"
+    desk.bot.keyClick(panel.methods, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     desk.settle()
     assert desk.document.recipe.capture.rungs[0] == "dynamo"
     assert not panel.up_button.isEnabled()
@@ -125,7 +125,7 @@ def test_compare_all_rungs_holds_for_one_trace_only(desk, panel):
     assert not desk.document.recipe.capture.compare_rungs
 
 
-def test_a_rung_that_took_too_long_offers_batch_only(desk, panel):
+def test_a_method_that_took_too_long_offers_batch_only(desk, panel):
     assert panel.batch_button.isVisible()
     desk.bot.mouseClick(panel.batch_button, LEFT)
     desk.settle()
@@ -189,7 +189,7 @@ def test_a_control_that_did_nothing_is_warned_of_beside_it(desk):
     assert warned == ["⚠ The control net:pick as leaf did nothing: fx was not tried"]
 
 
-def test_the_ladder_can_be_copied_as_text(desk, panel):
+def test_the_list_of_methods_can_be_copied_as_text(desk, panel):
     desk.bot.mouseClick(panel.copy_button, LEFT)
     assert "export: could not capture it: a branch on a value (1.5 s, – ops)" in QApplication.clipboard().text()
     assert "use where" in QApplication.clipboard().text()
@@ -197,6 +197,6 @@ def test_the_ladder_can_be_copied_as_text(desk, panel):
 
 def test_rungs_that_are_off_come_last(desk, panel):
     desk.session.choices.set_rungs(["partial", "dynamo"])
-    rows = rung_rows(desk.document)
+    rows = method_rows(desk.document)
     assert [row.name for row in rows] == ["partial", "dynamo", "export", "export-strict", "fx"]
     assert [row.is_on for row in rows] == [True, True, False, False, False]

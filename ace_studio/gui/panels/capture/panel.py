@@ -1,4 +1,4 @@
-"""How the model is captured: the ladder of rungs as it goes on, its limits, and the controls for single functions."""
+"""The capture panel: capture methods with their outcomes, limits, and controls for single functions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QApplication, QCheckBox, QDoubleSpinBox, QSplitter, QWidget
 
 from ace_studio.gui.panels.capture.controls import ControlsEditor
-from ace_studio.gui.panels.capture.ladder import LadderTree
-from ace_studio.gui.panels.capture.rung_rows import ladder_summary, moved, rung_rows, wants_batch_only
+from ace_studio.gui.panels.capture.method_tree import MethodTree
+from ace_studio.gui.panels.capture.rows import capture_summary, method_rows, moved, wants_batch_only
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
@@ -21,29 +21,29 @@ from ace_studio.session.session import Session
 
 
 class CapturePanel(Panel):
-    """The ladder at the left, limits and controls at the right."""
+    """The capture methods at the left, limits and controls at the right."""
 
     title = "Capture"
     shows = frozenset({Part.GRAPH, Part.RECIPE, Part.ACTIVITY, Part.TRUST, Part.FILE})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Build ladder and form."""
+        """Build the tree of methods and the form."""
         super().__init__(session, theme)
-        self.ladder = LadderTree(theme)
-        self.ladder.switched.connect(self._switch)
-        self.ladder.move_wanted.connect(self._move)
-        self.ladder.currentItemChanged.connect(lambda *_: self._show_movable())
+        self.methods = MethodTree(theme)
+        self.methods.switched.connect(self._switch)
+        self.methods.move_wanted.connect(self._move)
+        self.methods.currentItemChanged.connect(lambda *_: self._show_movable())
         self._summary = label("", "dim")
         self.anew_button = button(
             "Trace anew", lambda: session.jobs.trace(anew=True), tip="Do not take the kept capture"
         )
-        self.compare_button = button("Compare all rungs", lambda: session.jobs.trace(compare_rungs=True))
-        self.up_button = button("Earlier", lambda: self._move(self.ladder.current, -1), tip="Try it earlier (Alt+Up)")
-        self.down_button = button("Later", lambda: self._move(self.ladder.current, 1), tip="Try it later (Alt+Down)")
-        self.copy_button = button("Copy", self._copy, tip="The ladder with its problems as text")
-        self.reset_button = button("Usual order", self._reset, tip="All rungs, in the order that suits most models")
+        self.compare_button = button("Compare all methods", lambda: session.jobs.trace(compare_rungs=True))
+        self.up_button = button("Earlier", lambda: self._move(self.methods.current, -1), tip="Try it earlier (Alt+Up)")
+        self.down_button = button("Later", lambda: self._move(self.methods.current, 1), tip="Try it later (Alt+Down)")
+        self.copy_button = button("Copy", self._copy, tip="The outcomes with their problems as text")
+        self.reset_button = button("Usual order", self._reset, tip="All methods, in the order that suits most models")
         self.batch_button = button("Trace with batch only", self._trace_batch_only)
-        self.batch_button.setToolTip("A rung took too long: hold every size but the batch, which is much faster")
+        self.batch_button.setToolTip("A method took too long: hold every size but the batch, which is much faster")
         tools = Flow(
             self.batch_button,
             self.compare_button,
@@ -60,7 +60,7 @@ class CapturePanel(Panel):
         layout = column(gap=0)
         layout.addLayout(summary)
         layout.addLayout(tools)
-        layout.addWidget(self.ladder, 1)
+        layout.addWidget(self.methods, 1)
         left.setLayout(layout)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.setHandleWidth(1)
@@ -69,15 +69,15 @@ class CapturePanel(Panel):
         split.setSizes([640, 440])
         split.setChildrenCollapsible(False)
         self.setLayout(column(split))
-        self.setFocusProxy(self.ladder)
+        self.setFocusProxy(self.methods)
 
     def _form(self) -> QWidget:
         self.limit = QDoubleSpinBox()
         self.limit.setRange(1.0, 86_400.0)
         self.limit.setDecimals(0)
         self.limit.setSuffix(" s")
-        self.limit.setAccessibleName("Time limit of each rung")
-        self.limit.setToolTip("A rung that takes longer is ended, and the next one is tried")
+        self.limit.setAccessibleName("Time limit of each method")
+        self.limit.setToolTip("A method that takes longer is ended, and the next one is tried")
         inset(self.limit)
         self.limit.valueChanged.connect(lambda seconds: self._set(time_limit_s=float(seconds)))
         self.batch_only = QCheckBox("Batch only")
@@ -88,11 +88,11 @@ class CapturePanel(Panel):
         self.keep = QCheckBox("Keep captures")
         self.keep.setToolTip("A model that did not change, with the same inputs and options, is not traced again")
         self.keep.toggled.connect(lambda on: self._set(cache=on))
-        self.always_compare = QCheckBox("Always compare all rungs")
-        self.always_compare.setToolTip("Costs time; the graph is that of the first rung that works")
+        self.always_compare = QCheckBox("Always compare all methods")
+        self.always_compare.setToolTip("Costs time; the graph is that of the first method that works")
         self.always_compare.toggled.connect(lambda on: self._set(compare_rungs=on))
         self.controls = ControlsEditor(self.session, self.theme)
-        name = label("Time limit of each rung", wrap=False)
+        name = label("Time limit of each method", wrap=False)
         name.setBuddy(self.limit)
         content = QWidget()
         content.setLayout(
@@ -104,9 +104,9 @@ class CapturePanel(Panel):
         return content
 
     def update_from(self, document: Document) -> None:
-        """Show ladder, options and controls."""
-        self.ladder.show_rows(rung_rows(document))
-        self._summary.setText(ladder_summary(document) or "Rungs are tried from above; the first that works is taken.")
+        """Show methods, options and controls."""
+        self.methods.show_rows(method_rows(document))
+        self._summary.setText(capture_summary(document) or "Tried from top to bottom; the first that works is taken.")
         capture = document.recipe.capture
         with quiet(self.limit, self.batch_only, self.keep, self.always_compare):
             self.limit.setValue(capture.time_limit_s)
@@ -116,7 +116,7 @@ class CapturePanel(Panel):
         self.controls.update_from(document)
         reason = why_not(document)
         for each, tip in (
-            (self.compare_button, "Try every rung this time, to see what becomes of each"),
+            (self.compare_button, "Try every method this time, and show the outcome of each"),
             (self.anew_button, "Trace although a capture was kept"),
         ):
             each.setEnabled(not reason)
@@ -128,7 +128,7 @@ class CapturePanel(Panel):
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
         del colours
-        self.ladder.restyle()
+        self.methods.restyle()
         self.controls.update_from(self.session.document)
 
     # --- gestures ---
@@ -143,12 +143,12 @@ class CapturePanel(Panel):
     def _switch(self, name: str, is_on: bool) -> None:
         rungs = self.session.document.recipe.capture.rungs
         self.session.choices.set_rungs((*rungs, name) if is_on else tuple(one for one in rungs if one != name))
-        # After the tree is done with its item: what was refused is shown again as it is.
+        # After the tree has handled its item: a choice that was refused is shown unchanged again.
         QTimer.singleShot(0, self, self._show_again)
 
     def _show_again(self) -> None:
-        self.ladder.show_rows(())
-        self.ladder.show_rows(rung_rows(self.session.document))
+        self.methods.show_rows(())
+        self.methods.show_rows(method_rows(self.session.document))
 
     def _move(self, name: str, step: int) -> None:
         self.session.choices.set_rungs(moved(self.session.document.recipe.capture.rungs, name, step))
@@ -157,7 +157,7 @@ class CapturePanel(Panel):
         self.session.choices.set_rungs(ALL_CAPTURE_METHODS)
 
     def _show_movable(self) -> None:
-        rungs, name = self.session.document.recipe.capture.rungs, self.ladder.current
+        rungs, name = self.session.document.recipe.capture.rungs, self.methods.current
         is_on = name in rungs
         self.up_button.setEnabled(is_on and rungs[0] != name)
         self.down_button.setEnabled(is_on and rungs[-1] != name)
@@ -165,7 +165,7 @@ class CapturePanel(Panel):
 
     def _copy(self) -> None:
         lines = []
-        for each in rung_rows(self.session.document):
+        for each in method_rows(self.session.document):
             lines.append(f"{each.name}: {each.words} ({each.seconds}, {each.ops} ops)")
             if each.problem is not None:
                 lines.append(each.problem.as_text())

@@ -1,4 +1,4 @@
-"""The ladder as a tree: a rung per row to switch on and off and to move, its problem below it."""
+"""The capture methods as a tree: a row per method to switch on and off and to move, its problem below it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QFont, QIcon, QKeyEvent
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem
 
-from ace_studio.gui.panels.capture.rung_rows import RUNG_TIPS, MethodRow
+from ace_studio.gui.panels.capture.rows import METHOD_TIPS, MethodRow
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.small import quiet
@@ -14,21 +14,21 @@ from ace_studio.gui.widgets.small import quiet
 NAME, OUTCOME, SECONDS, OPS = range(4)
 
 
-class LadderTree(QTreeWidget):
+class MethodTree(QTreeWidget):
     """Shows `MethodRow`s. Check boxes switch; Alt+Up and Alt+Down move."""
 
     switched = Signal(str, bool)
-    """A rung was switched on or off."""
+    """A capture method was switched on or off."""
     move_wanted = Signal(str, int)
-    """A rung is to be tried earlier (-1) or later (+1)."""
+    """The user moved a capture method earlier (-1) or later (+1)."""
 
     def __init__(self, theme: Theme) -> None:
         """Start empty."""
         super().__init__()
         self._theme = theme
         self._rows: tuple[MethodRow, ...] = ()
-        self.setHeaderLabels(["rung", "outcome", "took", "ops"])
-        self.setAccessibleName("Rungs of the capture ladder")
+        self.setHeaderLabels(["method", "outcome", "took", "ops"])
+        self.setAccessibleName("Capture methods")
         self.setToolTip("")
         self.setIndentation(16)
         self.setIconSize(QSize(16, 16))
@@ -44,14 +44,14 @@ class LadderTree(QTreeWidget):
 
     @property
     def current(self) -> str:
-        """The rung of the current row; empty if there is none."""
+        """The capture method of the current row; empty if there is none."""
         item = self.currentItem()
         while item is not None and item.parent() is not None:
             item = item.parent()
         return str(item.data(NAME, Qt.ItemDataRole.UserRole)) if item is not None else ""
 
     def show_rows(self, rows: tuple[MethodRow, ...]) -> None:
-        """Show the ladder. What is open and current stays so."""
+        """Show the rows; open rows and the current row stay so."""
         if rows == self._rows:
             return
         current, opened = self.current, self._opened()
@@ -80,7 +80,7 @@ class LadderTree(QTreeWidget):
         item.setData(NAME, Qt.ItemDataRole.UserRole, each.name)
         item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
         item.setCheckState(NAME, Qt.CheckState.Checked if each.is_on else Qt.CheckState.Unchecked)
-        item.setToolTip(NAME, RUNG_TIPS.get(each.name, ""))
+        item.setToolTip(NAME, METHOD_TIPS.get(each.name, ""))
         item.setToolTip(OUTCOME, each.problem.as_text() if each.problem is not None else each.words)
         colour = {
             "good": colours.good, "bad": colours.bad, "warn": colours.warn, "accent": colours.accent,
@@ -115,7 +115,7 @@ class LadderTree(QTreeWidget):
             self.switched.emit(str(item.data(NAME, Qt.ItemDataRole.UserRole)), is_on)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
-        """Alt with an arrow moves the rung."""
+        """Alt with an arrow key moves the capture method."""
         step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
         if step is not None and event.modifiers() & Qt.KeyboardModifier.AltModifier and self.current:
             self.move_wanted.emit(self.current, step)

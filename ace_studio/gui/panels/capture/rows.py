@@ -1,4 +1,4 @@
-"""The rows of the ladder as data: every rung, whether it is tried, and how it ended."""
+"""The rows of the capture panel as data: every capture method, whether it is tried, and its outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.session.document import Document
 
-RUNG_TIPS: dict[str, str] = {
+METHOD_TIPS: dict[str, str] = {
     "export": "torch.export without reading the code: the fastest, and the most often successful",
     "export-strict": "torch.export that reads the code: rescues some that the one above cannot take",
     "dynamo": "torch.compile's reader with one graph demanded: keeps calls that are allowed in the graph",
@@ -30,7 +30,7 @@ STATUS: dict[AttemptStatus, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class MethodRow:
-    """One line of the ladder."""
+    """One capture method."""
 
     name: str
     is_on: bool
@@ -43,8 +43,8 @@ class MethodRow:
     is_taken: bool = False
 
 
-def rung_rows(document: Document) -> tuple[MethodRow, ...]:
-    """All rungs: those of the recipe in its order, then those that are switched off."""
+def method_rows(document: Document) -> tuple[MethodRow, ...]:
+    """All capture methods: those of the recipe in its order, then those that are switched off."""
     asked = document.recipe.capture.rungs
     outcomes = {one.name: one for one in document.rungs}
     names = (*asked, *(name for name in ALL_CAPTURE_METHODS if name not in asked))
@@ -72,12 +72,12 @@ def _row(name: str, document: Document, outcome: CaptureAttempt | None, *, is_on
 
 
 def wants_batch_only(document: Document) -> bool:
-    """Whether a rung took too long, and it may help to hold every size but the batch."""
+    """Whether a capture method took too long, and holding every size but the batch may help."""
     was_slow = any(one.status is AttemptStatus.TIMEOUT for one in document.rungs)
     return was_slow and not document.recipe.capture.batch_only and not document.activity.is_working
 
 
-def ladder_summary(document: Document) -> str:
+def capture_summary(document: Document) -> str:
     """The last capture in one sentence."""
     capture = document.capture
     if capture is None or document.activity.is_working:
@@ -89,11 +89,11 @@ def ladder_summary(document: Document) -> str:
     return f"{capture.rung} captured {size} in {seconds_text(capture.seconds)}."
 
 
-def moved(rungs: tuple[str, ...], name: str, step: int) -> tuple[str, ...]:
-    """The rungs with one of them tried earlier (-1) or later (+1)."""
-    if name not in rungs:
-        return rungs
-    at = rungs.index(name)
-    to = max(0, min(len(rungs) - 1, at + step))
-    others = [one for one in rungs if one != name]
+def moved(methods: tuple[str, ...], name: str, step: int) -> tuple[str, ...]:
+    """The capture methods with one of them moved ``step`` places: -1 is earlier, +1 later."""
+    if name not in methods:
+        return methods
+    at = methods.index(name)
+    to = max(0, min(len(methods) - 1, at + step))
+    others = [one for one in methods if one != name]
     return (*others[:to], name, *others[to:])
