@@ -1,7 +1,7 @@
-"""Set up ``.venv`` and start what was asked for: ``python bootstrap.py [WORD ...]``; called by ``ace`` and ``ace.cmd``.
+"""Sets up ``.venv`` and starts a program: ``python bootstrap.py [WORD ...]``, called by ``ace`` and ``ace.cmd``.
 
-Standard library only, because it runs before anything is installed. Every start computes one hash over what decides
-the content of ``.venv``; while the stamp in ``.venv`` shows the same hash, nothing is done and the program starts.
+Standard library only, because it runs before anything is installed. Every start computes a hash of all that determines
+the content of ``.venv``; if the stamp in ``.venv`` has the same hash, the program starts without set-up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from side_by_side import side_by_side
+from parallel_tests import xdist_options
 from system_packages import describe_missing, install_system_packages, missing_needs, say
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,13 +37,13 @@ VENV_PYTHON = VENV / ("Scripts/python.exe" if IS_WINDOWS else "bin/python")
 
 STAMP_FORMAT = 1
 JOB_FAILED = 6
-"""Exit code of a set-up that failed; the same as the command line's for a failed job."""
+"""Exit code of a failed set-up; the same as the command line's for a failed job."""
 FRESH_INSTALL_BYTES = 3_000_000_000
-"""Room that a fresh ``.venv`` needs with the CPU build of torch (2.4 GB) while pip unpacks it."""
+"""Disk space for a new ``.venv`` with the CPU build of torch (2.4 GB) while pip unpacks it."""
 
 
 class SetupError(Exception):
-    """Set-up cannot go on. ``remedy`` says what to do about it."""
+    """Set-up cannot go on; ``remedy`` says what to do."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
         super().__init__(what)
@@ -56,10 +56,10 @@ class SetupError(Exception):
 
 @dataclass(frozen=True)
 class Stamp:
-    """What ``.venv`` was set up for."""
+    """The inputs that ``.venv`` was set up from."""
 
     content: str
-    """Hash over everything that decides what is inside."""
+    """Hash of all that determines the content of ``.venv``."""
     python: str
     """Tag of the interpreter, such as ``cpython-311``."""
     extras: tuple[str, ...]
@@ -74,16 +74,16 @@ class Stamp:
             return None
 
     def write(self) -> None:
-        """Put the stamp in place in one step."""
+        """Write the stamp atomically."""
         temporary = STAMP.with_suffix(".new")
         temporary.write_text(json.dumps(self.__dict__, indent=2) + "\n", encoding="utf-8")
         temporary.replace(STAMP)
 
 
 def content_hash(python: str) -> str:
-    """Hash over the place, the interpreter, the pins, and the parts of pyproject that pip reads.
+    """Hash of the folder, the interpreter, the pins, and the parts of pyproject that pip reads.
 
-    Settings of the linters and of pytest are left out, so that changing them costs no installation.
+    Settings of linters and pytest are left out, so that changing them needs no installation.
     """
     with (ROOT / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)
@@ -97,7 +97,7 @@ def content_hash(python: str) -> str:
 
 
 def is_ready(extras: Sequence[str]) -> bool:
-    """Whether ``.venv`` holds what is asked for. Takes a few milliseconds and starts no process."""
+    """Whether ``.venv`` has these extras and is up to date. Takes milliseconds and starts no process."""
     stamp = Stamp.read()
     if stamp is None or not VENV_PYTHON.exists() or not set(extras) <= set(stamp.extras):
         return False
@@ -112,9 +112,9 @@ def is_ready(extras: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def setup_lock() -> Iterator[None]:
-    """Let one set-up run at a time; the others wait and then find it done.
+    """Let one set-up run at a time; others wait, and then find it done.
 
-    venv and pip inherit the lock: if this process is killed, it is free only when they have ended too.
+    venv and pip inherit the lock: if this process is killed, the lock is free only when they have ended too.
     """
     with LOCK.open("a+b") as file:
         os.set_inheritable(file.fileno(), True)
@@ -126,7 +126,7 @@ def setup_lock() -> Iterator[None]:
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Take the lock if it is free. A file system without locks counts as free."""
+    """Take the lock if it is free; on a file system without locks, succeed."""
     try:
         if IS_WINDOWS:
             import msvcrt  # noqa: PLC0415 - exists on Windows only
@@ -148,7 +148,7 @@ VENV_PROBE = "import sys, pip; print(sys.implementation.cache_tag if sys.version
 
 
 def venv_tag() -> str | None:
-    """The interpreter's tag of a ``.venv`` that starts and has pip; None if there is none."""
+    """The interpreter tag of a ``.venv`` that starts and has pip; None if there is none."""
     try:
         found = subprocess.run([VENV_PYTHON, "-I", "-c", VENV_PROBE], capture_output=True, text=True, check=False)
     except OSError:
@@ -157,7 +157,7 @@ def venv_tag() -> str | None:
 
 
 def make_venv() -> str:
-    """A working ``.venv``, kept if it is one already; returns its interpreter's tag."""
+    """Keep a working ``.venv`` or make one; return its interpreter tag."""
     stamp = Stamp.read()
     tag = None if INSTALLING.exists() else venv_tag()
     if tag is not None and (stamp is None or stamp.python == tag):
@@ -169,7 +169,7 @@ def make_venv() -> str:
     if free < FRESH_INSTALL_BYTES:
         raise SetupError(
             f"the disk has {free / 1e9:.1f} GB left, and a fresh .venv needs about {FRESH_INSTALL_BYTES / 1e9:.0f} GB",
-            f"free some room on the disk of {ROOT}",
+            f"free some space on the disk of {ROOT}",
         )
     base = getattr(sys, "_base_executable", sys.executable)
     say(f"making .venv with Python {platform.python_version()} ({base})")
@@ -203,11 +203,11 @@ FAILURES = (
     ),
     (r"Permission denied|Errno 13\b", "a file may not be written", "check who owns the checkout and .venv"),
 )
-"""What pip's output shows -> what it means, what to do. The first row that matches wins."""
+"""Pattern in pip's output, its meaning, and a remedy; the first row that matches is taken."""
 
 
 def explain_failure(output: str, fallback: str) -> tuple[str, str]:
-    """What happened and what to do, from the output of pip or venv."""
+    """Cause and remedy, from the output of pip or venv."""
     for pattern, what, remedy in FAILURES:
         match = re.search(pattern, output)
         if match:
@@ -223,7 +223,7 @@ SYSTEM_CERTIFICATES = (
 
 
 def trust_system_certificates() -> None:
-    """Let an older pip trust what the system trusts, as newer ones do by themselves; a network may sign its own."""
+    """Make an older pip trust the system's certificates, as newer ones do; some networks use their own."""
     found = next((path for path in SYSTEM_CERTIFICATES if path.is_file()), None)
     settings = subprocess.run(
         [VENV_PYTHON, "-I", "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
@@ -255,7 +255,7 @@ def run_pip(extras: Sequence[str]) -> None:
 
 
 def show_progress(line: str) -> None:
-    """On a terminal, one line that changes; elsewhere, only the step that takes longest."""
+    """Show progress: on a terminal as one changing line, elsewhere only for the longest step."""
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
         print(f"\r{line.strip()[: width - 1]:<{width - 1}}", end="\r", file=sys.stderr, flush=True)
@@ -264,7 +264,7 @@ def show_progress(line: str) -> None:
 
 
 def set_up(extras: Sequence[str]) -> None:
-    """Bring ``.venv`` to what is asked for, unless another start has just done it."""
+    """Set up ``.venv`` with these extras, unless another start has just done it."""
     with setup_lock():
         if is_ready(extras):
             return
@@ -288,7 +288,7 @@ def set_up(extras: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Start:
-    """What a word starts: arguments for the interpreter of ``.venv``."""
+    """Arguments for the interpreter of ``.venv``, and what the start needs."""
 
     arguments: tuple[str, ...]
     extras: tuple[str, ...] = ("all",)
@@ -297,14 +297,14 @@ class Start:
 
 
 def choose_start(arguments: Sequence[str]) -> Start:
-    """Turn the words of the command line into what to start; every word that is not ours is the program's."""
+    """Choose what the command line starts; words other than setup, test and check go to the program."""
     word, rest = (arguments[0] if arguments else ""), tuple(arguments[1:])
     match word:
         case "setup":
             code = "print('.venv is ready; start with: packaging/ace')"
             return Start(("-I", "-c", code), ("all", "test") if "--test" in rest else ("all",))
         case "test":
-            options = ("-m", "not benchmark", *side_by_side(rest), *rest)
+            options = ("-m", "not benchmark", *xdist_options(rest), *rest)
             return Start(("-m", "pytest", *options), ("all", "test"), is_in_root=True)
         case "check":
             return Start(("packaging/check.py", *rest), ("all", "test"), is_in_root=True)
@@ -314,7 +314,7 @@ def choose_start(arguments: Sequence[str]) -> Start:
 
 
 def check_window_libraries() -> None:
-    """Stop with the line that helps when Qt could not start; its own message names one library at a time."""
+    """Stop if Qt cannot start, and list all missing libraries; Qt's own message names one at a time."""
     is_offscreen = os.environ.get("QT_QPA_PLATFORM", "").startswith(("offscreen", "minimal"))
     needs = missing_needs(("window",) if is_offscreen else ("window", "screen"))
     libraries = [need for need in needs if need.what != "a font"]
@@ -324,7 +324,7 @@ def check_window_libraries() -> None:
 
 
 def run(start: Start) -> NoReturn:
-    """Replace this process by the program (on Windows: wait for it and pass its exit code on)."""
+    """Replace this process by the program (on Windows: wait for it and return its exit code)."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
     if start.is_in_root:
         os.chdir(ROOT)
@@ -336,7 +336,7 @@ def run(start: Start) -> NoReturn:
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Set up what is missing, then start."""
+    """Set up ``.venv`` if needed, then start the program."""
     start = choose_start(arguments)
     try:
         if not is_ready(start.extras):
@@ -351,7 +351,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     except OSError as error:
         say(explain_failure(str(error), f"set-up failed: {error}")[0])
     except KeyboardInterrupt:
-        say("stopped; the next start goes on")
+        say("stopped; the next start continues")
         sys.exit(130)
     sys.exit(JOB_FAILED)
 

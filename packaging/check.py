@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from side_by_side import side_by_side
+from parallel_tests import xdist_options
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = Path(sys.executable).parent
@@ -28,7 +28,7 @@ class Step:
 
 
 def _script(name: str, *arguments: str) -> tuple[str, ...]:
-    """A program that pip installed beside this interpreter; the PATH has no say in which."""
+    """A program installed beside this interpreter, whatever is on the PATH."""
     return (str(SCRIPTS / name), *arguments)
 
 
@@ -39,14 +39,14 @@ STEPS = (
     Step("types", _script("mypy")),
     Step(
         "fast tests",
-        (sys.executable, "-m", "pytest", "-q", "-m", "not slow and not heavy and not benchmark", *side_by_side()),
+        (sys.executable, "-m", "pytest", "-q", "-m", "not slow and not heavy and not benchmark", *xdist_options()),
         is_static=False,
     ),
 )
 
 
 def run_step(step: Step) -> tuple[bool, float]:
-    """Run one step with its output on the terminal; whether it passed, and the seconds it took."""
+    """Run one step with its output on the terminal; return whether it passed, and its seconds."""
     print(f"== {step.name}", flush=True)
     start = time.monotonic()
     passed = subprocess.run(step.command, cwd=ROOT, check=False).returncode == 0
@@ -54,7 +54,7 @@ def run_step(step: Step) -> tuple[bool, float]:
 
 
 def main() -> int:
-    """Run the steps and sum them up."""
+    """Run the steps and print a summary."""
     parser = argparse.ArgumentParser(prog="packaging/ace check", description=__doc__)
     parser.add_argument("--static", action="store_true", help="leave the tests out")
     only_static = parser.parse_args().static

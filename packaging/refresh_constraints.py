@@ -1,4 +1,4 @@
-"""Write the versions installed in this interpreter to ``constraints.txt``, keeping the file's head.
+"""Write the versions installed in this interpreter to ``constraints.txt``, keeping its comment lines.
 
 Run it with ``.venv/bin/python`` after the tests have passed there. Only names and versions are written: no index, no
 folder, no hash, and no local part of a version, so that the file means the same everywhere.
@@ -16,7 +16,7 @@ NOT_PINNED = frozenset({"pip", "wheel", "ace-studio", "hatchling", "editables", 
 
 
 def normalized(name: str) -> str:
-    """A distribution's name as the index compares it (PEP 503)."""
+    """The normalized name of a distribution (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -27,7 +27,7 @@ def installed_pins() -> list[str]:
 
 
 def main() -> None:
-    """Replace the pins below the head."""
+    """Replace the pins below the comment lines."""
     lines = CONSTRAINTS.read_text(encoding="utf-8").splitlines()
     head = [line for line in lines if line.startswith("#")]
     pins = installed_pins()

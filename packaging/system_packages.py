@@ -1,6 +1,6 @@
-"""What Debian has and pip has not: Qt's libraries, a font, a C++ compiler. Finds what is missing and installs it.
+"""Finds and installs what pip cannot: Qt's system libraries, a font, a C++ compiler (on Debian and Ubuntu).
 
-Standard library only; part of the set-up, imported by ``bootstrap.py``.
+Standard library only, because ``bootstrap.py`` imports it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal; stdout belongs to the program that is started afterwards."""
+    """Print a message to stderr; stdout belongs to the program that is started afterwards."""
     print(f"ace: {text}", file=sys.stderr, flush=True)
 
 
 def has_library(name: str) -> Callable[[], bool]:
-    """Whether the dynamic loader finds a shared library."""
+    """Make a probe of whether the dynamic loader finds a shared library."""
 
     def probe() -> bool:
         try:
@@ -35,7 +35,7 @@ def has_library(name: str) -> Callable[[], bool]:
 
 
 def has_compiler() -> bool:
-    """Whether there is a C++ compiler that torch would use."""
+    """Whether there is a C++ compiler that torch uses."""
     return bool(os.environ.get("CXX")) or any(shutil.which(name) for name in ("g++", "c++", "clang++"))
 
 
@@ -45,20 +45,20 @@ def has_python_header() -> bool:
 
 
 def has_fonts() -> bool:
-    """Whether there is any scalable font to draw with."""
+    """Whether there is any scalable font."""
     folders = (Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), Path.home() / ".local/share/fonts")
     return any(next(folder.rglob("*.[to]tf"), None) for folder in folders)
 
 
 @dataclass(frozen=True)
 class SystemNeed:
-    """Something outside of Python; ``purpose`` is ``window``, ``screen`` (a window on a display) or ``inductor``."""
+    """A need outside of Python; ``purpose`` is ``window``, ``screen`` (a window on a display) or ``inductor``."""
 
     purpose: str
     what: str
     is_there: Callable[[], bool]
     packages: tuple[str, ...]
-    """Debian names, the newest first; the first one that apt knows is taken."""
+    """Debian package names, the newest first; the first that apt knows is taken."""
 
 
 def _library(purpose: str, name: str, *packages: str) -> SystemNeed:
@@ -90,19 +90,19 @@ PURPOSES = {
 
 
 def missing_needs(purposes: Sequence[str] = tuple(PURPOSES)) -> list[SystemNeed]:
-    """The rows that are not satisfied here. Only Linux has any: elsewhere Qt brings its libraries along."""
+    """The unsatisfied rows; always empty outside of Linux, where Qt's wheels contain its libraries."""
     if sys.platform != "linux":
         return []
     return [need for need in SYSTEM_NEEDS if need.purpose in purposes and not need.is_there()]
 
 
 def is_debian() -> bool:
-    """Whether apt-get is the way to install here."""
+    """Whether this is Debian or Ubuntu with apt-get."""
     return Path("/etc/debian_version").is_file() and shutil.which("apt-get") is not None
 
 
 def apt_names(needs: Sequence[SystemNeed]) -> list[str]:
-    """One Debian package per row, without repeats; names that apt does not know are passed over for the next."""
+    """One Debian package per row, without repeats: the first name that apt knows."""
 
     def is_known(package: str) -> bool:
         found = subprocess.run(["apt-cache", "show", package], capture_output=True, check=False)
@@ -113,7 +113,7 @@ def apt_names(needs: Sequence[SystemNeed]) -> list[str]:
 
 
 def describe_missing(needs: Sequence[SystemNeed]) -> None:
-    """Say what is missing, what for, and the exact line that installs it."""
+    """Print what is missing, its purpose, and the command that installs it."""
     for purpose, why in PURPOSES.items():
         names = [need.what for need in needs if need.purpose == purpose]
         if names:
@@ -125,7 +125,7 @@ def describe_missing(needs: Sequence[SystemNeed]) -> None:
 
 
 def apt_get(*words: str) -> bool:
-    """Run apt-get without its chatter, which is shown only if it failed; whether it worked."""
+    """Run apt-get, show its output only if it failed, and return whether it succeeded."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     done = subprocess.run(
         ["apt-get", "-q", "-y", *words],
@@ -143,7 +143,7 @@ def apt_get(*words: str) -> bool:
 
 
 def install_system_packages() -> None:
-    """Install what the system lacks where we may, else say how. Nothing here stops the set-up."""
+    """Install missing packages as root on Debian, else print how; never stops the set-up."""
     needs = missing_needs()
     if needs and is_debian() and os.geteuid() == 0 and not os.environ.get("ACE_NO_APT"):
         apt_get("update")

@@ -68,7 +68,7 @@ def bootstrap(root, checkout, monkeypatch):
     yield module
     sys.modules.pop("bootstrap")
     sys.modules.pop("system_packages", None)
-    sys.modules.pop("side_by_side", None)
+    sys.modules.pop("parallel_tests", None)
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ def system_packages(bootstrap):
 
 
 @pytest.fixture
-def side_by_side(bootstrap):
-    return sys.modules["side_by_side"]
+def parallel_tests(bootstrap):
+    return sys.modules["parallel_tests"]
 
 
 @pytest.fixture
@@ -255,19 +255,19 @@ SPREAD = ("-n", "2", "--dist", "worksteal")
         (["check", "--static"], ("packaging/check.py", "--static"), False),
     ],
 )
-def test_each_word_starts_its_program(bootstrap, side_by_side, monkeypatch, words, arguments, is_window):
-    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
-    monkeypatch.setattr(side_by_side, "memory_gib", lambda: 16.0)
+def test_each_word_starts_its_program(bootstrap, parallel_tests, monkeypatch, words, arguments, is_window):
+    monkeypatch.setattr(parallel_tests, "usable_cores", lambda: 2)
+    monkeypatch.setattr(parallel_tests, "memory_gib", lambda: 16.0)
     start = bootstrap.choose_start(words)
     assert start.arguments == arguments
     assert start.is_window is is_window
 
 
 @pytest.mark.parametrize(("cores", "gib", "processes"), [(1, 64.0, 0), (4, 64.0, 4), (64, 999.0, 8), (4, 5.9, 0)])
-def test_tests_run_on_the_cores_that_memory_is_there_for(side_by_side, monkeypatch, cores, gib, processes):
-    monkeypatch.setattr(side_by_side, "usable_cores", lambda: cores)
-    monkeypatch.setattr(side_by_side, "memory_gib", lambda: gib)
-    assert side_by_side.side_by_side() == (("-n", str(processes), "--dist", "worksteal") if processes else ())
+def test_tests_run_on_the_cores_that_memory_is_there_for(parallel_tests, monkeypatch, cores, gib, processes):
+    monkeypatch.setattr(parallel_tests, "usable_cores", lambda: cores)
+    monkeypatch.setattr(parallel_tests, "memory_gib", lambda: gib)
+    assert parallel_tests.xdist_options() == (("-n", str(processes), "--dist", "worksteal") if processes else ())
 
 
 @pytest.mark.parametrize(
@@ -281,15 +281,15 @@ def test_tests_run_on_the_cores_that_memory_is_there_for(side_by_side, monkeypat
         ("--pdb", False),
     ],
 )
-def test_a_single_file_and_whoever_chooses_the_processes_get_one(side_by_side, monkeypatch, words, is_spread):
-    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
-    monkeypatch.setattr(side_by_side, "memory_gib", lambda: 16.0)
-    assert bool(side_by_side.side_by_side(words.split())) is is_spread
+def test_a_single_file_and_whoever_chooses_the_processes_get_one(parallel_tests, monkeypatch, words, is_spread):
+    monkeypatch.setattr(parallel_tests, "usable_cores", lambda: 2)
+    monkeypatch.setattr(parallel_tests, "memory_gib", lambda: 16.0)
+    assert bool(parallel_tests.xdist_options(words.split())) is is_spread
 
 
-def test_this_machine_has_cores_and_memory(side_by_side):
-    assert side_by_side.usable_cores() >= 1
-    assert side_by_side.memory_gib() > 0.1
+def test_this_machine_has_cores_and_memory(parallel_tests):
+    assert parallel_tests.usable_cores() >= 1
+    assert parallel_tests.memory_gib() > 0.1
 
 
 def test_tests_and_checks_need_the_test_extra_and_run_in_the_root(bootstrap):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example, put_in_eval_mode
 from ace_studio.engine.load.archive import open_archive
-from ace_studio.engine.load.callables import Reference, describe_value
+from ace_studio.engine.load.callables import CallableReference, describe_value
 from ace_studio.engine.load.huggingface import looks_like_huggingface
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
@@ -101,7 +101,7 @@ def refuse_folder(job: LoadJob) -> OpenedModel:
 # --- from a returned value to a module ---
 
 
-def _check_needs_nothing(target: Any, entry: Reference) -> None:
+def _check_needs_nothing(target: Any, entry: CallableReference) -> None:
     try:
         signature = inspect.signature(target)
     except (ValueError, TypeError):

@@ -43,7 +43,7 @@ class CodeFile:
 
 
 @dataclass(frozen=True)
-class Reference:
+class CallableReference:
     """A callable that the recipe names: the file it is in, and its (dotted) name there."""
 
     path: Path
@@ -52,14 +52,14 @@ class Reference:
     """Where the recipe names it: ``entry``, ``[inputs] tracing``, ..."""
 
 
-def parse_reference(text: str, *, role: str, folder: Path, default: Path | None) -> Reference:
+def parse_reference(text: str, *, role: str, folder: Path, default: Path | None) -> CallableReference:
     """Parse ``name`` or ``file.py:name``; a plain name is in the default file.
 
     Raises: AceError(RECIPE) if there is no default file to look a plain name up in.
     """
     file, colon, name = text.rpartition(":")
     if colon and file:
-        return Reference((folder / file).resolve(), name.strip(), role)
+        return CallableReference((folder / file).resolve(), name.strip(), role)
     if default is None:
         raise AceError.of(
             ErrorCode.RECIPE,
@@ -67,7 +67,7 @@ def parse_reference(text: str, *, role: str, folder: Path, default: Path | None)
             why="the model's source is not a Python file",
             remedy=f"write {role} = 'file.py:{text or 'name'}'",
         )
-    return Reference(default, text.strip(), role)
+    return CallableReference(default, text.strip(), role)
 
 
 def choose_entry(code: CodeFile, *, taken: Iterable[str] = ()) -> str:
@@ -113,16 +113,16 @@ class CodeLibrary:
         self.files = files
         self.user = user
 
-    def module_of(self, reference: Reference) -> ModuleType:
+    def module_of(self, reference: CallableReference) -> ModuleType:
         """Import the file of a reference. Raises: AceError(USER_CODE or NOT_INSTALLED)."""
         code = self.files[reference.path]
         return self.user.import_file(code.source, code.content)
 
-    def find(self, reference: Reference) -> Any:
+    def find(self, reference: CallableReference) -> Any:
         """Find what a reference names. Raises: AceError(NOT_FOUND) with the nearest names; AceError(USER_CODE)."""
         return find_target(self.module_of(reference), self.files[reference.path], reference)
 
-    def function(self, reference: Reference) -> Callable[..., Any]:
+    def function(self, reference: CallableReference) -> Callable[..., Any]:
         """Find the function that a reference names; errors inside of it become AceErrors.
 
         Raises: AceError(NOT_FOUND) if it is not there or cannot be called; AceError(USER_CODE) from the import.
@@ -148,7 +148,7 @@ _CALLED_WITH: Mapping[str, tuple[str, ...]] = {
 """Role -> arguments that its callable is called with; all others are called without any."""
 
 
-def _check_can_be_called(target: Callable[..., Any], reference: Reference, path: Path) -> None:
+def _check_can_be_called(target: Callable[..., Any], reference: CallableReference, path: Path) -> None:
     """Refuse a function whose signature does not fit its call, before anything is traced or built."""
     given = _CALLED_WITH.get(reference.role, ())
     try:
@@ -169,7 +169,7 @@ def _check_can_be_called(target: Callable[..., Any], reference: Reference, path:
         ) from error
 
 
-def find_target(module: ModuleType, code: CodeFile, reference: Reference) -> Any:
+def find_target(module: ModuleType, code: CodeFile, reference: CallableReference) -> Any:
     """Find what a reference names in the imported file. Raises: AceError(NOT_FOUND) with the nearest names."""
     target: Any = module
     for part in reference.name.split("."):
@@ -179,7 +179,7 @@ def find_target(module: ModuleType, code: CodeFile, reference: Reference) -> Any
     return target
 
 
-def _missing(code: CodeFile, reference: Reference) -> Problem:
+def _missing(code: CodeFile, reference: CallableReference) -> Problem:
     names = [entry.name for entry in code.entries]
     close = difflib.get_close_matches(reference.name, names, n=1, cutoff=0.5)
     return Problem(

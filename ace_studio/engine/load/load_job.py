@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import nn
 
 from ace_studio.engine.flow import Example
-from ace_studio.engine.load.callables import CodeLibrary, Reference
+from ace_studio.engine.load.callables import CallableReference, CodeLibrary
 from ace_studio.engine.progress import Reporter
 
 
@@ -18,7 +18,7 @@ class LoadJob:
 
     path: Path
     """The model's source."""
-    entry: Reference | None
+    entry: CallableReference | None
     library: CodeLibrary
     reporter: Reporter
     entry_word: str = ""

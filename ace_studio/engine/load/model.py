@@ -11,7 +11,7 @@ from typing import Any
 
 from ace_studio.engine.examples.caught import read_caught, read_structure
 from ace_studio.engine.flow import DataSources, LoadedModel
-from ace_studio.engine.load.callables import CodeFile, CodeLibrary, Reference, choose_entry, parse_reference
+from ace_studio.engine.load.callables import CallableReference, CodeFile, CodeLibrary, choose_entry, parse_reference
 from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
@@ -39,8 +39,8 @@ class _Sources:
     weights: Path | None
     weights_key: str
     """Key or name prefix of the state dict to take; empty for the one that fits best."""
-    entry: Reference | None
-    roles: dict[str, Reference]
+    entry: CallableReference | None
+    roles: dict[str, CallableReference]
     """``tracing``, ``calibration``, ``evaluate`` -> the callable, for those that the recipe names."""
     code: dict[Path, CodeFile]
 
@@ -161,7 +161,7 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
     code = _read_code([*([source] if is_python else []), *(named.path for named in (entry, *roles.values()) if named)])
     if is_python and entry is None:
         taken = [named.name for named in roles.values() if named.path == source]
-        entry = Reference(source, choose_entry(code[source], taken=taken), "entry")
+        entry = CallableReference(source, choose_entry(code[source], taken=taken), "entry")
     return _Sources(source, loader, weights, weights_key, entry, roles, code)
 
 
@@ -237,7 +237,7 @@ def _code_to_run(sources: _Sources) -> list[CodeToRun]:
     return files
 
 
-def _find_functions(roles: dict[str, Reference], library: CodeLibrary) -> dict[str, Callable[..., Any]]:
+def _find_functions(roles: dict[str, CallableReference], library: CodeLibrary) -> dict[str, Callable[..., Any]]:
     """The callables of the recipe. Raises: AceError with one problem for every one that is not there."""
     found: dict[str, Callable[..., Any]] = {}
     problems: list[Problem] = []
