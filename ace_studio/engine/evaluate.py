@@ -1,4 +1,4 @@
-"""Is a candidate right, and how good is it: validity checks, fidelity to eager, and the user's own metric."""
+"""Checks of a candidate: validity of its outputs, fidelity to eager, and the user's metric."""
 
 from __future__ import annotations
 
@@ -15,58 +15,55 @@ from torch.utils import _pytree as pytree
 
 from ace_studio.engine.flow import Example, measured_places, pooled_outputs, tensor_leaves
 from ace_studio.engine.metrics.score import Score, score_from
+from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.records.errors import AceError, ErrorCode
 
 CONSECUTIVE_CALLS = 3
 MIN_FP32_SQNR_DB = 30.0
-"""A candidate that changes no precision must agree with eager at least this well; 100 dB and more are usual, and what
-falls below this computes something else."""
+"""Least fidelity of a candidate at fp32. 100 dB and more are usual; below this it computes something else."""
 MIN_FP32_AGREEMENT = 0.9
-"""The same for indices, labels and truth values beside real outputs; scores that nearly tie may change places."""
+"""The same for indices, labels and truth values beside real outputs; nearly equal scores may change places."""
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How close a candidate's outputs are to eager's, over every example, the unseen sizes included.
+    """How close a candidate's outputs are to eager's, over every example, including unseen sizes.
 
-    Indices, labels and truth values are not measured by their distance where there are real numbers beside them.
+    If some outputs are real numbers, indices, labels and truth values are counted by agreement, not by distance.
     """
 
     sqnr_db: float
-    """10 log10 of signal power over error power, each summed over all examples; the worst output's. Summed, because
-    one near-silent example would else decide alone. Capped at 200 dB for identical outputs."""
+    """10 log10 of signal power over error power, each summed over all examples; the worst output's. Otherwise
+    one example with nearly zero outputs would decide alone. Capped at 200 dB for identical outputs."""
     max_abs_error: float
     """Largest absolute difference, in the outputs' own unit."""
     agreement: float | None = None
-    """Share of the indices, labels and truth values that are eager's; None if there are none beside real numbers."""
-
-
-SqnrFunction = Callable[[Sequence[Tensor], Sequence[Tensor]], float]
+    """Share of the indices, labels and truth values that equal eager's; None if there are none beside real numbers."""
 
 
 def flat_outputs(call: Callable[..., Any], example: Example) -> list[Tensor]:
-    """The tensors that one call gives, flat, as copies on the CPU; the example stays as it is whatever happens."""
+    """The output tensors of one call, flat, copied to the CPU; the call cannot change the example."""
     return [leaf.detach().cpu().clone() for leaf in tensor_leaves(example.copied().call(call))]
 
 
 def eager_outputs(module: nn.Module, examples: Sequence[Example]) -> list[list[Tensor]]:
-    """What the eager module gives for every example, flat: what candidates are compared with.
+    """The eager module's outputs for every example, flat: the reference of all candidates.
 
-    Raises: AceError(BAD_INPUT) if not one number of it is finite.
+    Raises: AceError(BAD_INPUT) if no number in them is finite.
     """
     with torch.no_grad():
-        found = [flat_outputs(module, example) for example in examples]
-    numbers = [leaf for outputs in found for leaf in outputs if leaf.numel()]
+        references = [flat_outputs(module, example) for example in examples]
+    numbers = [leaf for outputs in references for leaf in outputs if leaf.numel()]
     if numbers and not any(bool(leaf.isfinite().any()) for leaf in numbers):
         raise AceError.of(
             ErrorCode.BAD_INPUT,
-            "The model itself gives nothing but NaN or infinity on every example",
-            why="no result could be compared with that, so nothing could be said of any artifact",
-            remedy="Check that its weights are loaded, and give examples that it is used to: rows of the shape table "
-            "are random numbers.",
+            "The model itself gives only NaN or infinity on every example",
+            why="no artifact can be compared with such outputs",
+            remedy="Check that its weights are loaded, and give realistic examples: rows of the shape table are random "
+            "numbers.",
             where="[inputs]",
         )
-    return found
+    return references
 
 
 def check_candidate(
@@ -74,63 +71,61 @@ def check_candidate(
     examples: Sequence[Example],
     references: Sequence[Sequence[Tensor]],
     *,
-    sqnr_db: SqnrFunction,
     suspect: str = "",
 ) -> Fidelity:
-    """Run a candidate on every example and hold it against eager.
+    """Run a candidate on every example and compare it with eager.
 
     A result is valid only if its outputs have eager's shapes, are finite where eager's are, and repeat: the first
-    example is run three times and must give the same outputs each time. ``suspect`` says what is known already that
-    could make them differ.
+    example is run three times and must give the same outputs each time. ``suspect`` names a known cause of
+    outputs that differ.
 
-    Raises: AceError(WRONG_CAPTURE) that says which example and which rule.
+    Raises: AceError(WRONG_CAPTURE) that names the example and the rule.
     """
-    given: list[list[Tensor]] = []
+    results: list[list[Tensor]] = []
     for index, (example, reference) in enumerate(zip(examples, references, strict=True)):
         outputs = flat_outputs(call, example)
         _check_shapes(index, outputs, reference)
         _check_finite(index, outputs, reference)
-        given.append(outputs)
+        results.append(outputs)
         if index == 0:
             _check_repeatable(call, example, outputs, suspect=suspect)
-    return _fidelity(pooled_outputs(references), pooled_outputs(given), sqnr_db)
+    return _fidelity(pooled_outputs(references), pooled_outputs(results))
 
 
-def _fidelity(wanted: Sequence[Tensor], given: Sequence[Tensor], sqnr_db: SqnrFunction) -> Fidelity:
-    measured = measured_places(wanted)
-    pairs = list(zip(wanted, given, strict=True))
+def _fidelity(reference: Sequence[Tensor], outputs: Sequence[Tensor]) -> Fidelity:
+    measured = measured_places(reference)
+    pairs = list(zip(reference, outputs, strict=True))
     counted = [pair for place, pair in enumerate(pairs) if place not in measured and pair[0].numel()]
     equal, total = (sum(values) for values in zip(*(_equal_of(pair) for pair in counted), (0, 0), strict=True))
     return Fidelity(
-        sqnr_db=sqnr_db([wanted[place] for place in measured], [given[place] for place in measured]),
+        sqnr_db=measured_sqnr_db(reference, outputs),
         max_abs_error=max((_largest_difference(*pairs[place]) for place in measured), default=0.0),
         agreement=equal / total if total else None,
     )
 
 
 def _equal_of(pair: tuple[Tensor, Tensor]) -> tuple[int, int]:
-    """How many elements of two tensors are equal, of how many."""
+    """The number of equal elements of two tensors, and the number of all."""
     return int((pair[0] == pair[1]).sum()), pair[0].numel()
 
 
 def check_same_arithmetic(fidelity: Fidelity) -> None:
-    """Refuse a candidate that was asked for fp32 throughout and is far from eager.
+    """Refuse a candidate whose ops are all at fp32 but that is far from eager.
 
     Raises: AceError(WRONG_CAPTURE) with the fidelity.
     """
     if fidelity.sqnr_db < MIN_FP32_SQNR_DB:
         raise AceError.of(
             ErrorCode.WRONG_CAPTURE,
-            f"The built model computes something else than eager: {fidelity.sqnr_db:.1f} dB at fp32",
-            why=f"rounding alone leaves more than {MIN_FP32_SQNR_DB:.0f} dB; an operator means something else there",
+            f"The built model does not compute what eager does: {fidelity.sqnr_db:.1f} dB at fp32",
+            why=f"rounding alone leaves more than {MIN_FP32_SQNR_DB:.0f} dB; an operator has another meaning there",
             remedy="Try another target; do not use this one for this model.",
         )
     if fidelity.agreement is not None and fidelity.agreement < MIN_FP32_AGREEMENT:
         raise AceError.of(
             ErrorCode.WRONG_CAPTURE,
             f"Only {fidelity.agreement:.0%} of the indices, labels and truth values are eager's at fp32",
-            why="the real outputs agree, so an operator that decides by them means something else there, or many of "
-            "them tie",
+            why="the real outputs agree, so an operator that decides by them differs there, or many of them tie",
             remedy="Return the scores instead and decide outside of the model, or try another target.",
         )
 
@@ -182,7 +177,7 @@ def _largest_difference(one: Tensor, other: Tensor) -> float:
 
 
 def on_device(call: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
-    """A ``predict`` for user code: takes tensors from anywhere, runs on ``device``, gives tensors on the CPU."""
+    """A ``predict`` for user code: takes tensors on any device, runs on ``device``, returns tensors on the CPU."""
 
     def predict(*args: Any, **kwargs: Any) -> Any:
         if any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, kwargs))):
@@ -204,22 +199,22 @@ def measure_metric(evaluate: Callable[[Callable[..., Any]], Any], predict: Calla
 def measure_score(
     evaluate: Callable[[Callable[..., Any]], Any], predict: Callable[..., Any], *, what: str, higher_is_better: bool
 ) -> Score:
-    """The metric of one candidate, with its samples if the evaluation tells of them.
+    """The metric of one candidate, with its samples if the evaluation returns them.
 
-    Raises: AceError(USER_CODE) if the function raises or gives something that is neither a finite number nor the
-        scores of all samples.
+    Raises: AceError(USER_CODE) if the function raises, or returns neither a finite number nor the scores of all
+        samples.
     """
     try:
         value = evaluate(predict)
     except AceError:
         raise
-    except Exception as error:
+    except Exception as error:  # the function is the user's and may raise anything
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise AceError.of(
             ErrorCode.USER_CODE,
             f"evaluate() raised {type(error).__name__} while it measured {what}: {error}",
             why="the function that measures accuracy is yours, and it did not finish",
-            remedy="Call it with the eager model as predict and mend it there.",
+            remedy="Call it with the eager model as predict and fix it there.",
             where=f"{frame.filename}:{frame.lineno}",
             details="".join(traceback.format_exception(error)),
         ) from error
@@ -245,9 +240,6 @@ def measure_score(
 
 
 def metric_drop(baseline: float, metric: float, *, higher_is_better: bool) -> float:
-    """Relative loss against the baseline, as a fraction; negative is a gain.
-
-    With a baseline of 0 the absolute loss is given, because nothing can be relative to it.
-    """
+    """Relative loss against the baseline, as a fraction; negative is a gain. For a baseline of 0, the absolute loss."""
     loss = baseline - metric if higher_is_better else metric - baseline
     return loss / abs(baseline) if baseline else loss

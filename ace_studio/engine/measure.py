@@ -1,9 +1,9 @@
-"""Latency, measured so that it can be believed on a noisy machine.
+"""Interleaved measurement of latency, reliable on a noisy machine.
 
 All candidates and the baseline run in the same rounds, after a warm-up that lasts until the times are stable. Over the
-rounds everybody follows everybody else equally often, and a short call is made once untimed before it is timed: what
-ran before has filled the caches with its own weights. Ratios are formed round by round, so that a machine that slows
-down slows both sides of the ratio.
+rounds every candidate follows every other equally often, and a short call is made once untimed before it is timed,
+because the call before it has filled the caches with other weights. Ratios are formed round by round, so that a machine
+that slows down slows both sides of the ratio.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 MIN_SAMPLE_MS = 1.0
 """A sample shorter than this repeats the call, so that the clock's own cost stays below a thousandth."""
 LEAD_BELOW_MS = 50.0
-"""A shorter call is made once before its sample; to a longer one, cold caches make no difference."""
+"""A shorter call is made once before its sample; for a longer one, cold caches make no difference."""
 WARM_UP_CALLS = 30
 WARM_UP_MS = 2_000.0
 STABLE_SPREAD = 0.05
@@ -90,12 +90,12 @@ Timer = Callable[[Callable[[], object], int], float]
 
 
 def timer_for(device: torch.device) -> Timer:
-    """The clock that sees all of the work on a device."""
+    """The clock that covers all work on a device."""
     return cuda_event_ms if device.type == "cuda" else wall_clock_ms
 
 
 def resolve_threads(threads: int | str) -> int:
-    """The number of threads that ``threads`` of a recipe means on this machine."""
+    """The number of threads on this machine for ``threads`` of a recipe."""
     if threads != "all":
         return int(threads)
     try:
@@ -125,7 +125,7 @@ def measure_interleaved(
     Args:
         calls: Name -> function without arguments that runs the candidate once.
         rounds: Samples per candidate.
-        reporter: Hears how far the measurement is; may cancel it between samples.
+        reporter: Receives the progress; may cancel between samples.
         timer: `wall_clock_ms`, or `cuda_event_ms` where the work runs on a GPU.
     """
     repeats: dict[str, int] = {}
@@ -150,7 +150,7 @@ def measure_interleaved(
 
 
 def balanced_orders(names: Sequence[str]) -> list[list[str]]:
-    """Orders such that, over all of them, everybody stands at every place and follows everybody else equally often.
+    """Orders in which, taken together, every name is at every place and follows every other name equally often.
 
     Source: Williams 1949, Experimental designs balanced for the estimation of residual effects of treatments.
     """
@@ -175,9 +175,9 @@ def ratio_of(baseline: Samples, candidate: Samples, *, seed: int = 0) -> Ratio:
 def round_ratios(baseline: Samples, candidate: Samples) -> FloatArray:
     """Baseline over candidate, one number for each round, or for each two that mirror each other.
 
-    Of two candidates the second one of a round is also the first one of the next, and so runs behind itself, with its
-    weights still in the caches: single rounds then fall into two heaps, between which a median jumps. The geometric
-    mean of a round and its mirror has both sides in both places. A last round without a mirror is left out.
+    Of two candidates, the second one of a round is the first one of the next and so runs after itself, with its weights
+    still in the caches: single rounds then have two modes, between which a median jumps. The geometric mean of a round
+    and its mirror has each candidate in both places. A last round without a mirror is left out.
 
     Raises: ValueError if the two do not have the same number of rounds.
     """
@@ -190,10 +190,10 @@ def round_ratios(baseline: Samples, candidate: Samples) -> FloatArray:
 
 
 def contention(samples: Sequence[Samples], *, threads: int) -> str:
-    """Say that the machine was busy while we measured, or nothing.
+    """A sentence that says that the machine was busy during the measurement; empty if it was not.
 
-    A computation that holds one thread gets as much CPU time as wall time; clearly less means that something else
-    had the core. With more threads the share of the whole pool tells nothing, so only one thread's worth is demanded.
+    A computation in one thread gets as much CPU time as wall time; clearly less means that other work had the core.
+    With more threads the share of the whole pool is no measure, so only one thread's worth is required.
     """
     shares = [cpu / wall for one in samples for cpu, wall in zip(one.cpu_ms, one.wall_ms, strict=True) if wall > 0]
     share = statistics.median(shares) if shares else 1.0

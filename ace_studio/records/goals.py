@@ -131,7 +131,7 @@ def is_affordable(figures: Figures, goal: Goal) -> bool:
     return not any(miss.bound in COST_BOUNDS for miss in misses(figures, goal))
 
 
-def distance(figures: Figures, goal: Goal) -> float:
+def goal_distance(figures: Figures, goal: Goal) -> float:
     """How far the missed bounds are, added up; 0 if the goal is met, infinite if a figure is unknown.
 
     1 is a factor of e in size or latency, 10 dB of fidelity, or the allowed drop once more (at least 1 %).
@@ -167,4 +167,4 @@ def cost(figures: Figures, objective: Objective) -> tuple[float, float, float, f
 def rank(figures: Figures, goal: Goal) -> tuple[float, ...]:
     """The sort key of runs: the smallest is the best one that meets the goal, or else the nearest to it."""
     objective = Objective.ACCURACY if misses(figures, goal) else goal.optimize
-    return (distance(figures, goal), *cost(figures, objective))
+    return (goal_distance(figures, goal), *cost(figures, objective))

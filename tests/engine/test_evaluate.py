@@ -7,7 +7,6 @@ import torch
 
 from ace_studio.engine import evaluate
 from ace_studio.engine.flow import Example
-from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.records.errors import AceError, ErrorCode
 
 EXAMPLES = [Example.of(torch.arange(6.0).reshape(2, 3) + k) for k in range(2)]
@@ -21,7 +20,7 @@ REFERENCES = [evaluate.flat_outputs(double, example) for example in EXAMPLES]
 
 
 def check(call):
-    return evaluate.check_candidate(call, EXAMPLES, REFERENCES, sqnr_db=sqnr_db)
+    return evaluate.check_candidate(call, EXAMPLES, REFERENCES)
 
 
 def test_an_identical_candidate_has_no_error_and_capped_fidelity():
@@ -41,7 +40,7 @@ def test_a_near_silent_example_does_not_decide_alone():
     quiet = Example.of(torch.full((2, 3), 1e-6))
     examples = [*EXAMPLES, quiet]
     references = [*REFERENCES, evaluate.flat_outputs(double, quiet)]
-    fidelity = evaluate.check_candidate(lambda x: {"y": x * 2 + 1e-3}, examples, references, sqnr_db=sqnr_db)
+    fidelity = evaluate.check_candidate(lambda x: {"y": x * 2 + 1e-3}, examples, references)
     assert fidelity.sqnr_db > 60
 
 
@@ -127,14 +126,14 @@ def test_a_call_that_writes_into_its_input_leaves_the_example_as_it_was():
 def test_a_model_that_writes_into_its_input_repeats():
     examples = [Example.of(torch.ones(2, 3))]
     references = [evaluate.flat_outputs(lambda x: x.add_(1), examples[0])]
-    fidelity = evaluate.check_candidate(lambda x: x.add_(1), examples, references, sqnr_db=sqnr_db)
+    fidelity = evaluate.check_candidate(lambda x: x.add_(1), examples, references)
     assert fidelity.sqnr_db == 200.0
 
 
 def test_what_is_known_to_draw_random_numbers_is_the_reason_given():
     with pytest.raises(AceError) as caught:
         evaluate.check_candidate(
-            lambda x: {"y": x * 2 + torch.rand(())}, EXAMPLES, REFERENCES, sqnr_db=sqnr_db, suspect="rand (net.py:3)"
+            lambda x: {"y": x * 2 + torch.rand(())}, EXAMPLES, REFERENCES, suspect="rand (net.py:3)"
         )
     assert caught.value.problem.why == "rand (net.py:3)"
 
@@ -181,7 +180,7 @@ def nearly(scores):
 
 
 def test_indices_and_truth_values_are_counted_and_not_measured():
-    fidelity = evaluate.check_candidate(nearly, SCORES, DECIDED, sqnr_db=sqnr_db)
+    fidelity = evaluate.check_candidate(nearly, SCORES, DECIDED)
     assert fidelity.sqnr_db > 50.0
     assert fidelity.max_abs_error == pytest.approx(0.002, rel=1e-3)
     assert fidelity.agreement == pytest.approx(6 / 8)  # one index and one comparison changed
@@ -189,7 +188,7 @@ def test_indices_and_truth_values_are_counted_and_not_measured():
 
 
 def test_decisions_that_change_at_fp32_are_no_rounding():
-    fidelity = evaluate.check_candidate(nearly, SCORES, DECIDED, sqnr_db=sqnr_db)
+    fidelity = evaluate.check_candidate(nearly, SCORES, DECIDED)
     with pytest.raises(AceError, match="75% of the indices"):
         evaluate.check_same_arithmetic(fidelity)
 
@@ -197,7 +196,7 @@ def test_decisions_that_change_at_fp32_are_no_rounding():
 def test_labels_alone_are_measured_as_they_are():
     labels = [[torch.tensor([1, 2, 3])]]
     example = [Example.of(torch.tensor([1, 2, 3]))]
-    fidelity = evaluate.check_candidate(lambda x: x + 1, example, labels, sqnr_db=sqnr_db)
+    fidelity = evaluate.check_candidate(lambda x: x + 1, example, labels)
     assert fidelity.sqnr_db < 10.0 and fidelity.agreement is None
 
 

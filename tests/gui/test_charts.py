@@ -10,7 +10,6 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 
 from ace_studio.gui.charts.kinds import CHARTS
 from ace_studio.gui.charts.op_time import GROUPINGS, REST, parts_of, timed_runs
-from ace_studio.gui.charts.points import front_of
 from ace_studio.gui.charts.sensitivity import SensitivityChart
 from ace_studio.records.messages import PrunePreviewRequest, PruningPreviewed, SensitivityFound, SensitivityRequest
 from ace_studio.records.recipes.recipe import Goal, PruneMethod
@@ -80,10 +79,6 @@ def test_the_results_say_intervals_memory_and_tokens_where_they_are_known(desk, 
 
 
 # --- trade-off ---
-
-
-def test_the_front_holds_what_no_other_run_beats_in_both():
-    assert front_of([(2.0, 20.0), (4.0, 2.0), (6.0, 4.0), (4.0, 3.0)]) == [0, 1]
 
 
 def test_a_point_lies_on_the_side_of_the_goal_line_that_the_engine_judges_it_by(desk, charts):

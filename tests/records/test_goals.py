@@ -7,7 +7,7 @@ import pytest
 from ace_studio.records.goals import (
     Figures,
     GoalBound,
-    distance,
+    goal_distance,
     is_accurate,
     is_affordable,
     misses,
@@ -69,7 +69,7 @@ def test_what_was_not_measured_misses_every_bound_on_it_and_is_infinitely_far():
     found = misses(Figures(), goal)
     assert [miss.bound for miss in found] == list(GoalBound)
     assert all("was not measured" in str(miss) for miss in found)
-    assert distance(Figures(), goal) == math.inf
+    assert goal_distance(Figures(), goal) == math.inf
 
 
 def test_accuracy_and_cost_are_judged_apart():
@@ -80,9 +80,9 @@ def test_accuracy_and_cost_are_judged_apart():
 
 
 def test_the_distance_adds_up_decibels_factors_and_drops():
-    assert distance(FIGURES, Goal(max_drop=0.05)) == 0.0
-    assert distance(FIGURES, Goal(min_sqnr_db=50)) == pytest.approx(2.0)
-    assert distance(FIGURES, Goal(max_size_mb=2.0 / math.e, max_drop=0.025)) == pytest.approx(1.0 + 1.0)
+    assert goal_distance(FIGURES, Goal(max_drop=0.05)) == 0.0
+    assert goal_distance(FIGURES, Goal(min_sqnr_db=50)) == pytest.approx(2.0)
+    assert goal_distance(FIGURES, Goal(max_size_mb=2.0 / math.e, max_drop=0.025)) == pytest.approx(1.0 + 1.0)
 
 
 @pytest.mark.parametrize("objective", Objective)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 LEAST_GAIN_DB = 1.5
-MOST_OPS = 3
+_MOST_OPS = 3
 _FLOOR = 1e-30
 
 
@@ -28,7 +28,7 @@ def worst_ops(noise_db: Iterable[tuple[str, float]], *, measured_db: float | Non
     ranked = sorted(noise_db, key=lambda pair: pair[1])
     total = max(sum(power(value) for _, value in ranked), 0.0 if measured_db is None else power(measured_db))
     left, chosen, gain = total, [], 0.0
-    for op_id, value in ranked[: max(1, min(MOST_OPS, len(ranked) // 4))]:
+    for op_id, value in ranked[: max(1, min(_MOST_OPS, len(ranked) // 4))]:
         after = max(left - power(value), total * _FLOOR, _FLOOR)
         more = 10.0 * math.log10(left / after) if left > 0 else 0.0
         if more < LEAST_GAIN_DB:

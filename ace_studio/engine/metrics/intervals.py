@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ace_studio.engine.metrics.score import Floats, Score
+from ace_studio.engine.metrics.score import SampleArray, Score
 
 DRAWS = 1_000
 _LEVEL = (2.5, 97.5)
@@ -77,13 +77,13 @@ def _agresti_min(baseline: Score, score: Score) -> tuple[float, float]:
     return difference - half, difference + half
 
 
-def _draws(score: Score, *, seed: int) -> Floats:
+def _draws(score: Score, *, seed: int) -> SampleArray:
     """The metric of `DRAWS` draws with replacement; equal seeds and numbers of samples draw the same samples."""
     assert score.statistic is not None
     n = score.samples
     random = np.random.default_rng(seed)
     rows = max(1, _LARGEST_BLOCK // n)
-    found: list[Floats] = []
+    found: list[SampleArray] = []
     for start in range(0, DRAWS, rows):
         chosen = random.integers(0, n, (min(rows, DRAWS - start), n))
         weights = np.zeros(chosen.shape)
@@ -93,7 +93,7 @@ def _draws(score: Score, *, seed: int) -> Floats:
     return np.concatenate(found)
 
 
-def _percentiles(values: Floats) -> tuple[float, float] | None:
+def _percentiles(values: SampleArray) -> tuple[float, float] | None:
     """None if fewer than half of the draws give a number (a rare class was often not drawn)."""
     finite = values[np.isfinite(values)]
     if len(finite) < len(values) / 2:

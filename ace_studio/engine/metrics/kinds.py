@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812 - the name that the whole field uses
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from ace_studio.engine.metrics.rank_statistics import area_under_curve, rank_correlation
-from ace_studio.engine.metrics.score import Floats, Score, mean_score, statistic_score
+from ace_studio.engine.metrics.score import SampleArray, Score, mean_score, statistic_score
 
 IGNORED_LABEL = -100
 
@@ -73,7 +73,7 @@ def _top_k(k: int) -> Callable[[Tensor, Tensor], Score]:
 
 def _cross_entropy(scores: Tensor, expected: Tensor) -> Tensor:
     """Summed over the positions of each sample, nats. Shapes: [n, positions, classes], [n, positions] -> [n]."""
-    flat = F.cross_entropy(scores.flatten(0, 1), expected.flatten(), ignore_index=IGNORED_LABEL, reduction="none")
+    flat = cross_entropy(scores.flatten(0, 1), expected.flatten(), ignore_index=IGNORED_LABEL, reduction="none")
     return flat.view(expected.shape).sum(1)
 
 
@@ -93,7 +93,7 @@ def _perplexity_of_parts(parts: Tensor) -> Score:
     if not counts.sum():
         raise ValueError("no position has a label")
 
-    def statistic(weights: Floats) -> Floats:
+    def statistic(weights: SampleArray) -> SampleArray:
         return np.asarray(np.exp((weights @ nats) / np.maximum(weights @ counts, 1)))
 
     return statistic_score(statistic, len(nats), loss=nats / np.maximum(counts, 1))
@@ -108,7 +108,7 @@ def _squared_error(outputs: Tensor, labels: Tensor) -> Score:
     return mean_score(errors, loss=errors)
 
 
-def _predicted_classes(outputs: Tensor, labels: Tensor) -> tuple[Floats, Floats, int]:
+def _predicted_classes(outputs: Tensor, labels: Tensor) -> tuple[SampleArray, SampleArray, int]:
     """Predicted and expected class of every sample, and how many classes there are.
 
     One score per sample is a probability if all are in [0, 1] (more than a half is class 1), else a logit.
@@ -138,7 +138,7 @@ def _f1(outputs: Tensor, labels: Tensor) -> Score:
     is_expected = (expected[:, None] == classes).astype(np.float64)
     hits = is_predicted * is_expected
 
-    def statistic(weights: Floats) -> Floats:
+    def statistic(weights: SampleArray) -> SampleArray:
         both = weights @ is_predicted + weights @ is_expected
         with np.errstate(divide="ignore", invalid="ignore"):
             by_class = np.where(both > 0, 2 * (weights @ hits) / both, 0.0)
@@ -153,7 +153,7 @@ def _area(outputs: Tensor, labels: Tensor) -> Score:
     scores, is_positive = _scores_and_truth(outputs, labels)
     columns = [area_under_curve(score, truth) for score, truth in zip(scores.T, is_positive.T, strict=True)]
 
-    def statistic(weights: Floats) -> Floats:
+    def statistic(weights: SampleArray) -> SampleArray:
         return np.asarray(np.mean([column(weights) for column in columns], axis=0))
 
     score = statistic_score(statistic, len(scores))
@@ -162,7 +162,7 @@ def _area(outputs: Tensor, labels: Tensor) -> Score:
     return score
 
 
-def _scores_and_truth(outputs: Tensor, labels: Tensor) -> tuple[Floats, Floats]:
+def _scores_and_truth(outputs: Tensor, labels: Tensor) -> tuple[SampleArray, SampleArray]:
     """Scores [n, columns] and whether the sample belongs to the column's class [n, columns]."""
     scores = _array(outputs.reshape(len(outputs), -1))
     truth = _array(labels.reshape(len(labels), -1))
@@ -191,7 +191,7 @@ def _spearman(outputs: Tensor, labels: Tensor) -> Score:
     return score
 
 
-def _array(values: Tensor) -> Floats:
+def _array(values: Tensor) -> SampleArray:
     return np.asarray(values.detach().to("cpu", torch.float64).numpy())
 
 

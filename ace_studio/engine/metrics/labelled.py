@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ _WHERE = "[evaluate] data"
 MOST_KEPT_VALUES = 2_000_000
 """Values of all outputs together that are kept per model, to compare two models sample by sample."""
 INPUT_NAMES = ("inputs", "input", "x")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class LabelledMetric:
         following[:, :-1] = tokens[:, 1:]
         return following
 
-    def _explained(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _explained(self, function: Callable[..., _T], *arguments: Any) -> _T:
         """``function(*arguments)``; data that do not fit become AceError(BAD_INPUT)."""
         try:
             return function(*arguments)
@@ -110,7 +111,7 @@ class LabelledMetric:
 
     def _score(self, outputs: list[Tensor], labels: list[Tensor]) -> Score:
         if self.metric.of_parts is not None:
-            return self._explained(self.metric.of_parts, torch.cat(outputs))  # type: ignore[no-any-return]
+            return self._explained(self.metric.of_parts, torch.cat(outputs))
         score = self._explained(lambda: self.metric.measure(_joined(outputs, 0.0), _joined(labels, IGNORED_LABEL)))
         words = tuple(str(one.item()) for sample in labels for one in sample) if _are_single(labels) else ()
         is_small = sum(batch.numel() for batch in outputs) <= MOST_KEPT_VALUES

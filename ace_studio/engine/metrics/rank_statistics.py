@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ace_studio.engine.metrics.score import Floats, Statistic
+from ace_studio.engine.metrics.score import SampleArray, Statistic
 
 
-def area_under_curve(scores: Floats, is_positive: Floats) -> Statistic:
+def area_under_curve(scores: SampleArray, is_positive: SampleArray) -> Statistic:
     """Probability that a positive sample scores higher than a negative one, ties half. Shapes: [n], [n].
 
     Source: Mann and Whitney 1947, from the sum of the positives' mid-ranks. A draw without positives or without
@@ -18,7 +18,7 @@ def area_under_curve(scores: Floats, is_positive: Floats) -> Statistic:
     """
     ranks = _mid_ranks(scores)
 
-    def statistic(weights: Floats) -> Floats:
+    def statistic(weights: SampleArray) -> SampleArray:
         positive = weights * is_positive
         count = positive.sum(axis=1)
         wins = (positive * ranks(weights)).sum(axis=1) - count**2 / 2
@@ -28,11 +28,11 @@ def area_under_curve(scores: Floats, is_positive: Floats) -> Statistic:
     return statistic
 
 
-def rank_correlation(first: Floats, second: Floats) -> Statistic:
+def rank_correlation(first: SampleArray, second: SampleArray) -> Statistic:
     """Pearson's correlation of mid-ranks (Spearman 1904). Shapes: [n], [n]. If all values are equal, it is nan."""
     ranks_first, ranks_second = _mid_ranks(first), _mid_ranks(second)
 
-    def statistic(weights: Floats) -> Floats:
+    def statistic(weights: SampleArray) -> SampleArray:
         a, b = (
             ranks - (weights * ranks).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
             for ranks in (ranks_first(weights), ranks_second(weights))
@@ -44,13 +44,13 @@ def rank_correlation(first: Floats, second: Floats) -> Statistic:
     return statistic
 
 
-def _mid_ranks(values: Floats) -> Statistic:
+def _mid_ranks(values: SampleArray) -> Statistic:
     """Weights [draws, n] -> weight below each sample plus half of that of its ties [draws, n]."""
     _, group_of = np.unique(values, return_inverse=True)
     order = np.argsort(group_of, kind="stable")
     starts = np.flatnonzero(np.diff(group_of[order], prepend=-1))
 
-    def ranks(weights: Floats) -> Floats:
+    def ranks(weights: SampleArray) -> SampleArray:
         sizes = np.add.reduceat(weights[:, order], starts, axis=1)
         return np.asarray((np.cumsum(sizes, axis=1) - sizes / 2)[:, group_of])
 

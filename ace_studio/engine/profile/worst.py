@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from ace_studio.engine.metrics import Score
-from ace_studio.engine.metrics.score import Floats
+from ace_studio.engine.metrics.score import SampleArray
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, decibels, measured_sqnr_db
 from ace_studio.records.results import WorstSample
 
@@ -79,7 +79,7 @@ def _fidelity_db(wanted: Sequence[Tensor], given: Sequence[Tensor]) -> float:
     return measured_sqnr_db(wanted, given)
 
 
-def _output_errors(wanted: Sequence[Floats], given: Sequence[Floats]) -> Floats | None:
+def _output_errors(wanted: Sequence[SampleArray], given: Sequence[SampleArray]) -> SampleArray | None:
     """Energy of the error over the energy of the outputs, per sample; None if the outputs were not kept."""
     if not wanted or len(wanted) != len(given):
         return None

@@ -1,19 +1,23 @@
-"""What a job leaves on disk: ``result.json``, a picture of the comparison, and a one-file report."""
+"""The files of a result: ``result.json``, a picture of the comparison, and a report in one file."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import jinja2
 
 from ace_studio.engine.report.picture import comparison_svg
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.results import Baseline, Result, TargetRun, encode_result
-
-RESULT_NAME = "result.json"
-PICTURE_NAME = "comparison.svg"
-REPORT_NAME = "report.html"
+from ace_studio.records.results import (
+    PICTURE_NAME,
+    REPORT_NAME,
+    RESULT_NAME,
+    Baseline,
+    Result,
+    TargetRun,
+    encode_result,
+)
+from ace_studio.records.safe_file import write_atomically
 
 
 def write_report(result: Result, table: GraphTable | None, folder: Path) -> None:
@@ -22,9 +26,9 @@ def write_report(result: Result, table: GraphTable | None, folder: Path) -> None
     The report is one file without scripts or links to the outside; every name in it is escaped.
     """
     picture = comparison_svg(result)
-    _write(folder / PICTURE_NAME, picture.encode())
-    _write(folder / REPORT_NAME, _report_html(result, table, picture).encode())
-    _write(folder / RESULT_NAME, encode_result(result))
+    write_atomically(folder / PICTURE_NAME, picture.encode())
+    write_atomically(folder / REPORT_NAME, _report_html(result, table, picture).encode())
+    write_atomically(folder / RESULT_NAME, encode_result(result))
 
 
 def _report_html(result: Result, table: GraphTable | None, picture: str) -> str:
@@ -49,14 +53,14 @@ def _percent(value: float | None) -> str:
 
 
 def _metric(one: Baseline | TargetRun) -> str:
-    """The metric with its interval, where nothing is hidden behind a bare number."""
+    """The metric with its interval, if that is known."""
     if one.metric_low is None or one.metric_high is None:
         return _number(one.metric, 4)
     return f"{_number(one.metric, 4)} ({one.metric_low:.4f} – {one.metric_high:.4f})"
 
 
 def _drop(run: TargetRun) -> str:
-    """The drop with its paired interval; inside of it, there is no difference to speak of."""
+    """The drop with its paired interval; if that contains 0, no difference was seen."""
     if run.drop_low is None or run.drop_high is None:
         return _percent(run.metric_drop)
     bounds = f"({run.drop_low:+.2%} to {run.drop_high:+.2%})"
@@ -66,12 +70,3 @@ def _drop(run: TargetRun) -> str:
 
 def _megabytes(value: int | None) -> str:
     return "–" if value is None else f"{value / 1e6:.3f} MB"
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".part")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

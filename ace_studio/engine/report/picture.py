@@ -1,4 +1,4 @@
-"""The comparison as a picture: one row per run, latency as a bar with its spread, the other figures beside it."""
+"""The picture of the comparison: one row per run, with its latency as a bar and its other figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def comparison_svg(result: Result) -> str:
     """An SVG of the baseline and every run. Widths are milliseconds on one scale that starts at zero.
 
     The medians set the scale: on a busy machine one p90 can be ten times any median and would flatten every bar. A
-    spread that goes on beyond the picture ends in an arrow.
+    spread that is longer than the picture ends in an arrow.
     """
     runs = result.runs
     baseline = result.baseline.latency_ms if result.baseline else None

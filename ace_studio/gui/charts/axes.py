@@ -1,4 +1,4 @@
-"""What runs are compared by in the trade-off: two costs and two losses, each with the bound of the goal that it is."""
+"""The axes of the trade-off: two costs and two losses, each with the bound of the goal on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ace_studio.session.document import Document
 
 @dataclass(frozen=True, kw_only=True)
 class AxisRow:
-    """One quantity that runs are compared by. Positions in the plot are in its own unit."""
+    """One quantity on an axis. Positions in the plot are in its unit."""
 
     id: str
     text: str
@@ -24,12 +24,12 @@ class AxisRow:
     of_run: Callable[[TargetRun, Document], float | None]
     of_baseline: Callable[[Document], float | None]
     of_step: Callable[[SearchStep, Document], float | None]
-    """Of a plan that a search tried."""
+    """Of a step of a search."""
     bound: str
     """Row of `BOUNDS` that its line sets."""
     words: Callable[[float], str]
     from_goal: Callable[[float, Document], float | None]
-    """Value of the goal -> position in the plot; None where that cannot be known yet."""
+    """Value of the goal -> position in the plot; None if unknown yet."""
     to_goal: Callable[[float, Document], float | None]
 
 

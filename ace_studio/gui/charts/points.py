@@ -1,4 +1,4 @@
-"""Runs as points of a trade-off: what they cost, what they keep, and which are on the front."""
+"""Runs as points of the charts: their figures, names and colours, and the front of a trade-off."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def points_of(document: Document) -> list[Point]:
 
 
 def run_names(document: Document) -> list[str]:
-    """A name of each run: the target, with the precision where several runs have it, and a number where that too."""
+    """The name of each run: its target; with the precision and a number where several runs share them."""
     targets = Counter(run.target for run in document.runs)
     full = Counter((run.target, run.precision) for run in document.runs)
     seen: Counter[tuple[str, str]] = Counter()
@@ -78,7 +78,7 @@ def _baseline_point(baseline: Baseline) -> Point:
 
 
 def colour_of(run: int | None, document: Document, colours: Colours) -> str:
-    """The colour of a run is that of its row, so that all plots agree; the selected one is the accent."""
+    """The colour of a run follows from its row, so that all plots agree; the selected run has the accent."""
     if run is None:
         return colours.text_dim
     if run == document.selection.run:
@@ -88,9 +88,9 @@ def colour_of(run: int | None, document: Document, colours: Colours) -> str:
 
 def front_of(points: Sequence[tuple[float, float]]) -> list[int]:
     """Indices of the points that no other beats in both (less is better in both), from the cheapest on."""
-    best, found = float("inf"), []
-    for at in sorted(range(len(points)), key=lambda one: points[one]):
+    best, front = float("inf"), []
+    for at in sorted(range(len(points)), key=points.__getitem__):
         if points[at][1] < best:
             best = points[at][1]
-            found.append(at)
-    return found
+            front.append(at)
+    return front

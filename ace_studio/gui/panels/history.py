@@ -18,11 +18,10 @@ from ace_studio.gui.widgets.small import GAP, EmptyState, button, column, label,
 from ace_studio.gui.widgets.table_look import plain_table, set_widths
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, bytes_text, metric_text, ms_text, percent_text, plural
+from ace_studio.records.results import REPORT_NAME
 from ace_studio.session.document import Document, Part
 from ace_studio.session.kept.history import RunSummary
 from ace_studio.session.session import Session
-
-REPORT_NAME = "report.html"
 
 
 def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column]:

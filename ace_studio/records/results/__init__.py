@@ -47,7 +47,10 @@ from ace_studio.records.results.runs import (
 from ace_studio.records.results.search import SearchStep
 
 __all__ = [
+    "PICTURE_NAME",
+    "REPORT_NAME",
     "RESULT_FORMAT",
+    "RESULT_NAME",
     "AttemptStatus",
     "Baseline",
     "BatchThroughput",
@@ -80,6 +83,9 @@ __all__ = [
 ]
 
 RESULT_FORMAT = 1
+RESULT_NAME = "result.json"
+PICTURE_NAME = "comparison.svg"
+REPORT_NAME = "report.html"
 
 
 class ResultStatus(StrEnum):

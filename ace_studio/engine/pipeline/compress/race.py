@@ -13,7 +13,7 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import Objective
 from ace_studio.records.results import RunStatus, Warning
 
-ROUNDS = 8
+RACE_ROUNDS = 8
 """An even number: every second round has the opposite order."""
 CLEARLY_SLOWER = 1.3
 """A candidate has lost if the low end of the 95 % interval of its time over the leader's is above this."""
@@ -25,7 +25,7 @@ def drop_if_lost(job: CompressionJob, candidate: Candidate) -> None:
     if leader is None or not _is_race(job):
         return
     job.reporter.phase(Phase.MEASURE, f"{candidate.label} against {leader.label}")
-    its, own = time_beside(job, leader.lowered, candidate, rounds=ROUNDS)
+    its, own = time_beside(job, leader.lowered, candidate, rounds=RACE_ROUNDS)
     times = measure.ratio_of(own, its)
     if times.low > CLEARLY_SLOWER:
         reason = f"{times.median:.1f} times slower than {leader.label}, which meets the goal (a quick race)"

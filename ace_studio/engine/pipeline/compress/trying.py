@@ -13,7 +13,6 @@ from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.race import drop_if_lost, enter
-from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets.base import LoweringJob, Target
 from ace_studio.engine.targets.partial.lower import SubgraphsLowered, lower_subgraphs
 from ace_studio.records.errors import AceError, ErrorCode
@@ -122,7 +121,7 @@ def check(job: CompressionJob, candidate: Candidate) -> None:
     job.reporter.phase(Phase.VERIFY, candidate.label)
     try:
         fidelity = evaluate.check_candidate(
-            candidate.lowered, job.captured.examples, job.references, sqnr_db=sqnr_db, suspect=_suspect(job)
+            candidate.lowered, job.captured.examples, job.references, suspect=_suspect(job)
         )
         if candidate.plan.precisions <= {Precision.FP32}:
             evaluate.check_same_arithmetic(_fidelity_to_captured(job, candidate) or fidelity)
@@ -140,7 +139,7 @@ def _fidelity_to_captured(job: CompressionJob, candidate: Candidate) -> evaluate
     if job.loaded.original is None:
         return None
     return evaluate.check_candidate(
-        candidate.lowered, job.captured.examples, job.captured_outputs, sqnr_db=sqnr_db, suspect=_suspect(job)
+        candidate.lowered, job.captured.examples, job.captured_outputs, suspect=_suspect(job)
     )
 
 
