@@ -14,17 +14,7 @@ from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import Goal, InputsChoice, ModelChoice, Recipe, TargetsChoice
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from tests.records.any_recipe import recipes
-
-MINIMAL = 'format = 1\n[model]\nsource = "model.py"\n'
-
-
-def problems_of(text: str) -> list[tuple[int, str]]:
-    """Line and text (all parts) of each problem."""
-    with pytest.raises(AceError) as caught:
-        parse_recipe(text, name="r.toml")
-    assert {problem.code for problem in caught.value.problems} == {ErrorCode.RECIPE}
-    assert all(problem.remedy for problem in caught.value.problems)
-    return [(int(problem.where.removeprefix("r.toml:")), problem.as_text()) for problem in caught.value.problems]
+from tests.records.recipe_problems import MINIMAL, problems_of
 
 
 @given(recipe=recipes())
@@ -117,73 +107,6 @@ names = ["auto", "openvno"]
     assert "int8-static" in found[1][1]
     assert "did you mean 'fp32'" in found[3][1]
     assert "did you mean 'openvino'" in found[-1][1]
-
-
-@pytest.mark.parametrize(
-    ("lines", "line", "words"),
-    [
-        ("[goal]\nmax_drop = -0.1", 5, "at least 0"),
-        ("[goal]\nmax_drop = nan", 5, "finite"),
-        ("[goal]\nmax_latency_ratio = 0", 5, "above 0"),
-        ("[goal]\nmax_size_mb = -1", 5, "above 0"),
-        ("[goal]\noptimize = 'speed'", 5, "something to optimize"),
-        ("[goal]\nthreads = 4", 5, "it belongs in [measure]"),
-        ("[measure]\nrounds = 0", 5, "at least 1"),
-        ("[measure]\nrounds = true", 5, "true/false"),
-        ("[measure]\nrounds = 2.5", 5, "a number"),
-        ("[measure]\nthreads = 'some'", 5, "'all'"),
-        ("[measure]\nthreads = true", 5, "true/false"),
-        ("[measure]\ndevice = 'gpu'", 5, "not a device"),
-        ("[measure]\nrounds = 99999999999999999999", 5, "too large"),
-        ("[calibration]\nsamples = 0", 5, "at least 1"),
-        ("[capture]\nrungs = ['exprot']", 5, "did you mean 'export'"),
-        ("[capture]\nrungs = []", 5, "names no capture method"),
-        ("[capture]\nrungs = ['fx', 'fx']", 5, "twice"),
-        ("[capture]\ntime_limit_s = 0", 5, "above 0"),
-        ("[[capture.controls]]\nfunction = 'f'", 4, "has no 'as'"),
-        ("[[capture.controls]]\nfunction = 'f'\nas = 'leef'", 6, "did you mean 'leaf'"),
-        ("[targets]\nnames = []", 5, "names no target"),
-        ("[targets]\nnames = 'auto'", 5, "a list"),
-        ("[evaluate]\nfunction = 'a b'", 5, "does not name a function"),
-        ("[evaluate]\nmetric = 'top1'\ndata = 'held_out'", 5, "is not a metric"),
-        ("[evaluate]\nmetric = 'top-1'", 5, "has no data"),
-        ("[evaluate]\ndata = 'held_out.npz'", 5, "no metric"),
-        ("[evaluate]\nmetric = 'mse'\ndata = 'a b.csv'", 6, "neither a function nor a file"),
-        ("[evaluate]\nfunction = 'score'\nmetric = 'mse'\ndata = 'held_out'", 6, "both a function and a metric"),
-        ("[measure]\nbatches = [1, 0]", 5, "at least 1"),
-        ("[measure]\ndecode = { tokens = 8 }", 5, "which input takes the token"),
-        ("[measure]\ndecode = { token = 'x', tokens = 1 }", 5, "two tokens"),
-        ("[evaluate]\nfunction = 3", 5, "a whole number"),
-        ("[evaluate]\nhigher_is_better = 'yes'", 5, "true or false"),
-        ("[inputs]\nrows = [{}]", 5, "is empty"),
-        ("[inputs]\nrows = [{ x = 3 }]", 5, "a table"),
-        ("[inputs]\nrows = [{ x = { shape = [1.5] } }]", 5, "a whole number"),
-        ("[inputs]\nrows = [{ x = { shape = [-1] } }]", 5, "cannot be negative"),
-        ("[inputs]\nrows = [{ x = { dtype = 'float32' } }]", 5, "has no 'shape'"),
-        ("[inputs]\nrows = [{ x = { shape = [1], dtype = 'float31' } }]", 5, "did you mean 'float32'"),
-        ("[inputs]\nrows = [{ x = { shape = [1], values = 'zeroes' } }]", 5, "did you mean 'zeros'"),
-        ("[inputs]\nrows = [{ x = { shape = [1], values = 'file' } }]", 5, "the file's path"),
-        ("[[inputs.rows]]\nx = { shape = [1] }\n[[inputs.rows]]\ny = { shape = [1] }", 6, "the first row gives x"),
-        ("[inputs]\ntracing = 'f'\n[[inputs.rows]]\nx = { shape = [1] }", 6, "both tracing inputs and rows"),
-        ("[inputs.dims]\n'x' = 'dynamic'", 5, "does not name a dimension"),
-        ("[inputs.dims]\n'x.0' = 'dinamic'", 5, "did you mean 'dynamic'"),
-        ("[inputs]\nrows = [{ x = { shape = [1] } }]\ndims = { 'y.0' = 'auto' }", 6, "no row gives an input 'y'"),
-        ("[inputs]\nrows = [{ x = { shape = [1] } }]\ndims = { 'x.1' = 'auto' }", 6, "has 1 dimensions"),
-        ("[plan]\nrules = [{ match = 'type:', precision = 'fp32' }]", 5, "nothing after the colon"),
-        ("[plan]\nrules = 3", 5, "a list"),
-        ("[modle]\nsource = 'x'", 4, "did you mean 'model'"),
-        ("[goal]\nmax_drop = 1979-05-27", 5, "a date or time"),
-    ],
-)
-def test_each_mistake_is_named_where_it_is(lines, line, words):
-    ((found_line, text),) = problems_of(MINIMAL + lines + "\n")
-    assert found_line == line
-    assert words in text
-
-
-def test_a_missing_source_says_what_to_write():
-    ((line, text),) = problems_of("format = 1\n[model]\nentry = 'f'\n")
-    assert (line, "names no model" in text) == (2, True)
 
 
 def test_a_missing_format_is_told_beside_the_other_problems():
