@@ -1,4 +1,4 @@
-"""What decides which state of the weights is kept: the user's metric, or fidelity or loss on held-out batches."""
+"""How trained weights are judged: by the user's metric, or by fidelity or loss on held-out batches."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ Loss = Callable[[Any, Any], Tensor]
 
 
 @dataclass(frozen=True)
-class Judge:
-    """A score of a model."""
+class Scorer:
+    """Gives a model its score."""
 
     name: str
     higher_is_better: bool
     score: Callable[[nn.Module], float]
 
     def is_better(self, one: float, other: float) -> bool:
-        """Whether ``one`` beats ``other``; what is not a number beats nothing."""
+        """Whether ``one`` beats ``other``; NaN beats nothing."""
         return one > other if self.higher_is_better else one < other
 
 
-def metric_judge(metric: Callable[[Callable[..., Any]], float], *, higher_is_better: bool) -> Judge:
+def metric_scorer(metric: Callable[[Callable[..., Any]], float], *, higher_is_better: bool) -> Scorer:
     """By the user's own metric."""
-    return Judge("metric", higher_is_better, metric)
+    return Scorer("metric", higher_is_better, metric)
 
 
-def fidelity_judge(batches: Sequence[Batch], teacher: nn.Module) -> Judge:
+def fidelity_scorer(batches: Sequence[Batch], teacher: nn.Module) -> Scorer:
     """By SQNR against the teacher over held-out batches, the worst output's, dB."""
     references = [tensor_leaves(teacher_outputs(teacher, example)) for example, _ in batches]
 
@@ -45,26 +45,26 @@ def fidelity_judge(batches: Sequence[Batch], teacher: nn.Module) -> Judge:
         given = [tensor_leaves(teacher_outputs(module, example)) for example, _ in batches]
         return measured_sqnr_db(pooled_outputs(references), pooled_outputs(given))
 
-    return Judge(HELD_OUT_SQNR, True, score)
+    return Scorer(HELD_OUT_SQNR, True, score)
 
 
-def loss_judge(batches: Sequence[Batch], loss: Loss) -> Judge:
+def loss_scorer(batches: Sequence[Batch], loss: Loss) -> Scorer:
     """By the user's loss over held-out batches."""
 
     def score(module: nn.Module) -> float:
         values = [loss(teacher_outputs(module, example), label) for example, label in batches]
         return sum(float(scalar_loss(value)) for value in values) / len(values)
 
-    return Judge("held-out loss", False, score)
+    return Scorer("held-out loss", False, score)
 
 
 def teacher_outputs(module: nn.Module, example: Example) -> Any:
-    """What the module gives, without gradients."""
+    """Outputs of the module, without gradients."""
     with torch.no_grad():
         return example.copied().call(module)
 
 
-def distance(outputs: object, wanted: object) -> Tensor:
+def relative_error(outputs: object, wanted: object) -> Tensor:
     """Energy of the error over the energy of what is wanted, summed over the floating-point outputs.
 
     What training lowers is what SQNR counts: ``-10 log10`` of it is the SQNR of a single output, dB.

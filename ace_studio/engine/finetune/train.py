@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from ace_studio.engine.finetune.judging import (
     Batch,
-    Judge,
     Loss,
-    distance,
-    fidelity_judge,
-    loss_judge,
-    metric_judge,
+    Scorer,
+    fidelity_scorer,
+    loss_scorer,
+    metric_scorer,
+    relative_error,
     teacher_outputs,
 )
 from ace_studio.engine.finetune.rounding import ROUNDED, Rounding
@@ -87,7 +87,7 @@ class _Training:
         self._started = time.monotonic()
         self._module = copy.deepcopy(job.module)
         self._train, self._held_out = _split(job)
-        self._judge = _judge_of(job, self._held_out)
+        self._scorer = _scorer_of(job, self._held_out)
         self._rounding = self._make_rounding()
         self._weights = _trainable(self._module)
         self._masks = [(dict(self._module.named_parameters())[name], mask) for name, mask in job.masks.items()]
@@ -107,7 +107,7 @@ class _Training:
             for epoch in range(1, choice.epochs + 1):
                 loss = self._run_epoch(epoch, optimizer, schedule, order)
                 score = self._score(epoch=epoch, loss=loss)
-                if self._judge.is_better(score, best):
+                if self._scorer.is_better(score, best):
                     best, best_epoch, best_state = score, epoch, _copied_state(self._module)
                 if self._stopped:
                     break
@@ -145,7 +145,7 @@ class _Training:
         optimizer.zero_grad(set_to_none=True)
         with torch.enable_grad(), self._rounded():
             outputs = example.copied().call(self._module)
-            value = distance(outputs, wanted) if self._job.loss is None else self._job.loss(outputs, label)
+            value = relative_error(outputs, wanted) if self._job.loss is None else self._job.loss(outputs, label)
             differentiable_loss(value).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         with torch.no_grad():
@@ -157,7 +157,7 @@ class _Training:
         started = time.monotonic()
         self._calibrate()
         with self._rounded():
-            score = self._judge.score(self._module)
+            score = self._scorer.score(self._module)
         row = FinetuneEpoch(epoch=epoch, loss=loss, score=score, seconds=round(time.monotonic() - started, 3))
         self._history.append(row)
         return score
@@ -193,7 +193,7 @@ class _Training:
     # --- the report ---
 
     def _report(self, before: float, best: float, best_epoch: int) -> FinetuneReport:
-        name, kept = self._judge.name, best_epoch > 0
+        name, kept = self._scorer.name, best_epoch > 0
         reason = (
             f"{name} went from {before:.4g} to {best:.4g} in epoch {best_epoch}"
             if kept
@@ -202,7 +202,7 @@ class _Training:
         return FinetuneReport(
             method=str(self._job.choice.method),
             score_name=name,
-            higher_is_better=self._judge.higher_is_better,
+            higher_is_better=self._scorer.higher_is_better,
             before=before,
             after=best,
             kept=kept,
@@ -235,12 +235,12 @@ def _split(job: FinetuneJob) -> tuple[list[Batch], list[Batch]]:
     return order[count:], order[:count]
 
 
-def _judge_of(job: FinetuneJob, held_out: Sequence[Batch]) -> Judge:
+def _scorer_of(job: FinetuneJob, held_out: Sequence[Batch]) -> Scorer:
     if job.metric is not None:
-        return metric_judge(job.metric, higher_is_better=job.higher_is_better)
+        return metric_scorer(job.metric, higher_is_better=job.higher_is_better)
     if job.loss is not None:
-        return loss_judge(held_out, job.loss)
-    return fidelity_judge(held_out, job.teacher)
+        return loss_scorer(held_out, job.loss)
+    return fidelity_scorer(held_out, job.teacher)
 
 
 def _trainable(module: nn.Module) -> list[nn.Parameter]:

@@ -20,18 +20,17 @@ from ace_studio.engine.improve.equalize import equalize
 from ace_studio.engine.improve.gptq import gptq
 from ace_studio.engine.improve.job import HIGH, ImproveJob
 from ace_studio.engine.improve.smoothquant import smoothquant
-from ace_studio.engine.improve.weights import NoChange, WeightChange, changed_ops, with_changes
+from ace_studio.engine.improve.weights import NoChange, WeightChange, changed_ops, with_changed_weights
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.fidelity import SMALLEST_GAIN_DB
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import READS, Int8Style
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
 
-__all__ = ["METHODS", "Improved", "improve", "with_changes"]
+__all__ = ["METHODS", "Improved", "improve", "with_changed_weights"]
 
-SMALLEST_GAIN_DB = 0.05
-"""A method that gains less is not kept: less is chance."""
 MOST_EXAMPLES = 32
 """At most so many calibration examples are used."""
 

@@ -59,7 +59,7 @@ def _rows(editor: WeightEditor, site: Site) -> Tensor:
 def _round_site(job: ImproveJob, editor: WeightEditor, site: Site, products: Tensor) -> None:
     bits = _BITS[job.plan.precision_of(site.op_id)]
     group_size = job.plan.scheme_of(site.op_id).group_size
-    rounded = round_rows(_rows(editor, site), products, bits=bits, group_size=group_size)
+    rounded = gptq_rows(_rows(editor, site), products, bits=bits, group_size=group_size)
     value = rounded if site.role.channel_axis == 0 else rounded.t().contiguous()
     editor.set(site.weight, value, owner=site.op_id)
 
@@ -100,7 +100,7 @@ def _input_products(job: ImproveJob, changes: Sequence[WeightChange], names: Col
     return total
 
 
-def round_rows(rows: Tensor, products: Tensor, *, bits: int, group_size: int) -> Tensor:
+def gptq_rows(rows: Tensor, products: Tensor, *, bits: int, group_size: int) -> Tensor:
     """Rows of a weight rounded to grids per group of neighbours, with the least error on the inputs that were seen.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor, fx
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
-from ace_studio.engine.improve.weights import WeightChange, with_changes
+from ace_studio.engine.improve.weights import WeightChange, with_changed_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.flat_graph import flat_graph
@@ -37,7 +37,7 @@ class ImproveJob:
 
     def simulator(self, changes: Sequence[WeightChange]) -> Simulator:
         """The simulated model with these changes, its ranges found on the examples to work with."""
-        graph = float_graph(with_changes(self.captured, changes, is_low=self.is_low))
+        graph = float_graph(with_changed_weights(self.captured, changes, is_low=self.is_low))
         if Precision.INT8_STATIC not in self.plan.precisions:
             return Simulator(graph)
         grid = self.plan.plan.activations
@@ -53,7 +53,9 @@ class ImproveJob:
             if node.name in names:
                 visit(node.name, value)
 
-        visit_values(flat_graph(with_changes(self.captured, changes, is_low=self.is_low).program), self.work, see)
+        visit_values(
+            flat_graph(with_changed_weights(self.captured, changes, is_low=self.is_low).program), self.work, see
+        )
 
     def is_low(self, op_id: str) -> bool:
         """Whether the plan rounds this op to a grid of integers."""

@@ -181,7 +181,7 @@ def changed_ops(captured: CapturedModel, changes: Sequence[WeightChange]) -> int
     return len({user for node in nodes if str(node.target) in names for user in node.users})
 
 
-def with_changes(
+def with_changed_weights(
     captured: CapturedModel, changes: Sequence[WeightChange], *, is_low: Callable[[str], bool] = lambda _: True
 ) -> CapturedModel:
     """The capture with changed weights; ``module``, the original that results are compared with, stays.

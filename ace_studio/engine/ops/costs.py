@@ -80,7 +80,7 @@ def _cell(call: OpCall) -> int:
 
 
 def _recurrent(call: OpCall) -> int:
-    """Every weight matrix once per step and sequence; [steps, n, inputs] or [n, steps, inputs]."""
+    """Every weight matrix once per time step and sequence; [steps, n, inputs] or [n, steps, inputs]."""
     steps = math.prod(call.shape("input")[:-1])
     weights = call.inputs.get("params", ())
     return 2 * steps * sum(math.prod(shape) for shape in weights if isinstance(shape, tuple) and len(shape) == 2)
@@ -167,7 +167,7 @@ def count_flops(call: OpCall) -> int:
     try:
         return int(formula(call))
     except (IndexError, ValueError, TypeError):
-        return 0  # a call in a form that the formula does not describe, such as an unbatched input
+        return 0  # a form that the formula does not cover, such as an unbatched input
 
 
 def tensor_bytes(shape: Shape, dtype: torch.dtype) -> int:

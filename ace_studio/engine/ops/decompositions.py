@@ -1,4 +1,4 @@
-"""What an operator becomes when it is written as others: played once with tensors that have shapes but no numbers."""
+"""Which operators an operator decomposes into, found by running it once on tensors of the meta device."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ace_studio.engine.torch_private.operators import is_operator
 from ace_studio.engine.torch_private.sizes import size_hint
 
 _MOST_LEAVES = 2000
-"""A recurrent layer over a long sequence becomes tens of thousands of ops; the first ones tell enough."""
+"""A recurrent layer over a long sequence becomes tens of thousands of ops; the first ones are enough to know."""
 
 
 class _EnoughError(Exception):
-    """All that is worth knowing is known."""
+    """More operators would add nothing."""
 
 
 class _Leaves(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types there
-    """Runs what it is given, writes operators as others where it can, and keeps those that it cannot."""
+    """Decomposes operators where it can, and records those that it runs as they are."""
 
     def __init__(self, is_leaf: Callable[[Any], bool], table: Mapping[Any, Callable[..., Any]]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -38,34 +38,34 @@ class _Leaves(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has 
         given = kwargs or {}
         if not self._is_leaf(func):
             with self:
-                result = self._written_with_others(func, args, given)
+                result = self._decomposed(func, args, given)
             if result is not NotImplemented:
                 return result
         self.found[func] = None
         return func(*args, **given)
 
-    def _written_with_others(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _decomposed(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func in self._table:
             return self._table[func](*args, **kwargs)
-        return func.decompose(*args, **kwargs)  # the dispatcher's own way; NotImplemented if there is none
+        return func.decompose(*args, **kwargs)  # the dispatcher's decomposition; NotImplemented if there is none
 
 
 def leaf_operators(
     node: fx.Node, table: Mapping[Any, Callable[..., Any]], *, is_leaf: Callable[[Any], bool]
 ) -> tuple[Any, ...] | None:
-    """The operators that a node's operator comes down to.
+    """The operators that a node's operator decomposes into.
 
     Args:
         node: A call of an operator, with values of the trace in its ``meta``.
-        table: Operator -> how it is written with others.
-        is_leaf: Whether an operator is to be left as it is, although the table has it.
+        table: Operator -> its decomposition.
+        is_leaf: Whether an operator stays as it is although the table has it.
 
-    Returns: The operators in the order of their first call; None if playing them without numbers is not possible.
+    Returns: The operators in the order of their first call; None if it cannot run without values.
     """
     if not is_operator(node.target):
         return None
     target: Any = node.target
-    args, kwargs = pytree.tree_map(_without_numbers, (node.args, dict(node.kwargs)))
+    args, kwargs = pytree.tree_map(_as_meta, (node.args, dict(node.kwargs)))
     mode = _Leaves(is_leaf, table)
     try:
         with torch.no_grad(), mode:
@@ -73,15 +73,15 @@ def leaf_operators(
                 target(*args, **kwargs)
     except _EnoughError:
         pass
-    except Exception:  # noqa: BLE001 - a decomposition may ask for numbers, and then fails in any way
+    except Exception:  # noqa: BLE001 - a decomposition may ask for values, and then fails in any way
         return None
     return tuple(mode.found)
 
 
-def _without_numbers(value: Any) -> Any:
-    """A node's traced value with plain sizes and no numbers."""
+def _as_meta(value: Any) -> Any:
+    """A node's traced value on the meta device, with plain sizes."""
     if isinstance(value, fx.Node):
-        return pytree.tree_map(_without_numbers, value.meta.get("val"))
+        return pytree.tree_map(_as_meta, value.meta.get("val"))
     if isinstance(value, Tensor):
         shape = [size_hint(size) for size in value.shape]
         return torch.empty(shape, dtype=value.dtype, device="meta")

@@ -1,7 +1,7 @@
-"""Operators that every target takes, as they are or under other names.
+"""Operators that every target supports, as they are or under other names.
 
-Asking the compilers for them would cost seconds of imports on every capture. A test holds the list against the
-compilers' own tables.
+Asking the compilers would cost seconds of imports at every capture. A test compares the list with the compilers' own
+tables.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import DecodeChoice
 from ace_studio.records.results import DecodeReport
 
-WHERE = "[measure] decode"
+_WHERE = "[measure] decode"
 REPETITIONS = 5
 
 
@@ -178,7 +178,7 @@ def _found(path: str, known: Sequence[str], what: str) -> list[int]:
             f"The model has no {what} '{path}'",
             why=f"its {what}s are {', '.join(known[:12])}" + (" ..." if len(known) > 12 else ""),
             remedy="Name one of them, or what several of them begin with.",
-            where=WHERE,
+            where=_WHERE,
         )
     return found
 
@@ -189,5 +189,5 @@ def _misfit(why: str) -> AceError:
         "The outputs of one step cannot be the inputs of the next",
         why=why,
         remedy="Check token, logits and feed; feed names an input and the output that it gets: cache = '1'.",
-        where=WHERE,
+        where=_WHERE,
     )

@@ -1,4 +1,4 @@
-"""How much each weight matters: its size, or its size times its gradient over data."""
+"""Importance of weights: their magnitude, or magnitude times gradient (Taylor)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ace_studio.engine.metrics.loss import differentiable_loss
 from ace_studio.engine.progress import Reporter
 
 OUTPUT_PROBES = 2
-"""Random directions of the outputs that are derived where there is no loss."""
-SEED = 0
+"""Without a loss, gradients are taken of so many random projections of the outputs."""
+_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class TaylorData:
 def accumulate_gradients(module: nn.Module, data: TaylorData, *, reporter: Reporter) -> None:
     """Fill ``.grad`` of every parameter with the sum of absolute gradients over the data.
 
-    Absolute, because gradients of different batches would cancel. Without a loss, random projections of the outputs are
-    derived.
+    Absolute, because gradients of different batches would cancel. Without a loss, gradients of random projections of
+    the outputs are taken.
 
     Raises: AceError(USER_CODE) if the loss gives no scalar with a gradient.
     """
-    generator = torch.Generator().manual_seed(SEED)
+    generator = torch.Generator().manual_seed(_SEED)
     module.zero_grad(set_to_none=True)
     with torch.enable_grad():
         parameters: list[Tensor] = [one.requires_grad_(True) for one in module.parameters() if one.is_floating_point()]

@@ -15,8 +15,8 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.plan import rule_matches
 
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, *TRANSPOSED)
-PRUNABLE = (*CONVOLUTIONS, nn.Linear)
+CONVOLUTION_LAYERS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, *TRANSPOSED)
+PRUNABLE = (*CONVOLUTION_LAYERS, nn.Linear)
 """Classes of layers with a weight of [out, in / groups, ...] (transposed: [in, out / groups, ...])."""
 WHERE_IGNORE = "[prune] ignore"
 
@@ -133,8 +133,8 @@ def _macs(layer: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> int:
     return places.numel() // channels * weight.numel()
 
 
-def shape_text(tensor: Tensor) -> str:
-    """``64x3x7x7``."""
+def weight_shape(tensor: Tensor) -> str:
+    """``64x3x7x7``, as reports show it."""
     return "x".join(map(str, tensor.shape))
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ace_studio.engine.flow import Example, pooled_outputs, tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.prune.importance import TaylorData, accumulate_gradients, weight_scores
-from ace_studio.engine.prune.layers import Layers, count_macs, find_layers, layer_bytes, shape_text
+from ace_studio.engine.prune.layers import Layers, count_macs, find_layers, layer_bytes, weight_shape
 from ace_studio.engine.prune.masks import Masks, apply_mask, global_masks, n_of_m_masks
 from ace_studio.engine.prune.structured import StructuredJob, prune_channels, require_library
 from ace_studio.engine.quantize.fidelity import measured_sqnr_db
@@ -234,8 +234,8 @@ def _layer_report(
     return PrunedLayer(
         module=path,
         type=type(before).__name__,
-        shape_before=shape_text(_weight(before)),
-        shape_after=shape_text(_weight(after)),
+        shape_before=weight_shape(_weight(before)),
+        shape_after=weight_shape(_weight(after)),
         weights_before=_weight(before).numel(),
         weights_after=int(_weight(after).count_nonzero()),
         macs_before=macs[0],

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example, tensor_leaves
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.prune.layers import CONVOLUTIONS, PRUNABLE
+from ace_studio.engine.prune.layers import CONVOLUTION_LAYERS, PRUNABLE
 from ace_studio.records.errors import AceError, ErrorCode
 
 INSTALL = "pip install 'ace-studio[prune]'"
@@ -151,7 +151,7 @@ def _gives_output(graph: Any, layer: nn.Module) -> bool:
 
 
 def _is_depthwise(layer: nn.Module) -> bool:
-    return isinstance(layer, CONVOLUTIONS) and layer.groups == layer.out_channels > 1
+    return isinstance(layer, CONVOLUTION_LAYERS) and layer.groups == layer.out_channels > 1
 
 
 def _layers_that_break(

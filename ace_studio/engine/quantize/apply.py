@@ -1,4 +1,4 @@
-"""A plan applied to the captured graph: the rewritten graph and what became of every op, for the torch targets."""
+"""A plan applied to the captured graph for the torch targets: the rewritten graph, and the ops it could not change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision
 
 @dataclass
 class RewrittenGraph:
-    """The graph that carries the plan, and what the passes say about ops of the captured graph."""
+    """A graph rewritten for a plan, and what the passes did to ops of the captured graph."""
 
     graph_module: fx.GraphModule
     folded: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ def apply_plan(
     reporter: Reporter,
     ranges: RangeChoice | None = None,
 ) -> RewrittenGraph:
-    """Rewrite a copy of the captured graph so that every op runs at its planned precision, as far as torch can.
+    """Rewrite a copy of the captured graph so that every op runs at its planned precision, where torch can.
 
     Order matters: batch norms are folded in fp32 first, int8 grids are found on fp32 activations, casts come last.
     """

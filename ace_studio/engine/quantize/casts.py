@@ -52,7 +52,7 @@ def cast_problem(op: str) -> str:
 
 @dataclass
 class CastReport:
-    """What the pass did: ops whose inputs and outputs are now 16 bits, and the reason for each that it left."""
+    """Ops whose inputs and outputs are now 16 bits, and op id -> why another planned op is not."""
 
     lowered: dict[str, Precision] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)

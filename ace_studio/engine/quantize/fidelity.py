@@ -11,6 +11,8 @@ from ace_studio.engine.flow import measured_places
 
 SQNR_CAP_DB = 200.0
 """Given for identical outputs, whose ratio is infinite; double arithmetic on float32 values cannot resolve more."""
+SMALLEST_GAIN_DB = 0.05
+"""An improvement that gains less is not kept: less is chance."""
 
 
 def decibels(signal: float, noise: float) -> float:

@@ -1,6 +1,6 @@
-"""The captured program as a plain graph: tensors in, a tuple of tensors out, nodes that know which op they came from.
+"""The captured program as a flat graph: tensors in, a tuple of tensors out, nodes that name their op.
 
-Everything that rewrites a graph works on this form. Weights are ``get_attr`` nodes, so that a pass can replace one.
+All passes that rewrite a graph work on this form. Weights are ``get_attr`` nodes, so that a pass can replace one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The layout in memory of what an int8 op reads, where the compiler's own answer to it fails."""
+"""The memory layout of inputs of int8 ops, where Inductor cannot handle it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ace_studio.engine.torch_private.sizes import size_text
 
 
 def lay_out_inputs(nodes: Sequence[fx.Node]) -> int:
-    """Copy the inputs of linear ops that are views in another order (a transpose) into their own order, in place.
+    """Make the inputs of linear ops contiguous where they are views in another order (a transpose), in place.
 
     Inductor writes a linear op of such an input as a batched product, and at dynamic sizes its search for int8 forms
     of that raises TypeError (torch 2.11 to 2.13), or leaves the op in float. The copy is made while the values are
-    quantized, and the compiler drops it where it is none.
+    quantized; the compiler removes it where it changes nothing.
 
     Args:
         nodes: The ops that are to be quantized; others than linear ones are left alone.
@@ -24,7 +24,7 @@ def lay_out_inputs(nodes: Sequence[fx.Node]) -> int:
     """
     copies: dict[fx.Node, fx.Node] = {}
     linears = [node for node in nodes if node.target is torch.ops.aten.linear.default]
-    # Inputs will be contiguous: where the traced ones were not, the strides behind them mean nothing.
+    # At run time inputs are contiguous: if the traced ones were not, the traced strides are wrong.
     is_known = bool(linears) and _has_inputs_in_order(linears[0].graph)
     for node in linears:
         x = node.args[0]
@@ -44,6 +44,6 @@ def _has_inputs_in_order(graph: fx.Graph) -> bool:
 
 
 def _is_in_order(value: Tensor) -> bool:
-    """Whether the strides are those of a contiguous tensor. They are compared as text: torch would fix free sizes."""
+    """Whether the strides are those of a contiguous tensor. Compared as text: comparing would specialize free sizes."""
     wanted = value.new_empty(value.shape).stride()
     return [size_text(one) for one in value.stride()] == [size_text(one) for one in wanted]

@@ -1,4 +1,4 @@
-"""Ranges of values from what calibration saw: one implementation for all targets, so that their results agree.
+"""Observers: ranges of values over the calibration examples, the same for all targets, so that results agree.
 
 Apart from min-max, the choice is made on a histogram of the values. It is kept in one pass: bins lie symmetrically
 around 0, and when a value does not fit, the bound doubles and bins are merged in pairs, so nothing is estimated anew.
@@ -22,9 +22,9 @@ SAMPLED_VALUES = 1 << 18
 """At most so many values of one tensor go into the histogram; they are taken at even distances."""
 _LEVELS = 256
 _SMALLEST_SHARE = 0.1
-"""The narrowest range that is tried, as a part of the widest."""
+"""The narrowest range that is tried, as a share of the widest."""
 _TRIED = 46
-"""How many widths are tried between both."""
+"""How many widths are tried from the widest to the narrowest."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ValueRange:
 
 @dataclass(frozen=True)
 class RangeChoice:
-    """How ranges follow from values."""
+    """Which observer finds ranges, and its parameter."""
 
     observer: Observer = Observer.MIN_MAX
     percentile: float = 99.99
@@ -84,7 +84,7 @@ class ValueObserver:
         self._grow(max(abs(low), abs(high)))
         if self._bound:
             sampled = flat[:: -(-flat.numel() // SAMPLED_VALUES)].cpu()
-            if self._choice.observer in _LOSSES:  # 0 lies on every grid; behind a ReLU it would drown the rest
+            if self._choice.observer in _LOSSES:  # 0 lies on every grid; behind a ReLU it would outweigh the rest
                 sampled = sampled[sampled != 0.0]
             self._counts += torch.histc(sampled, 2 * BINS_PER_SIDE, -self._bound, self._bound).double()
 

@@ -1,4 +1,4 @@
-"""int8 in the captured graph, static and dynamic, by torchao's PT2E flow, with a quantizer that speaks of op ids.
+"""int8 in the captured graph, static and dynamic, by torchao's PT2E flow, with a quantizer that works by op id.
 
 torchao's own x86 quantizer looks for patterns of modules, which a non-strict capture does not have (on a ResNet50 it
 says "more than one output node"), and changes Inductor's global settings when it is imported. Ours annotates exactly
@@ -32,7 +32,7 @@ from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 STATIC_INT8_OPS = aten_ops("conv1d.default conv2d.default linear.default")
 """Ops with stored weights that both Inductor and XNNPACK have int8 kernels for."""
 PASSING_OPS = aten_ops("max_pool2d.default")
-"""Ops that hand int8 values through unchanged, on the grid of their input."""
+"""Ops that pass int8 values on unchanged, on the grid of their input."""
 DYNAMIC_INT8_OPS = aten_ops("linear.default")
 """Ops whose activations can get a grid at every call."""
 _WIDE_CHANNELS = 2
@@ -53,7 +53,7 @@ def dynamic_problem(op: str) -> str:
 
 
 def is_torchao_installed() -> bool:
-    """Whether torchao is there; nothing is imported."""
+    """Whether torchao is installed; nothing is imported."""
     return importlib.util.find_spec("torchao") is not None
 
 
@@ -67,17 +67,17 @@ def quantize_int8(
     schemes: Callable[[str], Scheme] = lambda _: Scheme(),
     ranges: RangeChoice | None = None,
 ) -> tuple[fx.GraphModule, dict[str, str]]:
-    """Give the graph with int8 weights and int8 inputs of the planned ops.
+    """The graph with int8 weights and int8 inputs of the planned ops.
 
-    Weights are symmetric, activations uint8 with one grid per tensor: over the calibration examples where static, found
-    anew (and always affine) at every call where dynamic.
+    Weights are symmetric, activations uint8 with one grid per tensor. Static grids cover the calibration examples;
+    dynamic ones are found at every call, and are always affine.
 
     Args:
         graph_module: A `flat_graph`; it is changed.
         static: Op ids at int8-static.
         dynamic: Op ids at int8-dynamic; only linear ops can be.
         calibration: Flat tensor inputs of each example, at least one; static ranges are found on them.
-        reporter: Hears of every example.
+        reporter: Gets the progress.
         schemes: Op id -> grids.
         ranges: How static ranges follow from the values; None: from the smallest to the largest.
 
@@ -124,7 +124,7 @@ def quantize_int8(
 
 
 def _choose(graph_module: fx.GraphModule, planned: Collection[str]) -> tuple[list[fx.Node], dict[str, str]]:
-    """The nodes to annotate, in order, and why other planned ops are left out."""
+    """The nodes to annotate, in order, and op id -> why another planned op is left out."""
     chosen: list[fx.Node] = []
     refused: dict[str, str] = {}
     for node in graph_module.graph.nodes:
@@ -145,7 +145,7 @@ def _choose(graph_module: fx.GraphModule, planned: Collection[str]) -> tuple[lis
 
 
 def _without_lone_additions(chosen: Sequence[fx.Node], refused: dict[str, str]) -> list[fx.Node]:
-    """Without the additions that no int8 convolution can do; ``refused`` learns why."""
+    """The nodes but for additions that no int8 convolution can do; the reasons go into ``refused``."""
     kept = []
     for node in chosen:
         if str(node.target) in ADDING_OPS and added_value(node, chosen) is None:
@@ -168,7 +168,7 @@ def _node_problem(graph_module: fx.GraphModule, node: fx.Node) -> str:
 
 
 def _without_idle_passing(chosen: Sequence[fx.Node]) -> set[fx.Node]:
-    """Without the ops that only hand values through and have no int8 op among their readers."""
+    """The nodes but for ops that only pass values on and have no int8 op among their readers."""
     useful: set[fx.Node] = set()
     for node in reversed(chosen):
         if str(node.target) not in PASSING_OPS or any(reader in useful for reader in node.users):
@@ -177,14 +177,14 @@ def _without_idle_passing(chosen: Sequence[fx.Node]) -> set[fx.Node]:
 
 
 def _as_two_dimensional(graph_module: fx.GraphModule, node: fx.Node) -> fx.Node:
-    """Write a 1-d convolution as a 2-d one of height 1, a ReLU behind it included; other nodes are given back.
+    """Write a 1-d convolution as a 2-d one of height 1, with a ReLU behind it; other nodes are returned as they are.
 
     Inductor (torch 2.11 to 2.13) infers a wrong shape for an int8 1-d convolution, and what follows does not compile.
     """
     if node.target is not torch.ops.aten.conv1d.default:
         return node
     weight = constant_of(graph_module, node.args[1])
-    assert weight is not None  # it was chosen because it has one
+    assert weight is not None  # `_node_problem` checked it
     arguments: list[Any] = [*node.args, *_CONV1D_DEFAULTS[len(node.args) :]]
     x, _, bias, stride, padding, dilation, groups = arguments
     name = f"{node.args[1].target}_2d"  # type: ignore[union-attr]
@@ -210,7 +210,7 @@ def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
 
     At a dynamic batch Inductor (torch 2.11 to 2.13) gets the memory layout of an int8 convolution's result wrong if
     its input has a single channel, and the generated code stops at its own assertion. oneDNN pads the channels
-    in any case, so this costs little; two is the fewest that will do.
+    in any case, so this costs little; two is the smallest number that works.
     """
     x = node.args[0]
     weight = constant_of(graph_module, node.args[1]) if len(node.args) > 1 else None
@@ -273,7 +273,7 @@ def _make_quantizer(
 
 
 def _restore_ids(graph_module: fx.GraphModule) -> None:
-    """Take the op id away from the observers' nodes, which torchao gives a copy of their op's meta."""
+    """Remove the op id from the observers' nodes: torchao copies their op's ``meta``."""
     for node in graph_module.graph.nodes:
         if "quantize" in str(node.target):
             node.meta.pop(OP_ID, None)
@@ -281,7 +281,7 @@ def _restore_ids(graph_module: fx.GraphModule) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without torchao's warnings of itself (kernels for other devices, deprecations), which no user can act on."""
+    """Silence torchao's warnings (kernels for other devices, deprecations): no user can act on them."""
     loggers = [logging.getLogger(name) for name in ("torchao", "torch.utils._pytree")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""What torchao's PT2E flow is told of activations and weights: the plan's grids over our own ranges."""
+"""Quantization specs for torchao's PT2E flow: the plan's grids over the ranges of our own observers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, Val
 from ace_studio.records.recipes.plan import ActivationGrid, WeightGranularity
 
 SCALE_OF_ZEROS = 2.0**-12
-"""Scale of a value that was always 0, and the smallest of one that is found at every call."""
+"""Scale of a value that was always 0, and the smallest scale of a dynamic grid."""
 SMALLEST_SIGNED_SCALE = 2.0**-24
-"""XNNPACK, which is what reads signed values, turns quotients of scales into shifts, and those have an end."""
+"""XNNPACK, which reads the signed values, turns quotients of scales into shifts, whose size is limited."""
 _SMALLEST_WEIGHT_SCALE = 1e-12
 
 
 def scale_and_zero_point(found: ValueRange, grid: ActivationGrid, *, is_signed: bool) -> tuple[float, int]:
-    """The 8-bit grid over a range: its scale, and which of -128..127 (signed) or 0..255 stands for 0.
+    """Scale and zero point of the 8-bit grid over a range, of -128..127 (signed) or 0..255.
 
     A symmetric grid leaves out the lowest integer, so that it is its own mirror image.
     Raises: InvalidRange if a bound is not finite.
@@ -34,11 +34,11 @@ def scale_and_zero_point(found: ValueRange, grid: ActivationGrid, *, is_signed: 
 
 
 def activation_specs(ranges: RangeChoice, *, is_signed: bool) -> dict[ActivationGrid, Any]:
-    """One specification per kind of grid of values whose range calibration finds, with a grid per tensor."""
+    """Specs of static activations, one per kind of grid; a grid per tensor, over the range that calibration finds."""
     from torchao.quantization.pt2e import MinMaxObserver  # noqa: PLC0415 - slow
 
     class GridObserver(MinMaxObserver):  # type: ignore[misc]  # torchao is not typed
-        """What torchao's own observers are to it, with our range in the end."""
+        """An observer for torchao that gives the range of a `ValueObserver`."""
 
         def __init__(self, grid: ActivationGrid, **options: Any) -> None:
             super().__init__(**options)
@@ -60,7 +60,7 @@ def activation_specs(ranges: RangeChoice, *, is_signed: bool) -> dict[Activation
 
 
 def fresh_spec(*, is_signed: bool) -> Any:
-    """The specification of values whose range is found anew at every call."""
+    """The spec of dynamic activations, whose range is found at every call."""
     from torchao.quantization.pt2e import PlaceholderObserver  # noqa: PLC0415 - slow
 
     observer = PlaceholderObserver.with_args(eps=SCALE_OF_ZEROS)
@@ -81,7 +81,7 @@ def _activation_spec(observer: Any, *, is_signed: bool, is_dynamic: bool = False
 
 
 def weight_specs() -> dict[WeightGranularity, Any]:
-    """Symmetric weights. The kernels know scales per channel only: one for all is the same one in every channel."""
+    """Specs of symmetric weights. Kernels have scales per channel only, so a scale per tensor is repeated for each."""
     from torchao.quantization.pt2e import PerChannelMinMaxObserver  # noqa: PLC0415 - slow
     from torchao.quantization.pt2e.quantizer import QuantizationSpec  # noqa: PLC0415 - slow
 

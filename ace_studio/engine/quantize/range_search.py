@@ -1,4 +1,4 @@
-"""The search for a range at every call, written out so that the range always contains 0."""
+"""Dynamic ranges written out as plain operators, so that the range always contains 0."""
 
 from __future__ import annotations
 

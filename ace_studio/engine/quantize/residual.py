@@ -1,4 +1,4 @@
-"""Additions behind int8 convolutions: which of them the convolution's own kernel can do, on int8 values."""
+"""Which additions behind int8 convolutions the convolution's kernel can do on int8 values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _CONVOLUTION = "aten.conv2d.default"
 def added_value(node: fx.Node, chosen: Collection[fx.Node]) -> fx.Node | None:
     """The value that an addition adds to the result of an int8 convolution, None if the kernel cannot do it.
 
-    The kernel adds into the memory of that value, which must have a grid of its own and no reader left. So it is
-    asked that the value is quantized for convolutions that run before anyway, or comes from an int8 convolution.
+    The kernel adds in place, into the memory of that value, which must have a grid and no reader left. So the value
+    must be quantized for convolutions that run earlier anyway, or come from an int8 convolution.
 
     Args:
         node: One of `ADDING_OPS`.

@@ -52,7 +52,7 @@ def pack_weights(
     Args:
         graph_module: A `flat_graph`.
         planned: Op id -> precision; others than these two are ignored.
-        group_size: Op id -> neighbours that share a 4-bit scale; the nearest size that the kernel has is taken.
+        group_size: Op id -> neighbours that share a 4-bit scale; the nearest size of the kernel is used.
 
     Returns: Op id -> why it kept its float weight, or has another group than asked for.
     """
@@ -123,9 +123,9 @@ class _Product:
 
 
 def _product_of(graph_module: fx.GraphModule, node: fx.Node) -> _Product:
-    """The product behind a node that `_node_problem` says nothing against."""
+    """The product behind a node without a `_node_problem`."""
     role = op_role(str(node.target))
-    assert role is not None  # it was asked before, as was the rest
+    assert role is not None  # `_node_problem` checked it, and the rest
     data, source = node.args[role.data], node.args[role.weight]
     stored = constant_of(graph_module, source)
     assert stored is not None and isinstance(source, fx.Node) and isinstance(data, fx.Node)
@@ -135,7 +135,7 @@ def _product_of(graph_module: fx.GraphModule, node: fx.Node) -> _Product:
 
 
 Pack = Callable[[fx.GraphModule, fx.Node, _Product, fx.Node], fx.Node]
-"""Makes the kernel's call for rows [m, k] in bfloat16 in front of a node; gives [m, n] in bfloat16."""
+"""Inserts the kernel's call for rows [m, k] in bfloat16 in front of a node; it gives [m, n] in bfloat16."""
 
 
 def _replace(graph_module: fx.GraphModule, node: fx.Node, pack: Pack) -> None:
@@ -165,7 +165,7 @@ def _leading_sizes(node: fx.Node, value: fx.Node) -> list[Any]:
         if not isinstance(size, int):
             with node.graph.inserting_before(node):
                 asked = node.graph.call_function(_aten.sym_size.int, (value, axis))
-            asked.meta["val"] = size  # asking the operator for it would fix the size
+            asked.meta["val"] = size  # evaluating the operator would specialize the size
             size = asked  # noqa: PLW2901 - the same size, as a node
         sizes.append(size)
     return sizes
@@ -201,7 +201,7 @@ def _pack_nibbles(
 
 
 def _filled_up(node: fx.Node, rows: fx.Node, missing: int) -> fx.Node:
-    """The rows with so many zeros behind them, which meet zeros of the packed weight."""
+    """The rows padded with so many zeros, which meet zeros of the packed weight."""
     return call_before(node, _aten.constant_pad_nd.default, rows, [0, missing]) if missing else rows
 
 
@@ -229,7 +229,7 @@ def _pack_table(graph_module: fx.GraphModule, node: fx.Node) -> None:
     """Store the rows of an embedding in 8 bits, each with its scale; a row is widened when it is picked."""
     source = node.args[0]
     weight = constant_of(graph_module, source)
-    assert weight is not None  # it was asked before
+    assert weight is not None  # `_node_problem` checked it
     grid = weight_grid(weight)
     name = str(source.target)  # type: ignore[union-attr]
     table = add_constant(graph_module, f"{name}_int8", grid.quantize(weight.float()), before=node)

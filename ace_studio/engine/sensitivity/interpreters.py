@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver
-from ace_studio.engine.sensitivity.local_error import Ranges, WatchedOp, rounded_call, rounded_result
+from ace_studio.engine.sensitivity.local_error import NodeRanges, WatchedOp, rounded_call, rounded_result
 from ace_studio.records.recipes.plan import Precision, Scheme
 
 Watched = Mapping[str, WatchedOp]
@@ -88,7 +88,7 @@ class RoundedRun(WatchingRun):
         watched: Watched,
         *,
         precisions: Mapping[str, Precision],
-        ranges: Ranges,
+        ranges: NodeRanges,
         scheme: Scheme,
     ) -> None:
         super().__init__(graph_module, watched)
@@ -125,7 +125,7 @@ class ProbingRun(WatchingRun):
         watched: Watched,
         *,
         precisions: Sequence[Precision],
-        ranges: Ranges,
+        ranges: NodeRanges,
         scheme: Scheme,
     ) -> None:
         super().__init__(graph_module, watched)

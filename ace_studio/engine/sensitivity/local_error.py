@@ -22,7 +22,7 @@ SIMULATED = frozenset(Precision) - {Precision.FP32}
 
 
 Range = tuple[float, float]
-Ranges = Mapping[str, Range]
+NodeRanges = Mapping[str, Range]
 """Node name -> range of its value over the calibration data."""
 
 
@@ -99,7 +99,7 @@ def rounded_call(
     *,
     op: WatchedOp,
     precision: Precision,
-    ranges: Ranges,
+    ranges: NodeRanges,
     scheme: Scheme,
 ) -> Any:
     """What the op gives at a precision: its operands rounded, its arithmetic exact, its result in float32.
@@ -122,7 +122,7 @@ def rounded_call(
     return rounded_result(target(*new_args, **new_kwargs), op=op, precision=precision, ranges=ranges, scheme=scheme)
 
 
-def rounded_result(result: Any, *, op: WatchedOp, precision: Precision, ranges: Ranges, scheme: Scheme) -> Any:
+def rounded_result(result: Any, *, op: WatchedOp, precision: Precision, ranges: NodeRanges, scheme: Scheme) -> Any:
     """The result of an op as its readers get it."""
     if op.table:
         return pytree.tree_map_only(Tensor, round_rows, result)

@@ -1,32 +1,12 @@
-"""Costs of ops at their precision, fused groups included, and what bounds them."""
-
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from ace_studio.engine.profile.moved import op_costs
 from ace_studio.engine.profile.roofline import byte_rate, compute_rate, summary, with_costs
-from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import Bound, Ceilings, OpReport
+from tests.engine.profile.one_table import TABLE
 
-# x -> conv -> relu -> view -> linear -> out
-TABLE = GraphTable(
-    op_id=("x", "conv", "relu", "view", "linear", "out"),
-    kind=(OpKind.INPUT, OpKind.OP, OpKind.OP, OpKind.OP, OpKind.OP, OpKind.OUTPUT),
-    op=("input", "aten.conv2d.default", "aten.relu.default", "aten.view.default", "aten.linear.default", "output"),
-    module=("",) * 6,
-    shape=("",) * 6,
-    dtype=("float32",) * 6,
-    device=("cpu",) * 6,
-    file=(-1,) * 6,
-    line=(0,) * 6,
-    flops=(0, 8_000, 100, 0, 400, 0),
-    weight_bytes=(0, 1_000, 0, 0, 40_000, 0),
-    output_bytes=(200, 400, 400, 400, 40, 40),
-    edge_source=(0, 1, 2, 3, 4),
-    edge_target=(1, 2, 3, 4, 5),
-)
 CEILINGS = Ceilings(
     gflops={"fp32": 10.0, "int8-static": 40.0},
     gbytes_per_s=1.0,
@@ -43,48 +23,6 @@ def report(op_id: str, *, actual: str = "fp32", fused_into: str = "", latency_ms
         id=op_id, op=op, module="", shape="", device="cpu", planned=actual, actual=actual,
         fused_into=fused_into, latency_ms=latency_ms,
     )  # fmt: skip
-
-
-def test_an_op_moves_its_weights_its_inputs_and_its_result():
-    costs = op_costs(TABLE, fused_into={}, actual={})
-    assert (costs["conv"].flops, costs["conv"].bytes) == (8_000, 200 + 1_000 + 400)
-    assert costs["relu"].bytes == 800
-    assert costs["view"].bytes == 0
-    assert costs["linear"].bytes == 400 + 40_000 + 40
-
-
-def test_a_value_inside_of_a_fused_group_is_not_moved():
-    costs = op_costs(TABLE, fused_into={"relu": "conv"}, actual={})
-    assert set(costs) == {"conv", "view", "linear"}
-    assert costs["conv"].flops == 8_100
-    assert costs["conv"].bytes == 200 + 1_000 + 400
-
-
-def test_a_chain_of_fusions_has_one_home():
-    costs = op_costs(TABLE, fused_into={"view": "relu", "relu": "conv"}, actual={})
-    assert set(costs) == {"conv", "linear"}
-
-
-@pytest.mark.parametrize(
-    ("actual", "moved"),
-    [
-        ("int8-static", (400 + 40_000 + 40) / 4),
-        ("int8-weight", 400 + 10_000 + 40),
-        ("int4-weight", 400 + 5_000 + 40),
-        ("bf16", (400 + 40_000 + 40) / 2),
-        ("fused", 400 + 40_000 + 40),
-    ],
-)
-def test_bytes_are_those_of_the_precision_that_the_op_runs_at(actual, moved):
-    assert op_costs(TABLE, fused_into={}, actual={"linear": actual})["linear"].bytes == moved
-
-
-def test_a_lookup_reads_what_it_gives_and_not_the_whole_table():
-    table = GraphTable(**{
-        **{name: getattr(TABLE, name) for name in TABLE.__struct_fields__},
-        "op": (*TABLE.op[:4], "aten.embedding.default", "output"),
-    })  # fmt: skip
-    assert op_costs(table, fused_into={}, actual={})["linear"].bytes == 400 + 40 + 40
 
 
 def test_an_op_is_bound_by_what_takes_longer_and_shares_add_up():

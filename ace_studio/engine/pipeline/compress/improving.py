@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ace_studio.engine.flow import BoundPlan, Captured, CapturedModel, Example
-from ace_studio.engine.improve import Improved, improve, with_changes
+from ace_studio.engine.improve import Improved, improve, with_changed_weights
 from ace_studio.engine.improve.job import HIGH
 from ace_studio.engine.pipeline.sensitivity import targets_of
 from ace_studio.engine.plan import bind_plan
@@ -66,7 +66,7 @@ class Improvements:
         owners = {op_id for change in improved.changes for op_id in change.owners.values()}
         key = (_rounding_part(plan.plan), methods, frozenset(op_id for op_id in owners if is_low(op_id)))
         if self._built is None or self._built[0] != key:
-            self._built = (key, with_changes(captured, improved.changes, is_low=is_low), {})
+            self._built = (key, with_changed_weights(captured, improved.changes, is_low=is_low), {})
         return self._built[1], self._built[2]
 
     def methods_that_help(self, plan: Plan, methods: Methods) -> Methods:

@@ -1,9 +1,9 @@
-"""What a plan does to the numbers of a captured graph, simulated in float32: nothing is built and no runtime is needed.
+"""Simulation of a plan in float32: nothing is built and no runtime is needed.
 
-Every op reads its inputs rounded to the grid (or the 16-bit type) that the plan gives it and computes in float32, as
-real kernels do with their wide accumulators; what else is rounded to 8 bits follows from the style of a runtime
-(`int8_style`). What is not simulated: which neighbours a runtime fuses, and the order of sums. So it ranks ops and
-improvements; the final word is the built artifact.
+Every op reads its inputs rounded to the grid (or the 16-bit type) of its plan and computes in float32, as real kernels
+do with their wide accumulators; the style of the runtime (`int8_style`) says what else is rounded to 8 bits. Fusions
+of a runtime and the order of sums are not simulated. So the simulation ranks ops and improvements; the artifact is
+what is measured.
 
     graph = float_graph(captured)                                # batch norms folded, weights shared
     ranges = observe_ranges(graph.graph_module, examples)        # only int8-static needs them

@@ -68,7 +68,7 @@ class OpArithmetic:
         return target(*args, **kwargs)
 
     def rounded_value(self, value: Any, name: str, scheme: Scheme) -> Any:
-        """A value on the 8-bit grid over the range of a node; anything but a float tensor as it is."""
+        """A value rounded to the 8-bit grid over the range of a node; anything but a float tensor as it is."""
         if not _is_float(value):
             return value
         return round_activation(value, precision=Precision.INT8_STATIC, scheme=scheme, known=self.ranges[name])
@@ -103,7 +103,7 @@ class OpArithmetic:
         return rounded
 
     def _rounded_activation(self, source: object, value: Tensor, how: How, *, in_sum: bool = False) -> Tensor:
-        """A factor, or a part of a sum, on its grid; stored tensors bring their range with them."""
+        """A factor of a product, or a term of a sum, on its grid; a stored tensor has its own range."""
         precision, scheme = how
         known = None
         is_stored = isinstance(source, fx.Node) and source.op == "get_attr"
@@ -112,10 +112,10 @@ class OpArithmetic:
             known = self.ranges.get(name)
             if known is None and not in_sum:
                 raise ValueError(
-                    f"int8-static needs the range of {name or 'a constant'}, which calibration did not see"
+                    f"int8-static needs the range of {name or 'a constant'}, which calibration did not observe"
                 )
             if known is None or known.low == known.high:
-                return value  # nobody knows its range, or it has none (a mask); targets leave the op in float
+                return value  # no range, or a constant value (a mask): targets leave the op in float
         return round_activation(value, precision=precision, scheme=scheme, known=known)
 
 

@@ -1,4 +1,4 @@
-"""The captured graph in float, ready to be simulated or changed: what simulations and scans start from."""
+"""The captured graph in float with batch norms folded: what simulations and scans start from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_studio.engine.quantize.folding import fold_batch_norms
 
 @dataclass(frozen=True)
 class FloatGraph:
-    """The captured graph in float, ready to be simulated or changed."""
+    """A captured graph in float, with batch norms folded."""
 
     graph_module: fx.GraphModule
     """A `flat_graph` with batch norms folded; weights are its own only where a fold changed them."""

@@ -1,4 +1,4 @@
-"""The three ways through a graph: under a plan, in float with ops run again alone, and both at once."""
+"""Three runs of a graph: under a plan, in float with some ops run again alone, and both side by side."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Visit = Callable[[str, Precision, Tensor, Tensor], None]
 
 
 class PlannedOps:
-    """What a plan does at every node of a graph."""
+    """Precision and rounding of every node of a graph under a plan."""
 
     def __init__(self, arithmetic: OpArithmetic, plan: BoundPlan) -> None:
         self._arithmetic = arithmetic
         self._plan = plan
         self._layout: Int8Layout | None = None
         planned = plan.ops_at(Precision.INT8_STATIC)
-        if planned and arithmetic.style is not READS:  # where only reads are rounded, ops know all there is to know
+        if planned and arithmetic.style is not READS:  # in READS each op rounds its own inputs
             self._layout = int8_layout(
                 arithmetic.graph_module,
                 planned,
@@ -38,7 +38,7 @@ class PlannedOps:
             )
 
     def how(self, node: fx.Node) -> How | None:
-        """Precision and grids of a node that the plan changes; None for all others."""
+        """Precision and scheme of a node that the plan changes; None for all others."""
         op_id = node.meta.get(OP_ID, "")
         precision = self._plan.precision_of(op_id)
         is_op = node.op == "call_function" and is_operator(node.target)
@@ -50,7 +50,7 @@ class PlannedOps:
             return None
         return precision, self._plan.scheme_of(op_id)
 
-    def handed_on(self, node: fx.Node, value: Any) -> Any:
+    def value_for_readers(self, node: fx.Node, value: Any) -> Any:
         """The value of a node as its readers get it."""
         if self._layout is None or node not in self._layout.values:
             return value
@@ -72,9 +72,9 @@ class PlanRun(fx.Interpreter):
         """Run one node; the name of the argument is the base class's."""
         how = self._ops.how(n)
         if how is None:
-            return self._ops.handed_on(n, super().run_node(n))
+            return self._ops.value_for_readers(n, super().run_node(n))
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return self._ops.handed_on(n, self._arithmetic.run_op(n, args, kwargs, how))
+        return self._ops.value_for_readers(n, self._arithmetic.run_op(n, args, kwargs, how))
 
 
 class LocalRun(fx.Interpreter):
@@ -91,7 +91,7 @@ class LocalRun(fx.Interpreter):
         self._arithmetic, self._wanted, self._visit, self._schemes = arithmetic, wanted, visit, schemes
 
     def run_node(self, n: fx.Node) -> Any:
-        """Run one node; its lonely runs come first, because an op may write into its input."""
+        """Run one node, alone first, because an op may write into its input."""
         op_id = n.meta.get(OP_ID, "")
         asked = self._wanted.get(op_id, ()) if n.op == "call_function" else ()
         useful = [one for one in asked if one in simulated_precisions(str(n.target))]
@@ -117,7 +117,7 @@ def new_pair(leaf: Tensor) -> object:
 
 
 class PairRun(fx.Interpreter):
-    """Runs the graph twice at once and sums up what differs."""
+    """Runs the graph in float and under a plan side by side, and sums up the differences."""
 
     def __init__(self, arithmetic: OpArithmetic, plan: BoundPlan) -> None:
         super().__init__(arithmetic.graph_module)
@@ -130,7 +130,7 @@ class PairRun(fx.Interpreter):
         if n.op in {"placeholder", "get_attr"}:
             value = super().run_node(n)
             pair = value if isinstance(value, _Pair) else _Pair(value, value)
-            return _Pair(pair.wide, self._ops.handed_on(n, pair.rounded))
+            return _Pair(pair.wide, self._ops.value_for_readers(n, pair.rounded))
         given = self.fetch_args_kwargs_from_env(n)
         wide_args, wide_kwargs = fx.node.map_aggregate(given, lambda one: _side(one, "wide"))
         args, kwargs = fx.node.map_aggregate(given, lambda one: _side(one, "rounded"))
@@ -138,7 +138,7 @@ class PairRun(fx.Interpreter):
             return None
         how = self._ops.how(n) or (Precision.FP32, Scheme())
         target: Any = n.target
-        rounded = self._ops.handed_on(n, self._run(n, args, kwargs, how))
+        rounded = self._ops.value_for_readers(n, self._run(n, args, kwargs, how))
         wide = target(*wide_args, **wide_kwargs)
         op_id = n.meta.get(OP_ID, "")
         if op_id and isinstance(wide, Tensor) and wide.is_floating_point():

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ace_studio.engine.flow import Example
 from ace_studio.engine.ops.roles import is_convolution
-from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.quantize.fidelity import SMALLEST_GAIN_DB, sqnr_db
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.openvino.library import import_openvino
@@ -24,9 +24,6 @@ from ace_studio.records.ops import BATCHED_PRODUCTS, operator_name
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
-
-SMALLEST_GAIN_DB = 0.05
-"""Least gain for which the smoothed model is kept."""
 
 ENOUGH_EXAMPLES = 4
 """With fewer examples it is tried only if it was asked for."""

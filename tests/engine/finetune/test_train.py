@@ -1,51 +1,16 @@
-"""Training after compression: it helps or is thrown away, keeps masks, and rounds as int8 does."""
-
 from __future__ import annotations
-
-import copy
 
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name that the whole field uses
 from torch import nn
 
-from ace_studio.engine.finetune import FinetuneJob, finetune_module
-from ace_studio.engine.finetune.rounding import Rounding, straight_through
-from ace_studio.engine.flow import Example
+from ace_studio.engine.finetune import finetune_module
 from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.engine.quantize.affine import affine_grid, weight_grid
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase, Progress
-from ace_studio.records.recipes.recipe import FinetuneChoice, FinetuneMethod
 from tests import tiny_models
-
-
-def batches(count=8, *, rows=16, label=None):
-    generator = torch.Generator().manual_seed(3)
-    inputs = [torch.randn(rows, 16, generator=generator) for _ in range(count)]
-    return [(Example(args=(one,)), None if label is None else label(one)) for one in inputs]
-
-
-def job(module, teacher, *, data=None, method="distill", reporter=None, **values):
-    choice_keys = {"epochs", "learning_rate", "seed", "max_seconds", "held_out"}
-    choice = {"learning_rate": 0.005} | {key: values.pop(key) for key in choice_keys & set(values)}
-    return FinetuneJob(
-        module=module,
-        teacher=teacher,
-        choice=FinetuneChoice(method=FinetuneMethod(method), **choice),
-        batches=batches() if data is None else data,
-        reporter=reporter or Reporter(),
-        **values,
-    )
-
-
-def damaged(teacher):
-    """The teacher with half of its first layer's weights gone, and the mask."""
-    module = copy.deepcopy(teacher)
-    mask = torch.rand(module[0].weight.shape, generator=torch.Generator().manual_seed(0)) > 0.5
-    with torch.no_grad():
-        module[0].weight.mul_(mask)
-    return module, {"0.weight": mask}
+from tests.engine.finetune.training_jobs import batches, damaged, job
 
 
 def test_distillation_brings_a_pruned_model_back_towards_the_original():
@@ -91,22 +56,6 @@ def test_a_loss_of_the_users_trains_on_labels():
     assert tuned.report.after < 0.7 * tuned.report.before
 
 
-def test_the_users_metric_decides_if_there_is_one():
-    teacher = tiny_models.mlp().module
-    module, _ = damaged(teacher)
-    scores = iter([0.5, 0.9, 0.7])
-    tuned = finetune_module(job(module, teacher, metric=lambda predict: next(scores), epochs=2))
-    assert (tuned.report.score_name, tuned.report.after, tuned.report.best_epoch) == ("metric", 0.9, 1)
-    assert (tuned.report.examples, tuned.report.held_out) == (8, 0)
-
-
-def test_a_metric_of_which_less_is_better_is_minded():
-    teacher = tiny_models.mlp().module
-    scores = iter([0.5, 0.9, 0.2])
-    tuned = finetune_module(job(teacher, teacher, metric=lambda _: next(scores), higher_is_better=False, epochs=2))
-    assert (tuned.report.after, tuned.report.best_epoch) == (0.2, 2)
-
-
 def test_it_ends_in_time_and_says_so():
     teacher = tiny_models.mlp().module
     module, masks = damaged(teacher)
@@ -143,48 +92,6 @@ def test_too_little_data_is_told(count):
     with pytest.raises(AceError) as caught:
         finetune_module(job(teacher, teacher, data=batches(count)))
     assert caught.value.problem.code is ErrorCode.NO_DATA
-
-
-def test_a_loss_that_gives_no_scalar_is_told():
-    teacher = tiny_models.mlp().module
-    data = batches(4, label=lambda x: 0)
-    with pytest.raises(AceError) as caught:
-        finetune_module(job(teacher, teacher, method="train", data=data, loss=lambda output, label: output))
-    assert caught.value.problem.where == "[finetune] loss"
-
-
-# --- rounding ---
-
-
-def test_rounding_gives_what_the_targets_grids_give_and_leaves_nothing_behind():
-    module = tiny_models.mlp().module
-    data = [example for example, _ in batches(3)]
-    rounding = Rounding(module, {"0": module[0], "2": module[2]})
-    rounding.calibrate(data)
-    before, names = weights(module), list(module.state_dict())
-    with rounding.applied(), torch.no_grad():
-        given = data[0].call(module)
-    values = torch.cat([one.args[0] for one in data])
-    hidden = torch.relu(module[0](values))
-    with torch.no_grad():
-        x = affine_grid(*values.aminmax(), bits=8).round_trip(data[0].args[0])
-        first = torch.relu(F.linear(x, weight_grid(module[0].weight).round_trip(module[0].weight), module[0].bias))
-        first = affine_grid(*hidden.detach().aminmax(), bits=8).round_trip(first)
-        wanted = F.linear(first, weight_grid(module[2].weight).round_trip(module[2].weight), module[2].bias)
-    assert torch.allclose(given, wanted, atol=1e-6)
-    assert list(module.state_dict()) == names and not module[0]._forward_pre_hooks
-    assert all(torch.equal(one, other) for one, other in zip(before, weights(module), strict=True))
-
-
-def weights(module):
-    return [one.detach().clone() for one in module.parameters()]
-
-
-def test_gradients_pass_inside_the_range_and_stop_outside():
-    values = torch.tensor([-3.0, -0.5, 0.2, 0.9, 5.0], requires_grad=True)
-    grid = affine_grid(torch.tensor(-1.0), torch.tensor(1.0), bits=8)
-    straight_through(values, grid).sum().backward()
-    assert values.grad.tolist() == [0.0, 1.0, 1.0, 1.0, 0.0]
 
 
 def test_training_with_rounding_makes_the_rounded_model_better():

@@ -1,0 +1,17 @@
+"""Captured models for the tests of this folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.improve.models import Block, Convs, captured_of
+
+
+@pytest.fixture(scope="module")
+def convs():
+    return captured_of(Convs, 3, 12, 12)
+
+
+@pytest.fixture(scope="module")
+def block():
+    return captured_of(Block, 32)

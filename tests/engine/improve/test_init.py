@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+from torch import nn
+
+from ace_studio.engine.improve import METHODS
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import ImproveMethod
+from tests.engine.improve.models import Block, captured_of, examples_of, improved_by
+
+
+@pytest.mark.parametrize("method", list(ImproveMethod))
+def test_every_method_says_why_it_was_left(method):
+    module = captured_of(lambda: nn.Sequential(nn.Tanh(), nn.Linear(4, 3, bias=False)), 4)
+    plan = Plan(default=Precision.INT8_STATIC)
+    (report,) = improved_by(module, plan, [method], examples_of(3, 4)).reports
+    assert not report.kept
+    assert report.reason
+    (report,) = improved_by(module, plan, [method], examples_of(1, 4)).reports
+    assert "two calibration examples" in report.reason
+    (report,) = improved_by(module, Plan(default=Precision.BF16), [method], examples_of(3, 4)).reports
+    assert "nothing is rounded" in report.reason
+
+
+def test_the_registry_has_a_row_for_every_word():
+    assert set(METHODS) == set(ImproveMethod)
+
+
+class MaskedBlock(Block):
+    """The block with scores behind it of which some are given as minus infinity."""
+
+    def forward(self, x):
+        scores = super().forward(x)
+        return scores.masked_fill(x[:, :16] > 1.0, float("-inf"))
+
+
+def test_methods_are_judged_by_the_finite_scores_of_a_masked_model():
+    captured = captured_of(MaskedBlock, 32)
+    plan = Plan(default=Precision.INT8_STATIC)
+    methods = (ImproveMethod.SMOOTHQUANT, ImproveMethod.BIAS_CORRECTION)
+    improved = improved_by(captured, plan, methods, examples_of(4, 32))
+    smooth, _ = improved.reports
+    assert smooth.kept, smooth
+    assert smooth.after_db > smooth.before_db + 3.0

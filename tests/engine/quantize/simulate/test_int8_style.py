@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import torch
+from torch import nn
+
+from ace_studio.engine.quantize.calibrate import observe_ranges
+from ace_studio.engine.quantize.simulate import (
+    PAIRS,
+    READS,
+    RESULTS,
+    int8_layout,
+    ops_of,
+)
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
+from tests.engine.quantize.simulate.plans import INT8, plan_of, simulated_in, simulator_of
+
+
+class Sums(nn.Module):
+    """A sum of two products' results, and a sum of two squares."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = torch.relu(self.one(x)) + self.other(x)
+        return y * y + x.square()
+
+
+def test_only_sums_of_products_are_rounded():
+    torch.manual_seed(0)
+    x = torch.randn(9, 8)
+    exported = export_program(Sums().eval(), (x,), {}, dynamic_shapes=({0: DYNAMIC},), strict=False)
+    simulator, examples = simulator_of(SimpleNamespace(exported=exported, example=x))
+    sums = [op_id for op_id, node in ops_of(simulator.graph_module) if "add" in str(node.target)]
+    noise = [simulator.errors(plan_of(simulator, INT8, only={op_id}), examples)[op_id].noise for op_id in sums]
+    assert noise[0] > 0.0
+    assert noise[1] == 0.0
+
+
+def _rounded_names(style, **options):
+    simulator, plan, examples = simulated_in(style, **options)
+    graph_module = simulator.graph_module
+    layout = int8_layout(graph_module, plan.ops_at(INT8), style, ranges=observe_ranges(graph_module, examples))
+    return {node.name for node in layout.values}
+
+
+def test_results_are_rounded_behind_their_relu_and_a_matrix_product_for_float_readers_is_not():
+    assert _rounded_names(PAIRS) == {"relu"}
+
+
+def test_xnnpack_rounds_every_result_behind_its_relu_and_no_input_for_others():
+    assert {"relu", "linear_1"} <= _rounded_names(RESULTS)
+    assert "x" not in _rounded_names(RESULTS)
+
+
+def test_results_that_are_rounded_for_float_readers_cost_more():
+    reads, pairs, results = (s.sqnr_db(plan, x) for s, plan, x in map(simulated_in, (READS, PAIRS, RESULTS)))
+    assert results < pairs < reads
+
+
+def test_a_rounded_result_shows_in_the_error_of_who_reads_it():
+    found = {}
+    for style in (READS, PAIRS):
+        simulator, plan, examples = simulated_in(style)
+        errors = simulator.errors(plan, examples)
+        found[style.name] = errors["relu"]
+    assert found["pairs"].noise > 1.05 * found["reads"].noise
+
+
+def test_a_bias_on_three_dimensions_is_added_in_float_and_what_follows_stays_float():
+    module, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU()), torch.randn(2, 9, 8)
+    assert _rounded_names(PAIRS, module=module, x=x) == set()
+    assert _rounded_names(PAIRS, module=module, x=x[0]) == {"relu"}
+
+
+def test_a_small_last_convolution_stays_float_where_its_result_would_be_rounded():
+    module = nn.Sequential(nn.Conv1d(2, 32, 9), nn.ReLU(), nn.Conv1d(32, 1, 1))
+    x = torch.randn(4, 2, 16, generator=torch.Generator().manual_seed(0))
+    large = nn.Sequential(nn.Conv1d(2, 4, 3), nn.ReLU(), nn.Conv1d(4, 16, 3))
+    assert _rounded_names(PAIRS, module=module, x=x) == {"relu"}
+    assert _rounded_names(PAIRS, module=large, x=x) == {"relu", "conv1d_1"}
