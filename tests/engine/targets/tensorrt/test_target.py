@@ -12,7 +12,6 @@ import torch
 from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.targets.shared import cuda
 from ace_studio.engine.targets.shared.kernels import heavy_ops
 from ace_studio.engine.targets.shared.size_bounds import SMALLEST_BOUND
 from ace_studio.engine.targets.tensorrt import target as tensorrt
@@ -92,16 +91,6 @@ def test_without_a_gpu_it_says_so_before_anything_else():
     assert not found.ok
     assert "no CUDA device" in found.reason
     assert "tensorrt" in found.install
-    assert cuda.fp8_problem() == cuda.cuda_problem()
-
-
-def test_a_gpu_before_ada_has_no_8_bit_floats(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "A100")
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (8, 0))
-    assert cuda.fp8_problem() == "A100 has compute capability 8.0, 8-bit floats need 8.9"
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
-    assert cuda.fp8_problem() == ""
 
 
 def test_on_a_gpu_the_packages_that_are_missing_are_named(monkeypatch):

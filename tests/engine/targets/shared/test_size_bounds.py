@@ -1,0 +1,18 @@
+"""How far the dynamic dimensions of an artifact with planned memory may grow."""
+
+from __future__ import annotations
+
+from ace_studio.engine.targets.shared import size_bounds as bounds
+from ace_studio.engine.targets.shared.size_bounds import size_bounds
+from tests.engine.targets.conftest import captured_model
+
+
+def test_a_dynamic_dimension_may_grow_to_the_smallest_bound_at_least():
+    assert size_bounds(captured_model("mlp")) == [{0: bounds.SMALLEST_BOUND}]
+
+
+def test_a_large_example_may_be_exceeded_by_the_factor_of_growth(monkeypatch):
+    captured = captured_model("mlp")
+    largest = max(example.tensors()[0].shape[0] for example in captured.examples)
+    monkeypatch.setattr(bounds, "SMALLEST_BOUND", 1)
+    assert size_bounds(captured) == [{0: bounds.GROWTH * largest}]

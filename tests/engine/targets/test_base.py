@@ -1,0 +1,72 @@
+"""What every target does before it builds: it refuses what is not installed and what it cannot do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ace_studio.engine.targets.base import Target
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.targets import RoundingStyle, TargetRow
+from tests.engine.targets.conftest import bound, captured_model, make_job
+
+
+class OnlyFp32(Target):
+    """Builds nothing."""
+
+    def precision_problem(self, precision):
+        return "" if precision is Precision.FP32 else "it rounds nothing"
+
+    def op_problem(self, op, precision):
+        return self.precision_problem(precision)
+
+    def build(self, job):
+        return "built"
+
+    def load(self, path, *, threads):
+        raise NotImplementedError
+
+
+def made(**facts):
+    return OnlyFp32(TargetRow(name="mine", label="Mine", implementation="mine:OnlyFp32", **facts))
+
+
+@pytest.fixture
+def job(tmp_path):
+    captured = captured_model("mlp")
+    return lambda precision: make_job(captured, bound("eager", captured, precision), tmp_path)
+
+
+def test_a_plan_that_it_can_do_is_built(job):
+    assert made().lower(job(Precision.FP32)) == "built"
+
+
+def test_a_precision_that_it_cannot_do_is_refused_with_its_reason_and_an_op(job):
+    with pytest.raises(AceError) as caught:
+        made().lower(job(Precision.INT8_WEIGHT))
+    problem = caught.value.problem
+    assert (problem.code, problem.why) == (ErrorCode.UNSUPPORTED, "it rounds nothing")
+    assert problem.where in captured_model("mlp").table.op_id
+
+
+def test_a_missing_package_is_reported_before_the_plan_is_looked_at(job):
+    target = made(packages=("no_such_package_here",), install="pip install it")
+    with pytest.raises(AceError) as caught:
+        target.lower(job(Precision.INT8_WEIGHT))
+    assert caught.value.problem.code is ErrorCode.NOT_INSTALLED
+    assert caught.value.problem.remedy == "pip install it"
+
+
+def test_without_packages_its_version_is_that_of_torch():
+    assert made().available().version == str(torch.__version__)
+
+
+def test_it_runs_on_the_cpu_only_unless_it_says_more():
+    assert made().device_problem(torch.device("cpu")) == ""
+    assert "CPU only" in made().device_problem(torch.device("cuda"))
+
+
+def test_its_row_names_the_style_that_simulations_use():
+    style = made(rounding=RoundingStyle.RESULTS).int8_style(Plan(default=Precision.INT8_STATIC), None)
+    assert style.name == "results"
