@@ -167,7 +167,7 @@ class FixJob:
         if len(inputs) < len(self.check.inputs):
             others = [one for one in self.check.inputs if one.has_other_integers]
             if self.check.compare(EagerRun.of(loaded.module).output, others).difference:
-                note = "With other whole numbers in the inputs (lengths, ids, steps) the model gives another result."
+                note = "With other integers in the inputs (lengths, ids, steps) the model gives another result."
                 report = with_values(report, note=f"{report.note} {note}".strip())
         return self._captured(candidate, loaded, self.recipe, report)
 
