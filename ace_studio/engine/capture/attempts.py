@@ -17,7 +17,7 @@ from ace_studio.engine.capture.limit import CaptureInterruptedError, CaptureTime
 from ace_studio.engine.capture.methods import CaptureMethod
 from ace_studio.engine.capture.output import captured_output
 from ace_studio.engine.capture.prove import Prover
-from ace_studio.engine.capture.reference import Reference
+from ace_studio.engine.capture.reference import EagerReference
 from ace_studio.engine.capture.verify import Mismatch
 from ace_studio.engine.capture.watched import watched_attempt
 from ace_studio.engine.flow import CapturedModel, Example
@@ -56,7 +56,7 @@ class WholeCapture:
 class CaptureAttempts:
     """The attempts to capture one model, one capture method after the other."""
 
-    reference: Reference
+    reference: EagerReference
     reporter: Reporter
     outcomes: list[CaptureAttempt] = field(default_factory=list)
 

@@ -22,7 +22,7 @@ from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example, put_in_eval_mode, tensor_leaves
 from ace_studio.records.errors import AceError, ErrorCode
 
-SEED = 20240607
+FORWARD_SEED = 20240607
 _PLAIN_TYPES = (bool, int, float, str, Tensor, list, dict, set, tuple, deque, type(None))
 _BAD_INPUT = re.compile(
     r"shapes cannot be multiplied|must match the size|expected .* channels|size mismatch|is invalid for input of size|"
@@ -154,14 +154,14 @@ def _same(one: object, other: object) -> bool:
     )
 
 
-def set_seed(seed: int = SEED) -> None:
+def set_seed(seed: int = FORWARD_SEED) -> None:
     """One seed for torch, Python and numpy, since forward may draw from any."""
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed)  # the user's code draws from the global generator
 
 
-def call_in_turn(function: Callable[..., Any], examples: Sequence[Example], *, seed: int = SEED) -> list[Any]:
+def call_in_turn(function: Callable[..., Any], examples: Sequence[Example], *, seed: int = FORWARD_SEED) -> list[Any]:
     """Copies of the results of consecutive calls; the seed is set once, before the first call."""
     return _call_own([example.copied() for example in examples], function, seed=seed)
 
@@ -200,7 +200,7 @@ class EagerRun:
         put_in_eval_mode(module)
         return cls(module, ModuleState(module))
 
-    def output(self, example: Example, *, seed: int = SEED) -> Any:
+    def output(self, example: Example, *, seed: int = FORWARD_SEED) -> Any:
         """Result of one call from the remembered state, which is restored afterwards."""
         own = example.copied()
         try:
@@ -211,7 +211,14 @@ class EagerRun:
         self.writes_into = tuple(at for at, (old, new) in enumerate(pairs) if not _same_numbers(old, new))
         return result
 
-    def outputs(self, examples: Sequence[Example], *, seed: int = SEED) -> list[Any]:
+    def output_if_accepted(self, example: Example) -> Any | None:
+        """Result of one call at sizes that no example has; None if forward raises on them."""
+        try:
+            return self.output(example)
+        except Exception:  # noqa: BLE001 - the user's model may refuse made-up sizes in any way
+            return None
+
+    def outputs(self, examples: Sequence[Example], *, seed: int = FORWARD_SEED) -> list[Any]:
         """Results of consecutive calls, the first from the remembered state, which is restored afterwards."""
         try:
             return call_in_turn(self.module, examples, seed=seed)

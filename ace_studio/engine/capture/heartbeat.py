@@ -20,7 +20,7 @@ from torch import nn
 
 from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.torch_private.dynamo import StackLook, look_at_stack, module_path
+from ace_studio.engine.torch_private.dynamo import StackLook, look_at_stack, readable_path
 from ace_studio.records.messages import Phase, Progress
 
 QUIET_S = 2.0
@@ -87,7 +87,7 @@ class Heartbeat(threading.Thread):
         if not self._looks:
             return []
         last = self._looks[-1]
-        module = self._path_of(last.module) or module_path(last.module_path)
+        module = self._path_of(last.module) or readable_path(last.module_path)
         is_size = sum(one.is_in_size_arithmetic for one in self._looks) * 2 > len(self._looks)
         verb = "working out symbolic sizes" + (" in" if module else "") if is_size else "tracing" if module else ""
         doing = f"{verb} {module}".strip()

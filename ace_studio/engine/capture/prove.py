@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 
 from ace_studio.engine.capture.findings import GraphInputs
 from ace_studio.engine.capture.guards import excludes_an_inner_one, excludes_only_one, fails_at
-from ace_studio.engine.capture.reference import Reference
+from ace_studio.engine.capture.reference import EagerReference
 from ace_studio.engine.capture.verify import (
     GraphRun,
     Mismatch,
@@ -34,7 +34,7 @@ _MANY_WEIGHTS = 5_000_000
 class Prover:
     """Compares graphs with the eager reference."""
 
-    reference: Reference
+    reference: EagerReference
     reporter: Reporter
 
     def prove(self, program: ExportedProgram) -> tuple[Example, ...] | Mismatch:
@@ -139,10 +139,8 @@ class Prover:
         example = view.example_with(self.reference.tracing, values)
         if example is None or self._is_known(example):
             return None
-        try:
-            return example, self.reference.eager.output(example)
-        except Exception:  # noqa: BLE001 - the user's model may refuse a size that we made up, in any way
-            return None
+        result = self.reference.eager.output_if_accepted(example)
+        return None if result is None else (example, result)
 
     def _is_known(self, example: Example) -> bool:
         shapes = [tensor.shape for tensor in example.tensors()]

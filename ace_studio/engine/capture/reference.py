@@ -23,7 +23,7 @@ _HALVES = frozenset({torch.float16, torch.bfloat16})
 
 
 @dataclass(frozen=True)
-class Reference:
+class EagerReference:
     """What every captured graph of one model is compared with."""
 
     eager: EagerRun
@@ -53,19 +53,15 @@ class Reference:
         """The examples that every graph is compared on: the user's, and the traced one if it was made."""
         return (*self.examples, self.tracing) if self.is_grown else self.examples
 
-    def widened(self) -> Reference | None:
+    def widened(self) -> EagerReference | None:
         """The reference with a wider example to trace; None if there is none, or forward raises on it."""
         wider = widest_example(self.tracing, self.inputs)
-        if wider is None:
-            return None
-        try:
-            self.eager.output(wider)
-        except Exception:  # noqa: BLE001 - the user's code may raise anything at sizes that nobody gave
+        if wider is None or self.eager.output_if_accepted(wider) is None:
             return None
         return replace(self, tracing=wider, is_grown=True)
 
 
-def run_reference(module: nn.Module, examples: Sequence[Example], recipe: Recipe, reporter: Reporter) -> Reference:
+def run_reference(module: nn.Module, examples: Sequence[Example], recipe: Recipe, reporter: Reporter) -> EagerReference:
     """Run every example eagerly, compare the examples, and choose which one to trace.
 
     Raises: AceError for what the user must correct.
@@ -91,13 +87,13 @@ def run_reference(module: nn.Module, examples: Sequence[Example], recipe: Recipe
     if is_grown:
         _check_grown(eager, tracing)
     _warn_about_the_model(module, examples[0], expected, written, reporter)
-    return Reference(eager, tuple(examples), tuple(expected), inputs, tracing, is_grown, recipe, controls)
+    return EagerReference(eager, tuple(examples), tuple(expected), inputs, tracing, is_grown, recipe, controls)
 
 
 def _check_grown(eager: EagerRun, tracing: Example) -> None:
     try:
         eager.output(tracing)
-    except Exception as error:
+    except Exception as error:  # the user's forward raises anything
         shown = describe(tracing, forward_parameters(eager.module))
         raise AceError.of(
             ErrorCode.BAD_INPUT,

@@ -26,7 +26,7 @@ from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.examples.containers import map_opened
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
-from ace_studio.engine.torch_private.dynamo import module_path
+from ace_studio.engine.torch_private.dynamo import readable_path
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 
 Read = Callable[[nn.Module, Sequence[Any]], Any]
@@ -181,7 +181,7 @@ def clean_places(graph: fx.Graph, *, prefix: str = "") -> None:
     for node in graph.nodes:
         stack = node.meta.get("nn_module_stack")
         if stack:
-            paths = {key: module_path(str(path)) for key, (path, _) in stack.items()}
+            paths = {key: readable_path(str(path)) for key, (path, _) in stack.items()}
             named = {key: (f"{prefix}.{paths[key]}".strip("."), kind) for key, (_, kind) in stack.items()}
             node.meta["nn_module_stack"] = named
         elif prefix:

@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.diagnose import Failure
-from ace_studio.engine.capture.eager import SEED, EagerRun, call_in_turn
+from ace_studio.engine.capture.eager import FORWARD_SEED, EagerRun, call_in_turn
 from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example
 from ace_studio.engine.torch_private.operators import argument_names, is_random
@@ -227,7 +227,7 @@ def frozen_cause(eager: EagerRun, program: ExportedProgram, example: Example) ->
 
 def is_varying(eager: EagerRun, example: Example) -> bool:
     """Whether the model gives different results under two seeds."""
-    return bool(difference(eager.output(example), eager.output(example, seed=SEED + 1)))
+    return bool(difference(eager.output(example), eager.output(example, seed=FORWARD_SEED + 1)))
 
 
 def changed_attributes(eager: EagerRun, example: Example) -> list[str]:

@@ -22,7 +22,7 @@ from ace_studio.records.messages import ModuleCalls
 
 MAX_BYTES = 1_000_000_000
 """Limit of all kept tensors together."""
-MOST_MODULES = 200
+_MOST_MODULES = 200
 """Limit of the list of modules to choose from."""
 FORMS_SHOWN = 3
 _CALLS_DESCRIBED = 50
@@ -204,7 +204,7 @@ class CallRecorder:
         ordered = sorted(self._counts.items(), key=lambda item: (item[0][0] != "", item[0][0]))
         return tuple(
             ModuleCalls(path=path, kind=kind, calls=count.calls, inputs=tuple(count.forms))
-            for (path, kind), count in ordered[:MOST_MODULES]
+            for (path, kind), count in ordered[:_MOST_MODULES]
         )
 
 

@@ -124,7 +124,7 @@ _ROOT = re.compile(r"^L(\['\w+'\]|__\w+?__)")
 _CHILD = re.compile(r"\._modules\['([^']+)'\]|\['([^']+)'\]|\[(\d+)\]")
 
 
-def module_path(source: str) -> str:
+def readable_path(source: str) -> str:
     """The dotted path (``blocks.1``) of what the compiler calls ``L['self']._modules['blocks']._modules['1']``."""
     text = _CHILD.sub(lambda match: "." + next(filter(None, match.groups())), _ROOT.sub("", source))
     return text.lstrip(".").removeprefix("_export_root.")

@@ -78,3 +78,19 @@ def test_a_module_that_holds_a_tensor_with_a_history_is_run_and_put_back():
     eager = EagerRun.of(module)
     eager.output(Example.of(torch.randn(3, 4)))
     torch.testing.assert_close(module.last, before, rtol=0, atol=0)
+
+
+def test_a_call_that_forward_refuses_has_no_output_and_the_state_is_restored():
+    class Picky(nn.Module):
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            if len(x) > 2:
+                raise ValueError("too many")
+            return x
+
+    eager = EagerRun.of(Picky())
+    assert eager.output_if_accepted(Example.of(torch.ones(3))) is None
+    assert torch.equal(eager.output_if_accepted(Example.of(torch.ones(2))), torch.ones(2))
+    assert eager.module.calls == 0

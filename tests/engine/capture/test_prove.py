@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.capture.methods import CAPTURE_METHODS
 from ace_studio.engine.capture.prove import Prover
-from ace_studio.engine.capture.reference import Reference, run_reference
+from ace_studio.engine.capture.reference import EagerReference, run_reference
 from ace_studio.engine.capture.verify import Mismatch
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
@@ -23,11 +23,11 @@ class Scaled(nn.Module):
         return x * self.factor
 
 
-def reference(module: nn.Module, *sizes: int) -> Reference:
+def reference(module: nn.Module, *sizes: int) -> EagerReference:
     return run_reference(module, [Example((torch.ones(size, 3),)) for size in sizes], Recipe(), Reporter())
 
 
-def proof(of: Reference, against: Reference) -> tuple[Example, ...] | Mismatch:
+def proof(of: EagerReference, against: EagerReference) -> tuple[Example, ...] | Mismatch:
     """The graph of one model proven against the reference of another."""
     export = CAPTURE_METHODS["export"].capture
     assert export is not None

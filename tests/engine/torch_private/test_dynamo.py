@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+import pytest
+
 from ace_studio.engine.torch_private import sizes
-from ace_studio.engine.torch_private.dynamo import forget_traces
+from ace_studio.engine.torch_private.dynamo import forget_traces, readable_path
 
 
 def test_a_module_that_is_loaded_anew_is_not_taken_for_the_one_before() -> None:
@@ -22,3 +24,16 @@ def test_a_module_that_is_loaded_anew_is_not_taken_for_the_one_before() -> None:
         assert vars(sizes).pop("__import_reloaded_net") is new
     finally:
         del sys.modules["reloaded_net"]
+
+
+@pytest.mark.parametrize(
+    ("source", "path"),
+    [
+        ("L['self']._modules['blocks']._modules['1'].conv", "blocks.1.conv"),
+        ("L['self'].blocks[0]", "blocks.0"),
+        ("L__self___blocks", "_blocks"),
+        ("L['self']", ""),
+    ],
+)
+def test_the_compilers_name_of_a_module_becomes_its_dotted_path(source: str, path: str) -> None:
+    assert readable_path(source) == path

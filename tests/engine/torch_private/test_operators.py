@@ -1,10 +1,26 @@
-"""A process that has never quantized anything can open a saved int8 program."""
+"""What torch says of its operators."""
 
 from __future__ import annotations
 
+import operator
 import subprocess
 import sys
 
+import pytest
+import torch
+
+from ace_studio.engine.torch_private.operators import (
+    argument_names,
+    foreign_operators,
+    functional_form,
+    is_higher_order,
+    is_operator,
+    is_pointwise,
+    is_random,
+    writes_in_place,
+)
+
+ATEN = torch.ops.aten
 CODE = """\
 import torch
 from ace_studio.engine.torch_private.operators import register_quantized_ops
@@ -12,6 +28,44 @@ assert not hasattr(torch.ops.quantized_decomposed, "dequantize_per_channel"), "k
 register_quantized_ops()
 torch.ops.quantized_decomposed.dequantize_per_channel.default
 """
+
+
+@pytest.mark.parametrize("target", [operator.add, torch.add, "add"])
+def test_only_overloads_are_operators(target: object) -> None:
+    assert is_operator(ATEN.add.Tensor) and not is_operator(target)
+    assert not is_pointwise(target) and not is_random(target) and not writes_in_place(target)
+    assert argument_names(target) == []
+
+
+def test_tags_and_arguments_are_read() -> None:
+    assert is_pointwise(ATEN.add.Tensor) and not is_pointwise(ATEN.mm.default)
+    assert is_random(ATEN.rand.default) and not is_random(ATEN.mm.default)
+    assert argument_names(ATEN.mm.default) == ["self", "mat2"]
+    assert is_higher_order(torch.ops.higher_order.cond) and not is_higher_order(ATEN.mm.default)
+
+
+def test_an_operator_in_place_has_a_functional_form() -> None:
+    assert writes_in_place(ATEN.add_.Tensor) and not writes_in_place(ATEN.add.Tensor)
+    assert functional_form(ATEN.add_.Tensor) is ATEN.add.Tensor
+    assert functional_form(ATEN.mm.default) is ATEN.mm.default
+    assert functional_form(operator.add) is operator.add
+
+
+def test_operators_of_other_libraries_are_named_once() -> None:
+    @torch.library.custom_op("ace_test::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @twice.register_fake
+    def _(x: torch.Tensor) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return twice(twice(x)) + 1
+
+    program = torch.export.export(Net(), (torch.ones(2),))
+    assert foreign_operators(program) == ["ace_test.twice.default"]
 
 
 def test_the_ops_of_a_saved_int8_program_are_known_in_a_fresh_process_after_asking():

@@ -31,7 +31,7 @@ from ace_studio.engine.capture.partial.subgraph_modules import (
     module_source,
 )
 from ace_studio.engine.capture.partial.unseen import unseen_examples
-from ace_studio.engine.capture.reference import Reference
+from ace_studio.engine.capture.reference import EagerReference
 from ace_studio.engine.capture.verify import Mismatch, check_consecutive_calls, check_example, unseen_label
 from ace_studio.engine.flow import Example, PartialModel, Subgraph
 from ace_studio.engine.progress import Reporter
@@ -80,7 +80,7 @@ class PartialCapture:
 class PartialJob:
     """One partial capture of a model."""
 
-    reference: Reference
+    reference: EagerReference
     reporter: Reporter
     problems: tuple[Problem, ...] = ()
     """Why the capture methods before this one failed."""

@@ -18,7 +18,7 @@ from ace_studio.engine.capture.partial.recording import RecordedCalls, RecordedF
 from ace_studio.engine.capture.replay import GraphPlayer, clean_places
 from ace_studio.engine.flow import Example
 from ace_studio.engine.subgraphs.run_pieces import Frame, Place, carrier, is_tensor_node, symbol_of
-from ace_studio.engine.torch_private.dynamo import module_path
+from ace_studio.engine.torch_private.dynamo import readable_path
 
 
 class NotASubgraphError(Exception):
@@ -104,7 +104,7 @@ def _owner(recorded: RecordedFrame) -> str:
         for user in recorded.frame.nodes[at].users:
             stack = list((user.meta.get("nn_module_stack") or {}).values())
             inner = name.rpartition(".")[0]
-            local = module_path(str(stack[-1][0])) if stack else ""
+            local = readable_path(str(stack[-1][0])) if stack else ""
             if inner == local or inner.endswith("." + local) or not local:
                 return inner.removesuffix(local).rstrip(".")
     return ""

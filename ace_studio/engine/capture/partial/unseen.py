@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ace_studio.engine.capture.reference import Reference
+from ace_studio.engine.capture.reference import EagerReference
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import example_at, unseen_sizes
 
@@ -12,7 +12,7 @@ _MOST_EXAMPLES = 2
 _MOST_TRIES = 6
 
 
-def unseen_examples(reference: Reference) -> list[tuple[Example, Any]]:
+def unseen_examples(reference: EagerReference) -> list[tuple[Example, Any]]:
     """At most two examples at new sizes that eager accepts, with their results.
 
     Dimensions with equal sizes in all examples get equal new sizes, because they may be tied.
@@ -33,8 +33,6 @@ def unseen_examples(reference: Reference) -> list[tuple[Example, Any]]:
         if len(found) == _MOST_EXAMPLES or shapes in known:
             continue
         known.append(shapes)
-        try:
-            found.append((example, reference.eager.output(example)))
-        except Exception:  # noqa: BLE001 - the user's model may refuse a size that we made up, in any way
-            continue
+        if (result := reference.eager.output_if_accepted(example)) is not None:
+            found.append((example, result))
     return found
