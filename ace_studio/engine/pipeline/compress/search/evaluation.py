@@ -168,7 +168,8 @@ class PlanEvaluator:
     def _drop(self, candidate: Candidate, better: SearchStep) -> None:
         shutil.rmtree(self._job.folder_of(candidate), ignore_errors=True)
         candidate.lowered = None
-        high = f" with {better.kept_high} ops at {better.high}" if better.kept_high else ""
+        count = better.kept_high
+        high = f" with {count} {'op' if count == 1 else 'ops'} at {better.high}" if count else ""
         reason = f"the search found a better plan: {better.target} {better.low}{high}"
         warnings = (*candidate.run.warnings, Warning(code="dropped", what=reason))
         candidate.note(status=RunStatus.DROPPED, warnings=warnings)

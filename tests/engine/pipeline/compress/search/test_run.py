@@ -184,20 +184,6 @@ def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(searched
     assert msgspec.json.decode(msgspec.json.encode(result))["search"][0]["target"] == "openvino"
 
 
-@pytest.mark.parametrize(("rows", "is_small_worth_it"), [(1, True), (64, False)])
-def test_smaller_weights_are_tried_for_speed_where_each_weight_is_used_a_few_times_only(rows, is_small_worth_it):
-    module = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8)).eval()
-    with torch.no_grad():
-        captured, _ = capture_model(
-            LoadedModel(module=module, source=None, sha256=""),
-            [Example((_random(rows, 64),))],
-            Recipe(),
-            device=torch.device("cpu"),
-            reporter=Reporter(),
-        )
-    assert variants.reads_weights_most(captured.table) is is_small_worth_it
-
-
 def test_floats_of_16_bits_beside_8_bit_products_are_a_variant_where_there_is_much_besides_products(model, tmp_path):
     loaded, captured, report = model
     job = _job(model, tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=20.0))

@@ -1,0 +1,123 @@
+"""The evaluation of plans in a search: built once, known again later, and dropped if another is better."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.job import JobState
+from ace_studio.engine.pipeline.compress.search import evaluation
+from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
+from ace_studio.engine.pipeline.compress.search.ranking import RankedOp, SensitivityRanking
+from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import Goal, Recipe
+from ace_studio.records.results import RunStatus, TargetRun
+
+TARGET = SimpleNamespace(name="t", available=lambda: SimpleNamespace(version="1"))
+RANKING = SensitivityRanking([RankedOp("a", 1e-2), RankedOp("b", 1e-3), RankedOp("c", 1e-4)])
+
+
+def variant(low=Precision.INT8_STATIC):
+    return SearchVariant(TARGET, Plan(default=low), ranking=RANKING)
+
+
+@pytest.fixture
+def job(tmp_path):
+    return SimpleNamespace(
+        output=tmp_path, captured=SimpleNamespace(fingerprint="f"), recipe=Recipe(goal=Goal(min_sqnr_db=20.0)),
+        state=JobState(), guarded=lambda candidate, step: None, folder_of=lambda candidate: tmp_path / "artifact",
+        told=[], tell=lambda candidate: None,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """The plans that were built, in order; every candidate has 30 dB."""
+    plans = []
+
+    def try_plan(job, target, plan, *, methods):
+        plans.append(plan)
+        status = RunStatus.UNAVAILABLE if plan.default is Precision.FP8 else RunStatus.OK
+        made = Candidate(target, BoundPlan(plan), TargetRun(target="t", status=status, sqnr_db=30.0), methods=methods)
+        made.lowered = object()
+        job.state.candidates.append(made)
+        return made
+
+    monkeypatch.setattr(evaluation, "try_plan", try_plan)
+    return plans
+
+
+def test_a_plan_is_built_once_and_its_step_names_its_run(job, built):
+    evaluator = PlanEvaluator(job)
+    step = evaluator.variant(variant())
+    assert evaluator.variant(variant()) is step
+    assert len(built) == 1
+    assert (step.run, step.meets, step.sqnr_db) == (0, True, 30.0)
+    assert job.state.search == [step]
+
+
+def test_the_most_sensitive_ops_are_kept_high_by_rules_with_a_reason(job, built):
+    step = PlanEvaluator(job).variant(variant(), 2)
+    assert [rule.match for rule in step.rules] == ["id:a", "id:b"]
+    assert (step.kept_high, step.of, step.high) == (2, 3, "fp32")
+    assert step.predicted_db == pytest.approx(40.0)
+    assert set(job.state.candidates[0].kept) == {"a", "b"}
+
+
+def test_all_ops_high_is_the_uniform_plan(job, built):
+    evaluator = PlanEvaluator(job)
+    step = evaluator.variant(variant(), 3)
+    assert built == [Plan(default=Precision.FP32)]
+    assert evaluator.known_uniform(TARGET, Precision.FP32) is step
+    assert evaluator.known_uniform(TARGET, Precision.BF16) is None
+
+
+def test_what_a_target_cannot_run_is_no_step(job, built):
+    assert PlanEvaluator(job).uniform(TARGET, Precision.FP8) is None
+    assert job.state.search == []
+
+
+def test_a_later_search_of_the_job_knows_the_steps_and_builds_only_what_is_kept(job, built):
+    PlanEvaluator(job).variant(variant(), 1)
+    built.clear()
+    job.state = JobState()
+    evaluator = PlanEvaluator(job)
+    assert not evaluator.is_known(variant())
+    step = evaluator.variant(variant(), 1)
+    assert step.reused
+    assert built == []
+    evaluator.keep_only(TARGET, evaluator.plans)
+    assert len(built) == 1
+    assert job.state.search[0].run == 0
+    assert set(job.state.candidates[0].kept) == {"a"}
+
+
+def test_what_is_not_kept_is_dropped_with_the_better_plan_as_the_reason(job, built):
+    evaluator = PlanEvaluator(job)
+    evaluator.variant(variant(), 1)
+    evaluator.variant(variant(Precision.INT8_DYNAMIC))
+    evaluator.keep_only(TARGET, evaluator.plans[:1])
+    kept, dropped = job.state.candidates
+    assert (kept.run.status, dropped.run.status) == (RunStatus.OK, RunStatus.DROPPED)
+    assert dropped.lowered is None
+    (warning,) = dropped.run.warnings
+    assert (warning.code, warning.what) == (
+        "dropped",
+        "the search found a better plan: t int8-static with 1 op at fp32",
+    )
+
+
+def test_the_candidate_of_the_recipes_own_plan_is_used_and_never_dropped(job, built):
+    own = Candidate(TARGET, BoundPlan(Plan(default=Precision.INT8_STATIC)), TargetRun(target="t", status=RunStatus.OK))
+    own.lowered = object()
+    job.state.candidates.append(own)
+    evaluator = PlanEvaluator(job)
+    evaluator.variant(variant())
+    assert built == []
+    evaluator.variant(variant(Precision.BF16))
+    evaluator.keep_only(TARGET, evaluator.plans[1:])
+    assert own.lowered is not None

@@ -1,0 +1,82 @@
+"""Which low precisions a search tries, and why ops stay high."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ace_studio.engine.pipeline.compress.search.ranking import RankedOp, SensitivityRanking
+from ace_studio.engine.pipeline.compress.search.variants import (
+    SearchVariant,
+    has_much_besides_products,
+    reads_weights_most,
+    reasons_to_stay,
+    variants_of,
+)
+from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import Goal, Objective, Recipe
+
+
+def table(*ops, flops=64 * 2 * 1000, weight_bytes=4000):
+    n = len(ops)
+    return GraphTable(
+        op_id=tuple(f"op{i}" for i in range(n)), kind=(OpKind.OP,) * n, op=ops, module=("",) * n, shape=("",) * n,
+        dtype=("",) * n, device=("cpu",) * n, file=(-1,) * n, line=(0,) * n, flops=(flops,) * n,
+        weight_bytes=(weight_bytes,) * n, output_bytes=(0,) * n, edge_source=(), edge_target=(),
+    )  # fmt: skip
+
+
+LINEAR = table("aten.linear.default")
+NORMS = table("aten.linear.default", *("aten.layer_norm.default",) * 4)
+TARGET = SimpleNamespace(
+    name="t",
+    available=lambda: SimpleNamespace(ok=True),
+    precision_problem=lambda precision: "no kernel" if precision is Precision.INT8_STATIC else "",
+)
+
+
+def lows(graph, goal, *, plan=None):
+    recipe = Recipe(plan=plan or Plan(from_goal=True), goal=goal)
+    job = SimpleNamespace(recipe=recipe, captured=SimpleNamespace(table=graph), state=SimpleNamespace(sensing=None))
+    return [(str(one.plan.default), str(one.plan.rest)) for one in variants_of(job, TARGET)]
+
+
+@pytest.mark.parametrize(("uses", "is_small_worth_it"), [(1, True), (4, True), (5, False), (0, False)])
+def test_smaller_weights_are_faster_where_each_weight_is_used_a_few_times_only(uses, is_small_worth_it):
+    assert reads_weights_most(table("aten.linear.default", flops=uses * 2000)) is is_small_worth_it
+
+
+def test_what_the_target_cannot_do_is_not_tried():
+    assert lows(LINEAR, Goal(min_sqnr_db=20)) == [("int8-dynamic", "fp32")]
+
+
+@pytest.mark.parametrize("goal", [Goal(max_size_mb=1.0), Goal(max_drop=0.1, optimize=Objective.SIZE)])
+def test_goals_of_size_try_smaller_weights_too(goal):
+    assert [low for low, _ in lows(LINEAR, goal)] == ["int8-dynamic", "int4-weight", "int8-weight"]
+
+
+def test_much_besides_products_is_tried_at_16_bits_as_well():
+    assert has_much_besides_products(NORMS)
+    assert lows(NORMS, Goal(min_sqnr_db=20)) == [("int8-dynamic", "fp32"), ("int8-dynamic", "bf16")]
+
+
+def test_a_recipe_with_a_plan_has_that_one_variant():
+    assert lows(NORMS, Goal(min_sqnr_db=20), plan=Plan(default=Precision.INT8_STATIC)) == [("int8-static", "fp32")]
+
+
+def test_the_reason_to_stay_high_has_the_rank_the_noise_and_the_goal():
+    ranking = SensitivityRanking(RankedOp(f"op{i}", 10.0**-i) for i in range(1, 24))
+    variant = SearchVariant(TARGET, Plan(), high=Precision.BF16, ranking=ranking)
+    recipe = Recipe(goal=Goal(min_sqnr_db=30.0, max_drop=0.01))
+    job = SimpleNamespace(recipe=recipe, state=SimpleNamespace(sensing=SimpleNamespace(noise={"int8": {}})))
+    reasons = reasons_to_stay(job, variant, 22)
+    assert reasons["op2"] == (
+        "kept at bf16: 2nd most sensitive of 23, alone 20.0 dB; "
+        "the goal allows the metric to drop by 1.00% and needs 30.0 dB"
+    )
+    assert "11th" in reasons["op11"]
+    assert "22nd" in reasons["op22"]
+    job.state.sensing = None
+    assert "its sensitivity is unknown" in reasons_to_stay(job, variant, 1)["op1"]
