@@ -1,4 +1,4 @@
-"""The Python door: ``ace_studio.compile`` runs the engine in this process on a module that is already alive."""
+"""The Python entry point: ``ace_studio.compile`` runs the engine in this process on a live module."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         metric: Instead of ``evaluate``: top-1, top-5, f1, auc, spearman, mse or perplexity.
         evaluation_data: What the metric is measured on: (inputs, labels) pairs, a function that gives them, or the
             path of a file with the inputs and ``labels`` by name.
-        output: Which output the metric judges, such as ``0`` or ``logits``; the first tensor if nothing is said.
+        output: Output that the metric judges, such as ``0`` or ``logits``; the first tensor by default.
         dims: ``{"x.0": "dynamic" | "static" | "auto"}`` overrides.
         default: Precision of every op that no rule matches: fp32, fp16, bf16, int8-static, int8-dynamic, ...; without
             it and with a goal, the goal chooses.
@@ -172,16 +172,16 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         max_latency_ratio: Largest latency as a fraction of the baseline's.
         optimize: ``latency``, ``size`` or ``accuracy``.
         target: A target, several, or ``auto`` for all that are available.
-        rungs: Rungs of the capture ladder, in order.
+        rungs: Capture methods to try, in order.
         controls: ``(function, treatment)`` pairs, such as ``("model:get_number", "nonstrict_trace")``.
         samples: Calibration examples to use at most.
         subset: Which, if there are more: ``first``, ``spread`` or ``random``.
-        observer: How ranges follow from them: ``min-max``, ``percentile``, ``mse`` or ``entropy``.
-        percentile: How much the percentile observer keeps, in percent.
-        weights: Steps of 8-bit weights: ``per-channel`` or ``per-tensor``.
+        observer: How activation ranges follow from the examples: ``min-max``, ``percentile``, ``mse`` or ``entropy``.
+        percentile: Share of the values that the percentile observer keeps, in percent.
+        weights: Granularity of the scales of 8-bit weights: ``per-channel`` or ``per-tensor``.
         activations: Grids of 8-bit activations: ``affine`` or ``symmetric``.
-        rest: What ops run at that a target cannot run as planned: ``fp32``, ``bf16`` or ``fp16``.
-        group_size: Weights that share a step where only weights are rounded; 0: a whole channel.
+        rest: Precision of ops that a target cannot run as planned: ``fp32``, ``bf16`` or ``fp16``.
+        group_size: Weights that share a scale where only weights are quantized; 0: a whole channel.
         improve: What to try beyond plain quantization, in order: ``equalize``, ``smoothquant``, ``bias-correction``,
             ``gptq``, ``awq``; each is kept only if it helps.
         improve_by_search: Whether a search for a goal tries these by itself before it keeps ops high.
@@ -190,14 +190,14 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         device: ``auto``, ``cpu`` or ``cuda``.
         profile: Whether ops are timed one by one.
         batches: Batch sizes to measure the throughput at.
-        decode: That the model is one step of a decoder: ``{"token": "token", "feed": {"cache": "1"}, "tokens": 32}``;
+        decode: The model is one step of a decoder: ``{"token": "token", "feed": {"cache": "1"}, "tokens": 32}``;
             see the keys of ``[measure] decode``.
         prune: The keys of ``[prune]``: ``{"method": "structured", "amount": 0.3}``.
         finetune: The keys of ``[finetune]``: ``{"method": "distill", "epochs": 5}``; without ``data`` and ``loss``.
         finetune_data: Batches to train on, or a function that gives them: inputs, or (input, label) pairs with a loss.
         finetune_loss: ``loss(output, label)`` -> a scalar tensor.
         out: Folder for the artifacts and the report; a temporary one if missing.
-        on_event: Hears progress and findings as they come.
+        on_event: Is called with progress and findings as they come.
 
     Raises: AceError with what, why, remedy and where; a goal that is not met is no error: ``report.goal_met`` says it.
     """
@@ -264,13 +264,16 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         reference=reference,
     )
     folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ace-studio-"))
+    return _compiled(loaded, recipe, folder, Reporter(on_event, job="compile"))
+
+
+def _compiled(loaded: LoadedModel, recipe: Recipe, folder: Path, reporter: Reporter) -> CompileResult:
     make_output_folder(folder)
-    reporter = Reporter(on_event, job="compile")
     prepared = pipeline.prepare_model(pipeline.make_ready(loaded, recipe, Path.cwd()), recipe, reporter=reporter)
     captured, report = pipeline.capture(prepared.ready, recipe, reporter=reporter)
     loaded = prepared.ready.loaded
     outcome = pipeline.compress(loaded, captured, report, recipe=recipe, output=folder, reporter=reporter)
-    result = pipeline.with_advice(pipeline.with_changes_told(outcome.result, prepared), recipe, captured.table)
+    result = pipeline.with_advice(pipeline.with_change_reports(outcome.result, prepared), recipe, captured.table)
     write_report(result, captured.table, folder)
     return CompileResult(result, folder, outcome.chosen)
 
@@ -293,10 +296,10 @@ def try_fixes(
         model: The module; it is put in eval mode and left as it is otherwise.
         tracing_inputs: Examples, or a function that gives them, as for `compile`.
         dims: ``{"x.0": "dynamic" | "static" | "auto"}`` overrides.
-        rungs: Rungs of the capture ladder, in order.
+        rungs: Capture methods to try, in order.
         controls: Those that are in place already.
         device: ``auto``, ``cpu`` or ``cuda``.
-        on_event: Hears progress and findings as they come.
+        on_event: Is called with progress and findings as they come.
 
     Returns: What was tried, green ones first; nothing if the whole graph is captured.
     Raises: AceError with what, why, remedy and where.
@@ -314,7 +317,7 @@ def try_fixes(
 
 
 def _capture_table(rungs: Sequence[str] | None, controls: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The ``[capture]`` table that the keywords amount to."""
+    """The ``[capture]`` table of the keywords."""
     named = [{"function": function, "as": treatment} for function, treatment in controls]
     return {"rungs": None if rungs is None else list(rungs), "controls": named}
 
@@ -326,7 +329,7 @@ def _recipe_of(
     rules: Sequence[tuple[str, str]],
     grids: Mapping[str, Any] | None = None,
 ) -> Recipe:
-    """The recipe that the keywords amount to, checked like one from a file.
+    """The recipe of the keywords, checked like one from a file.
 
     Raises: AceError(USAGE) with every keyword that is wrong.
     """
@@ -354,7 +357,7 @@ def _recipe_of(
 
 
 def _data_words(data: object) -> str:
-    """What stands for the evaluation data in the recipe: the path of a file, or a word for what is alive."""
+    """The evaluation data in the recipe: the path of a file, or a placeholder for live data."""
     if data is None:
         return ""
     return str(data) if isinstance(data, str | Path) else "evaluation_data"

@@ -125,7 +125,7 @@ def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Res
     if _files_changed(loaded):
         reporter.warn("files-changed", "A file of the model changed while the job ran; the result may mix two versions")
     result = msgspec.structs.replace(
-        with_changes_told(outcome.result, prepared),
+        with_change_reports(outcome.result, prepared),
         seconds=time.monotonic() - started,
         warnings=tuple(reporter.warnings),
         recipe=recipe_text(recipe),
@@ -138,7 +138,7 @@ def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Res
     return result
 
 
-def with_changes_told(result: Result, prepared: Prepared) -> Result:
+def with_change_reports(result: Result, prepared: Prepared) -> Result:
     """The result with the reports of pruning and fine-tuning."""
     pruning = prepared.pruning
     if pruning is not None and result.baseline is not None:
@@ -316,5 +316,5 @@ __all__ = [
     "trace",
     "try_fixes",
     "with_advice",
-    "with_changes_told",
+    "with_change_reports",
 ]

@@ -1,7 +1,7 @@
 """Building candidates in processes beside the job.
 
-`builders` decides and hands out, `process` and `child` are the two ends of one process, `said` is what goes between
-them, `stored` is the capture on disk, `elsewhere` a finished build as the job has it.
+`builders` chooses and distributes the builds, `process` and `child` are the two ends of one process, `messages` go
+between them, `stored` is the capture on disk, `elsewhere` is a finished build as the job uses it.
 """
 
 from ace_studio.engine.pipeline.builders.builders import Builders, BuildJob, Wanted

@@ -137,9 +137,9 @@ class _Tensors:
         self.by_name: dict[str, Tensor] = {}
         self._names: dict[tuple[object, ...], str] = {}
 
-    def names_for(self, held: Mapping[str, object]) -> dict[str, str]:
+    def names_for(self, tensors: Mapping[str, object]) -> dict[str, str]:
         """Name -> name in the file. Raises: CannotLeaveError for what is no plain tensor."""
-        return {name: self._name_for(name, value) for name, value in held.items()}
+        return {name: self._name_for(name, value) for name, value in tensors.items()}
 
     def _name_for(self, name: str, value: object) -> str:
         if type(value) not in {Tensor, nn.Parameter} or not isinstance(value, Tensor):

@@ -53,9 +53,9 @@ def _sense_or_say_why(job: CompressionJob, precisions: Sequence[Precision]) -> S
 def with_sensitivity(job: CompressionJob, candidate: Candidate, reports: Sequence[OpReport]) -> tuple[OpReport, ...]:
     """The reports with the sensitivity of each op, and why the search kept some high."""
     known = sensitivity_of_ops(job.state.sensing or Sensing(), candidate.plan.assigned, job.captured.table)
-    told = []
+    shown = []
     for one in reports:
         parts = (candidate.kept.get(one.id, ""), one.reason)
         reason = "; ".join(part for part in parts if part)
-        told.append(msgspec.structs.replace(one, sensitivity_db=known.get(one.id), reason=reason))
-    return tuple(told)
+        shown.append(msgspec.structs.replace(one, sensitivity_db=known.get(one.id), reason=reason))
+    return tuple(shown)
