@@ -9,7 +9,6 @@ import torch
 
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.executorch import target as executorch
-from ace_studio.engine.targets.executorch.quantize import executorch_op_problem
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.conftest import bound, captured_model, make_job
@@ -50,10 +49,7 @@ def test_where_it_is_missing_the_install_line_is_given(monkeypatch):
     assert found.install == TARGETS["executorch"].row.install
 
 
-def test_what_xnnpack_has_no_kernel_for_is_refused_with_the_reason():
-    assert executorch_op_problem("aten.linear.default", Precision.INT8_DYNAMIC) == ""
-    assert "linear ops only" in executorch_op_problem("aten.conv2d.default", Precision.INT8_DYNAMIC)
-    assert "no int8 kernel of aten.softmax.int" in executorch_op_problem("aten.softmax.int", Precision.INT8_STATIC)
+def test_only_fp32_and_8_bit_activations_are_possible():
     for precision in Precision:
         assert (TARGET.precision_problem(precision) == "") == (precision in {"fp32", "int8-static", "int8-dynamic"})
 

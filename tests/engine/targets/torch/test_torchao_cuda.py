@@ -13,7 +13,6 @@ from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.torch import torchao_cuda
-from ace_studio.engine.targets.torch.torchao_linears import torchao_config
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from tests.engine.targets.conftest import captured_model, make_job
 
@@ -50,13 +49,6 @@ def test_a_rule_reaches_one_layer_and_the_others_keep_their_names(tmp_path):
     assert torchao_cuda.stored_in_int8(found) == {"linear_1"}
     ids = [node.meta[OP_ID] for node in found.graph_module.graph.nodes if OP_ID in node.meta]
     assert list(dict.fromkeys(ids)) == ["linear", "relu", "linear_1"]
-
-
-@needs_torchao
-def test_the_configuration_has_the_group_that_the_plan_asks_for():
-    assert torchao_config(Precision.INT4_WEIGHT, group_size=100).group_size == 64
-    assert torchao_config(Precision.INT4_WEIGHT, group_size=0).group_size == 256
-    assert "Float8" in type(torchao_config(Precision.FP8, group_size=0)).__name__
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
