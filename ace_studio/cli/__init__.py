@@ -12,7 +12,7 @@ import typer.main
 from typer import Abort
 from typer.exceptions import TyperException
 
-from ace_studio.cli.app import app, fail
+from ace_studio.cli.app import app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 
@@ -29,14 +29,14 @@ def run_command(words: Sequence[str]) -> int:
     try:
         outcome = command.main(args=list(words), prog_name="ace-studio", standalone_mode=False)
     except AceError as error:
-        return fail(error.problems, Console(as_json="--json" in words))
+        return report_failure(error.problems, Console(as_json="--json" in words))
     except TyperException as error:
         problem = Problem(
             code=ErrorCode.USAGE,
             what=error.format_message(),
             remedy="ace-studio --help lists the commands and their options",
         )
-        return fail((problem,), Console(as_json="--json" in words))
+        return report_failure((problem,), Console(as_json="--json" in words))
     except (Abort, KeyboardInterrupt):
         return ExitCode.CANCELLED
     return int(outcome or ExitCode.DONE)

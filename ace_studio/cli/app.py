@@ -34,7 +34,7 @@ InputOption = Annotated[
 ]
 
 
-def fail(
+def report_failure(
     problems: Sequence[Problem], console: Console, *, capture: JobAnswer | None = None, out: Path | None = None
 ) -> int:
     """Print the problems to stderr, and in the JSON as ``error``; the first one decides the exit code.

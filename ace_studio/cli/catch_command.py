@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ace_studio.cli.app import JsonFlag, app, fail
+from ace_studio.cli.app import JsonFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.show import megabytes
@@ -47,7 +47,7 @@ def catch(
     )
     answer = follow(request, console)
     if answer.problems or answer.caught is None:
-        return fail(answer.problems, console)
+        return report_failure(answer.problems, console)
     caught = answer.caught
     named = _name_in(recipe, Path(caught.path)) if recipe is not None else ""
     if caught.problem is not None:

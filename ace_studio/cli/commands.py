@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ace_studio.cli.app import BatchOnlyFlag, InputOption, JsonFlag, NoCacheFlag, TrustFlag, app, fail
+from ace_studio.cli.app import BatchOnlyFlag, InputOption, JsonFlag, NoCacheFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.recipe_options import recipe_for, with_capture
@@ -33,7 +33,7 @@ def inspect_file(path: Path, as_json: JsonFlag = False) -> int:
     console = Console(as_json=as_json)
     answer = follow(InspectRequest(job="inspect", path=str(path.absolute())), console)
     if answer.problems or answer.file is None:
-        return fail(answer.problems, console)
+        return report_failure(answer.problems, console)
     if as_json:
         console.print_json(answer.file)
     else:
@@ -47,7 +47,7 @@ def describe_environment(as_json: JsonFlag = False) -> int:
     console = Console(as_json=as_json)
     answer = follow(DoctorRequest(job="doctor"), console)
     if answer.problems or answer.environment is None:
-        return fail(answer.problems, console)
+        return report_failure(answer.problems, console)
     if as_json:
         console.print_json(answer.environment)
     else:
@@ -73,7 +73,7 @@ def trace_model(
     request = TraceRequest(job="trace", recipe=recipe, folder=str(folder), trust_all=trust)
     answer = follow(request, console)
     if answer.problems or answer.captured is None:
-        return fail(answer.problems, console, capture=answer)
+        return report_failure(answer.problems, console, capture=answer)
     if as_json:
         document = {"format": 1, "status": "ok", "fingerprint": answer.captured.fingerprint}
         console.print_json(document | {"capture": msgspec.to_builtins(answer.captured.capture)})

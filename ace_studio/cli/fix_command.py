@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ace_studio.cli.app import InputOption, JsonFlag, TrustFlag, app, fail
+from ace_studio.cli.app import InputOption, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.recipe_options import recipe_for
@@ -55,7 +55,7 @@ def fix(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     request = FixRequest(job="fix", recipe=recipe, folder=str(folder), trust_all=trust, file=file, line=line)
     answer = follow(request, console)
     if answer.problems:
-        return fail(answer.problems, console, capture=answer)
+        return report_failure(answer.problems, console, capture=answer)
     fixes = ranked_fixes(answer.fixes)
     done = _take(fixes, recipe_path=path if apply_controls else None, patch_path=save_patch, write_source=write_source)
     is_green = any(one.status is FixStatus.GREEN for one in fixes)

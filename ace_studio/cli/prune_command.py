@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ace_studio.cli.app import JsonFlag, TrustFlag, app, fail
+from ace_studio.cli.app import JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.recipe_options import recipe_for
@@ -47,7 +47,7 @@ def prune(
     request = PrunePreviewRequest(job="prune", recipe=recipe, folder=str(folder), trust_all=trust)
     answer = follow(request, console)
     if answer.problems or answer.pruning is None:
-        return fail(answer.problems, console)
+        return report_failure(answer.problems, console)
     if as_json:
         console.print_json({"format": 1, "status": "ok", "pruning": answer.pruning})
     else:

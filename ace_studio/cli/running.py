@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ace_studio.cli.app import fail
+from ace_studio.cli.app import report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.show_result import show_result
@@ -34,7 +34,7 @@ def run_recipe(recipe: Recipe, folder: Path, *, out: Path, trust: bool, console:
     request = RunRequest(job="run", recipe=recipe, folder=str(folder), trust_all=trust, output=str(out.absolute()))
     answer = follow(request, console)
     if answer.problems or answer.result is None:
-        return fail(answer.problems, console, capture=answer, out=out)
+        return report_failure(answer.problems, console, capture=answer, out=out)
     result = answer.result
     _remember(result, recipe, folder, out=out, console=console)
     if console.as_json:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import InputOption, JsonFlag, TrustFlag, app, fail
+from ace_studio.cli.app import InputOption, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.recipe_options import recipe_for
@@ -43,7 +43,7 @@ def sensitivity_command(
     )
     answer = follow(request, console)
     if answer.problems or answer.captured is None or answer.sensitivity is None:
-        return fail(answer.problems, console, capture=answer)
+        return report_failure(answer.problems, console, capture=answer)
     if as_json:
         console.print_json(_document(answer.captured, answer.sensitivity))
     else:

@@ -75,7 +75,7 @@ class EngineState(StrEnum):
     """Died, and could not be started again."""
 
 
-class Verb(StrEnum):
+class JobKind(StrEnum):
     """The kind of job that the engine works on."""
 
     NONE = ""
@@ -94,7 +94,7 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
 
     state: EngineState = EngineState.STARTING
     job: str = ""
-    verb: Verb = Verb.NONE
+    verb: JobKind = JobKind.NONE
     phase: Phase = Phase.START
     detail: str = ""
     fraction: float | None = None
@@ -105,7 +105,7 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_working(self) -> bool:
         """Whether a trace, a run, a fix, a scan or a script is going on (a quick inspection does not count)."""
-        return self.verb not in {Verb.NONE, Verb.INSPECT, Verb.ENVIRONMENT}
+        return self.verb not in {JobKind.NONE, JobKind.INSPECT, JobKind.ENVIRONMENT}
 
 
 class EdgeChoice(msgspec.Struct, frozen=True, kw_only=True):

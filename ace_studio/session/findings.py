@@ -26,7 +26,7 @@ from ace_studio.records.messages import (
     TargetFinished,
 )
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.session.document import Activity, CaptureFailure, Document, Selection, Verb
+from ace_studio.session.document import Activity, CaptureFailure, Document, JobKind, Selection
 from ace_studio.session.recipe_paths import rebase_recipe
 
 PROBLEM_LIMIT = 50
@@ -177,7 +177,7 @@ def _failed(document: Document, event: JobFailed, asked_with: Recipe) -> Documen
 
 def with_failure(document: Document, problems: tuple[Problem, ...], *, job: str) -> Document:
     """The document with the reason why a trace or a run has no whole graph; unchanged if it has one."""
-    is_about_graph = document.activity.verb in {Verb.TRACE, Verb.RUN} and document.activity.job == job
+    is_about_graph = document.activity.verb in {JobKind.TRACE, JobKind.RUN} and document.activity.job == job
     if not problems or not is_about_graph or problems[0].code in _NO_FAILURE or _has_whole_graph(document, job):
         return document
     return replace(document, failure=CaptureFailure(problems=tuple(problems), job=job))

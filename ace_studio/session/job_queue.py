@@ -20,20 +20,20 @@ from ace_studio.records.messages import (
     TraceRequest,
     WorkerLost,
 )
-from ace_studio.session.document import Activity, Document, EngineState, Verb
+from ace_studio.session.document import Activity, Document, EngineState, JobKind
 
 IDLE_DEATHS = 3
 """Consecutive deaths without any work after which the engine is not restarted automatically."""
 
-VERBS: dict[type[AnyRequest], Verb] = {
-    InspectRequest: Verb.INSPECT,
-    DoctorRequest: Verb.ENVIRONMENT,
-    TraceRequest: Verb.TRACE,
-    RunRequest: Verb.RUN,
-    FixRequest: Verb.FIX,
-    CatchRequest: Verb.CATCH,
-    SensitivityRequest: Verb.SENSITIVITY,
-    PrunePreviewRequest: Verb.PRUNE,
+VERBS: dict[type[AnyRequest], JobKind] = {
+    InspectRequest: JobKind.INSPECT,
+    DoctorRequest: JobKind.ENVIRONMENT,
+    TraceRequest: JobKind.TRACE,
+    RunRequest: JobKind.RUN,
+    FixRequest: JobKind.FIX,
+    CatchRequest: JobKind.CATCH,
+    SensitivityRequest: JobKind.SENSITIVITY,
+    PrunePreviewRequest: JobKind.PRUNE,
 }
 
 

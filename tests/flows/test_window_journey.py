@@ -19,7 +19,7 @@ from ace_studio.records.errors import ErrorCode
 from ace_studio.records.recipes.file import read_recipe
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import MeasureChoice
-from ace_studio.session.document import EngineState, Verb
+from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.kept.folders import UserFolders
 
 pytestmark = pytest.mark.slow
@@ -86,7 +86,7 @@ def opened(studio, qtbot, tmp_path):
 
 def idle(studio):
     activity = studio.session.document.activity
-    return activity.state is EngineState.IDLE and activity.verb is Verb.NONE
+    return activity.state is EngineState.IDLE and activity.verb is JobKind.NONE
 
 
 def click(qtbot, studio, action_id):

@@ -174,3 +174,12 @@ def test_the_verdict_names_the_best_run_and_its_row_is_in_sight(desk):
     assert results._verdict.text() == "The goal is met: the best is target-24 int8-static, 1.67×"
     place = results.table.visualRect(results.model.index(results.model.view_row(25), 0))
     assert results.table.viewport().rect().contains(place)
+
+
+def test_trust_is_withdrawn_from_the_menu_and_the_window_asks_again(fresh):
+    action = fresh.window.actions_.by_id["withdraw-trust"]
+    assert action.isEnabled()
+    action.trigger()
+    fresh.settle()
+    assert fresh.document.needs_trust and not fresh.document.is_trusted
+    assert not action.isEnabled()

@@ -16,7 +16,7 @@ from ace_studio.records.messages import (
     TraceRequest,
 )
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
-from ace_studio.session.document import EngineState, Verb
+from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import (
     READY,
@@ -30,7 +30,7 @@ def test_a_request_waits_until_the_engine_is_ready(session: Session, engine: Fak
     session.files.open_path(model)
     assert engine.sent == []
     assert session.document.activity.state is EngineState.STARTING
-    assert session.document.activity.verb is Verb.INSPECT
+    assert session.document.activity.verb is JobKind.INSPECT
     session.apply(READY)
     assert len(engine.sent) == 1
     assert session.document.activity.state is EngineState.BUSY
@@ -114,7 +114,7 @@ def test_a_new_process_in_the_middle_of_a_trace_is_no_end_of_it_and_nothing_is_s
     opened.apply(AttemptEnded(job=job, outcome=outcome))
     opened.apply(Progress(job=job, phase=Phase.START, detail="a new process, going on without export"))
     opened.apply(READY)
-    assert opened.document.activity.state is EngineState.BUSY and opened.document.activity.verb is Verb.TRACE
+    assert opened.document.activity.state is EngineState.BUSY and opened.document.activity.verb is JobKind.TRACE
     assert opened.document.rungs == (outcome,)
     assert not opened.document.problems
     opened.apply(captured(job))

@@ -22,7 +22,7 @@ from ace_studio.records.messages import (
 from ace_studio.records.recipes.recipe import Goal, ModelChoice
 from ace_studio.records.results import Baseline
 from ace_studio.records.tensors import DimChoice, TensorSpec
-from ace_studio.session.document import EngineState, Part, Verb
+from ace_studio.session.document import EngineState, JobKind, Part
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import (
     CAPTURE,
@@ -86,7 +86,7 @@ def test_a_trace_is_followed_to_its_end_and_findings_are_never_undone(opened: Se
     job = engine.job
     opened.apply(Progress(job=job, phase=Phase.CAPTURE, detail="export", fraction=0.5))
     activity = opened.document.activity
-    assert (activity.state, activity.verb, activity.phase) == (EngineState.BUSY, Verb.TRACE, Phase.CAPTURE)
+    assert (activity.state, activity.verb, activity.phase) == (EngineState.BUSY, JobKind.TRACE, Phase.CAPTURE)
     assert (activity.detail, activity.fraction) == ("export", 0.5)
     opened.apply(AttemptEnded(job=job, outcome=RUNG))
     opened.apply(captured(job, "a", "b"))

@@ -13,7 +13,7 @@ import pytest
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import AnyRequest
-from ace_studio.session.document import Document, EngineState, Verb
+from ace_studio.session.document import Document, EngineState, JobKind
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
 
@@ -60,7 +60,7 @@ class Bench:
         self.until(is_idle)
         self.session.choices.set_entry(entry)
         self.session.jobs.trace()
-        self.until(lambda document: document.activity.detail != "" and document.activity.verb is Verb.TRACE)
+        self.until(lambda document: document.activity.detail != "" and document.activity.verb is JobKind.TRACE)
 
 
 def is_idle(document: Document) -> bool:
@@ -86,7 +86,7 @@ def test_cancelling_is_shown_at_once_and_over_within_5_s_whatever_the_job_does(b
     bench.start(entry)
     bench.session.jobs.cancel()
     assert bench.session.document.activity.state is EngineState.CANCELLING
-    assert bench.until(lambda document: document.activity.verb is Verb.NONE) < 5.0
+    assert bench.until(lambda document: document.activity.verb is JobKind.NONE) < 5.0
     bench.until(is_idle)
     assert bench.session.document.problems == ()
     bench.session.choices.set_entry("echo")

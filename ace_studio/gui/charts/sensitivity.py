@@ -16,7 +16,7 @@ from ace_studio.gui.words.formatting import decibel_text, plural
 from ace_studio.gui.words.starting import why_not
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSensitivity
-from ace_studio.session.document import Document, Verb
+from ace_studio.session.document import Document, JobKind
 from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 from ace_studio.session.session import Session
 
@@ -133,7 +133,7 @@ class SensitivityChart(ChartView):
                 self.precision, [(each, each) for each in precisions], kept if kept in precisions else precisions[0]
             )
         activity = document.activity
-        is_scanning = activity.is_working and activity.verb is Verb.SENSITIVITY
+        is_scanning = activity.is_working and activity.verb is JobKind.SENSITIVITY
         self.progress.setVisible(is_scanning)
         self.cancel_button.setVisible(is_scanning)
         self.scan_button.setVisible(not is_scanning)

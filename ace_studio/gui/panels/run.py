@@ -14,7 +14,7 @@ from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, button, column, label, row
 from ace_studio.gui.words.formatting import latency_text, plural, seconds_text, speedup_text
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
-from ace_studio.session.document import Activity, Document, EngineState, Part, Verb
+from ace_studio.session.document import Activity, Document, EngineState, JobKind, Part
 from ace_studio.session.session import Session
 
 _RUNG_WORDS: dict[AttemptStatus, str] = {
@@ -141,7 +141,7 @@ class RunPanel(Panel):
             return f"Done in {seconds_text(document.result.seconds)}"
         if document.graph is not None:
             return "Traced"
-        return "Nothing has been run yet" if activity.verb is Verb.NONE else ""
+        return "Nothing has been run yet" if activity.verb is JobKind.NONE else ""
 
     def _show_elapsed(self) -> None:
         self._elapsed.setText(seconds_text(time.monotonic() - self._activity.started_s))

@@ -51,6 +51,10 @@ def _has_selection(document: Document) -> bool:
     return bool(document.selection.op_ids)
 
 
+def _runs_trusted_code(document: Document) -> bool:
+    return document.file is not None and document.file.trust == "code" and document.is_trusted
+
+
 @dataclass(frozen=True, kw_only=True)
 class ActionRow:
     """One thing that can be done."""
@@ -157,6 +161,9 @@ def _engine_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="trust", text="Trust this &file", menu=menu, icon="shield", starts_group=True,
                     enabled=lambda document: document.needs_trust,
                     run=lambda commands: commands.session.trust.trust_file())  # fmt: skip
+    yield ActionRow(id="withdraw-trust", text="Withdraw trust in this file", menu=menu, enabled=_runs_trusted_code,
+                    run=lambda commands: commands.session.trust.revoke_trust(),
+                    tip="Ask again before the code of this file runs")  # fmt: skip
     yield ActionRow(id="restart-engine", text="Re&start the engine", menu=menu,
                     run=lambda commands: commands.session.jobs.restart_engine())  # fmt: skip
     yield ActionRow(id="environment", text="&Ask the engine what it has", menu=menu,

@@ -32,7 +32,7 @@ from ace_studio.gui.shell.status_line import StatusLine
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.records.errors import AceError
-from ace_studio.session.document import Document, Part, Verb
+from ace_studio.session.document import Document, JobKind, Part
 from ace_studio.session.session import Session
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class MainWindow(QMainWindow):
         self._on_first_paint: Callable[[], object] | None = on_first_paint
         self._workbench: Workbench | None = None
         self._pending: frozenset[Part] = frozenset(Part)
-        self._last_verb = Verb.NONE
+        self._last_verb = JobKind.NONE
         self._runs_seen: object = None
         self._refresh_timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
         self._refresh_timer.timeout.connect(self._refresh)
@@ -127,11 +127,11 @@ class MainWindow(QMainWindow):
 
     def _follow_work(self, document: Document) -> None:
         """Bring what was just asked for to the front: the run while it goes on, then its results."""
-        verb = document.activity.verb if document.activity.is_working else Verb.NONE
+        verb = document.activity.verb if document.activity.is_working else JobKind.NONE
         if verb is not self._last_verb:
-            if verb is Verb.RUN:
+            if verb is JobKind.RUN:
                 self.commands.show_panel("run")
-            elif self._last_verb is Verb.RUN and document.result is not None and self._is_front("run"):
+            elif self._last_verb is JobKind.RUN and document.result is not None and self._is_front("run"):
                 self.commands.show_panel("results")
             self._last_verb = verb
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QWidget
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, button
 from ace_studio.gui.words.formatting import seconds_text
-from ace_studio.session.document import Activity, Document, EngineState, Verb
+from ace_studio.session.document import Activity, Document, EngineState, JobKind
 from ace_studio.session.session import Session
 
 _STATE_WORDS: dict[EngineState, str] = {
@@ -20,9 +20,9 @@ _STATE_WORDS: dict[EngineState, str] = {
     EngineState.CANCELLING: "Stopping",
     EngineState.LOST: "The engine is not running",
 }
-_VERB_WORDS: dict[Verb, str] = {
-    Verb.INSPECT: "Looking at the file",
-    Verb.ENVIRONMENT: "Looking at what the engine has",
+_VERB_WORDS: dict[JobKind, str] = {
+    JobKind.INSPECT: "Looking at the file",
+    JobKind.ENVIRONMENT: "Looking at what the engine has",
 }
 
 

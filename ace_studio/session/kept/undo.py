@@ -15,7 +15,7 @@ LIMIT = 500
 
 
 @dataclass(frozen=True)
-class Step:
+class UndoStep:
     """One undoable step."""
 
     label: str
@@ -28,8 +28,8 @@ class UndoStack:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._done: list[Step] = []
-        self._undone: list[Step] = []
+        self._done: list[UndoStep] = []
+        self._undone: list[UndoStep] = []
         self._subject = ""
         self._last_s = 0.0
 
@@ -51,7 +51,7 @@ class UndoStack:
         if is_same and self._done:
             before = self._done.pop().before
         if before != after:
-            self._done.append(Step(label, before, after))
+            self._done.append(UndoStep(label, before, after))
             del self._done[:-LIMIT]
         self._subject, self._last_s = subject, now_s
 
@@ -80,7 +80,7 @@ class UndoStack:
     def rewrite(self, change: Callable[[Recipe], Recipe]) -> None:
         """Change every remembered recipe: it was saved to another folder, so its paths change."""
         self._done, self._undone = (
-            [Step(step.label, change(step.before), change(step.after)) for step in steps]
+            [UndoStep(step.label, change(step.before), change(step.after)) for step in steps]
             for steps in (self._done, self._undone)
         )
 

@@ -34,10 +34,11 @@ class TrustVerbs:
             self._state.change(is_trusted=True, needs_trust=False, problems=others)
             self._jobs.retry_refused()
 
-    def revoke_trust(self, sha256: str) -> None:
-        """Withdraw the trust in a content. If it is the opened file, it has to be trusted again before it runs."""
+    def revoke_trust(self, sha256: str = "") -> None:
+        """Withdraw the trust in a content, or in the opened file, which then has to be trusted again before it runs."""
         with self._state.reporting():
-            self._store.revoke(sha256)
             report = self._state.document.file
-            if report is not None and report.trust == "code" and report.sha256 == sha256:
+            opened = report.sha256 if report is not None else ""
+            self._store.revoke(sha256 or opened)
+            if report is not None and report.trust == "code" and not self._store.is_trusted(opened):
                 self._state.change(is_trusted=False, needs_trust=True)

@@ -9,7 +9,7 @@ import pytest
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import CatchRequest, InputsCaught, JobFailed, ModuleCalls
 from ace_studio.records.tensors import TensorSpec
-from ace_studio.session.document import Verb
+from ace_studio.session.document import JobKind
 from tests.session.fake_engine_link import inspected
 
 
@@ -34,7 +34,7 @@ def test_the_request_says_what_to_run_where_and_what_to_keep(opened, engine, scr
     assert (request.script, request.folder) == (str(script), str(script.parent))
     assert request.output == str(script.parent.parent / "caught" / "train")
     assert (request.module, request.calls, request.arguments) == ("encoder", 3, ("--steps", "5"))
-    assert opened.document.activity.verb is Verb.CATCH
+    assert opened.document.activity.verb is JobKind.CATCH
     assert opened.document.activity.is_working
 
 

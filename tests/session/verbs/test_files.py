@@ -15,7 +15,7 @@ from ace_studio.records.messages import (
 from ace_studio.records.recipes.file import read_recipe, write_recipe
 from ace_studio.records.recipes.recipe import Goal, ModelChoice, Recipe
 from ace_studio.records.tensors import TensorSpec
-from ace_studio.session.document import Verb
+from ace_studio.session.document import JobKind
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import (
@@ -68,7 +68,7 @@ def test_what_was_asked_for_the_file_before_does_not_reach_the_new_one(
     assert opened.document.graph is None
     opened.apply(JobCancelled(job=old_job))
     assert isinstance(engine.sent[-1], InspectRequest) and engine.sent[-1].path == str(other)
-    assert opened.document.activity.verb is Verb.INSPECT
+    assert opened.document.activity.verb is JobKind.INSPECT
 
 
 def test_saving_writes_the_recipe_and_what_is_saved_can_be_opened(opened: Session, model: Path) -> None:

@@ -15,7 +15,7 @@ from ace_studio.records.messages import (
     JobFinished,
     RunRequest,
 )
-from ace_studio.session.document import EngineState, Verb
+from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import (
     READY,
@@ -67,7 +67,7 @@ def test_fixes_are_asked_for_one_place_and_collected(partial, engine):
     request = engine.sent[-1]
     assert isinstance(request, FixRequest)
     assert (request.file, request.line) == ("/models/net.py", 10)
-    assert partial.document.activity.verb is Verb.FIX
+    assert partial.document.activity.verb is JobKind.FIX
     assert partial.document.activity.is_working
     partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 10, FixStatus.FAILED)))
     partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 10)))

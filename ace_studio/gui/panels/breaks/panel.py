@@ -17,7 +17,7 @@ from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, plural
 from ace_studio.gui.words.starting import why_not
 from ace_studio.records.fixes import FixReport, FixStatus
-from ace_studio.session.document import Document, Part, Verb
+from ace_studio.session.document import Document, JobKind, Part
 from ace_studio.session.session import Session
 
 
@@ -231,7 +231,7 @@ class BreaksPanel(Panel):
         self.try_all_button.setVisible(sum(one.is_fixable for one in self._entries) > 1)
         activity = document.activity
         has_fixes = bool(self._entry and fixes_of(document.fixes, self._entry))
-        is_trying = activity.verb is Verb.FIX
+        is_trying = activity.verb is JobKind.FIX
         words = f"{activity.phase.value} … {activity.detail}".rstrip() if is_trying else ""
         self._doing.setText(words)
         self._doing.setVisible(bool(words))
