@@ -1,4 +1,4 @@
-"""The training loop: seeded, cancellable, limited in time; the best state by a held-out score is what stays."""
+"""The training loop: seeded, cancellable, limited in time. It keeps the state with the best held-out score."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from ace_studio.records.results.finetuning import FinetuneEpoch, FinetuneReport
 CALIBRATION_BATCHES = 32
 """At most so many batches are run to find the ranges of inputs."""
 LAST_RATE = 0.1
-"""The learning rate falls evenly to this fraction of what it begins with."""
+"""The learning rate falls linearly to this fraction of its start."""
 
 
 @dataclass(frozen=True)
 class FinetuneJob:
-    """What to train and by what."""
+    """What to train, and on which data."""
 
     module: nn.Module
     """In eval mode, perhaps pruned; it stays as it is."""
@@ -56,21 +56,21 @@ class FinetuneJob:
     metric: Callable[[Callable[..., Any]], float] | None = None
     higher_is_better: bool = True
     stays_high: Callable[[str, nn.Module], bool] = lambda _path, _layer: False
-    """Whether a layer is not rounded (``qat``), because the plan keeps it at a float precision."""
+    """Whether the plan keeps a layer at a float precision, so that ``qat`` does not round it."""
     per_channel: bool = True
     """Whether weights are rounded with a scale per channel (``qat``)."""
 
 
 @dataclass(frozen=True)
 class FineTuned:
-    """What came of it: a trained copy, or an untrained one if training made nothing better."""
+    """A trained copy, or an untrained one if training did not improve the score."""
 
     module: nn.Module
     report: FinetuneReport
 
 
 def finetune_module(job: FinetuneJob) -> FineTuned:
-    """Train a copy of the module; the result is never worse by the score than what it began with.
+    """Train a copy of the module; its score is never worse than before training.
 
     Raises: AceError(NO_DATA) if there are too few batches; AceError(USER_CODE) for a loss that cannot be trained by;
         AceError(UNSUPPORTED) for ``qat`` without a layer to round, or a module without weights; Cancelled.

@@ -1,4 +1,4 @@
-"""Bias correction: the mean error that rounding gives each op, taken out of its bias."""
+"""Bias correction: the mean error of each rounded op is subtracted by its bias."""
 
 from __future__ import annotations
 

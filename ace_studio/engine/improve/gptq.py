@@ -1,4 +1,4 @@
-"""GPTQ: the weights of a linear layer are rounded one input after the other; those to come make up for each error."""
+"""GPTQ: weights of a linear layer are rounded input by input; the inputs still to come compensate each error."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 
 WIDEST = 8192
-"""Layers with more inputs are left: the matrix of their inputs' products would need gigabytes."""
+"""Layers with more inputs are skipped: the matrix of products of their inputs would need gigabytes."""
 PRODUCT_BYTES = 1 << 30
-"""Products of inputs that are kept at a time."""
+"""Bytes of products of inputs that are kept at a time."""
 _DAMPING = 0.01
 """Added to the diagonal, as a part of its mean."""
 _BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}

@@ -57,10 +57,10 @@ def find_norm_sites(editor: WeightEditor) -> list[NormSite]:
 
 
 def _parameters(editor: WeightEditor, node: fx.Node) -> tuple[str, ...]:
-    """Names of the tensors that a node multiplies and shifts its result with; empty if they are not all stored."""
+    """Names of a norm's scale and shift; empty if they are not all stored."""
     if node.op != "call_function":
         return ()
-    if str(node.target) == "aten.mul.Tensor":  # the end of a norm that the model spells out
+    if str(node.target) == "aten.mul.Tensor":  # the end of a norm written as single ops
         names = [editor.stored(argument) for argument in node.args]
         stored = [name for name in names if name and editor.tensor(name).dim() == 1]
         return tuple(stored) if len(stored) == 1 else ()
@@ -72,7 +72,7 @@ def _parameters(editor: WeightEditor, node: fx.Node) -> tuple[str, ...]:
 
 
 def _readers(node: fx.Node) -> list[fx.Node]:
-    """The nodes that read a value, seen through ops that hand it on."""
+    """The readers of a value, looked for through identities."""
     found = []
     for user in node.users:
         found += _readers(user) if str(user.target) in IDENTITIES else [user]

@@ -1,4 +1,4 @@
-"""One step of a decoder with a cache, run as it is meant to be: greedily, token by token, the cache fed back."""
+"""Decoding with a model of one step: greedily, token by token, with the cache fed back."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class StepModel:
 
     @classmethod
     def of(cls, choice: DecodeChoice, start: Example, input_names: Sequence[str], outputs: object) -> StepModel:
-        """Find what the recipe names.
+        """Find the inputs and outputs that the recipe names.
 
         Args:
-            choice: The recipe's words.
+            choice: The recipe's ``[measure.decode]``.
             start: A call of the model.
             input_names: Name of each of ``start.tensors()``.
             outputs: What the model gave for ``start``.
@@ -152,7 +152,7 @@ def read_text(function: Callable[..., Any], step: StepModel, tokens: Tensor) -> 
 def decode_report(
     chosen: Sequence[int], reference: Sequence[int], seconds: Sequence[float], batch: int
 ) -> DecodeReport:
-    """What some repetitions of decoding amount to; ``reference`` are the float model's tokens."""
+    """Rates over some repetitions of decoding; ``reference`` are the float model's tokens."""
     rates = [batch * len(chosen) / one for one in seconds]
     same = next(
         (at for at, (one, other) in enumerate(zip(chosen, reference, strict=True)) if one != other), len(chosen)

@@ -1,4 +1,4 @@
-"""How much every op computes and moves at the precision that it runs at, with what was fused into it."""
+"""Operations and bytes moved of every op at the precision that it runs at, with the ops fused into it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VIEWS = frozenset(
 )  # fmt: skip
 """Ops that give another view of the same bytes; a copy that one of them may have to make is not counted."""
 _LOOKUPS = frozenset({"embedding", "embedding_bag", "index_select", "gather", "index"})
-"""Ops that read as much of their weight as they give out."""
+"""Ops that read only as many bytes of their weight as they give."""
 _WEIGHT_SCALE = {
     Precision.BF16: 1 / 2,
     Precision.FP16: 1 / 2,
@@ -37,7 +37,7 @@ _ACTIVATION_SCALE = {
 
 @dataclass(frozen=True)
 class OpCost:
-    """What one call of an op, and of what is fused into it, computes and moves at least."""
+    """The least that one call of an op, and of the ops fused into it, computes and moves."""
 
     flops: int
     bytes: int

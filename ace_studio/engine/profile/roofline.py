@@ -1,4 +1,4 @@
-"""From times and costs to what bounds each op: the roofline.
+"""Roofline: what bounds each op, from its time and its cost.
 
 Source: Williams, Waterman and Patterson 2009, doi 10.1145/1498765.1498785.
 """
@@ -63,7 +63,7 @@ def _bound(op: OpReport, *, flops: int, moved: int, ceilings: Ceilings) -> dict[
 
 
 def compute_rate(actual: str, ceilings: Ceilings) -> float:
-    """10^9 operations a second at a precision; that of fp32 where the machine has no own one; 0 if nobody knows."""
+    """10^9 operations a second at a precision; that of fp32 where none was measured; 0 if neither was."""
     word = _COMPUTES_AS.get(Precision(actual), actual) if actual in set(Precision) else actual
     return ceilings.gflops.get(str(word), ceilings.gflops.get(str(Precision.FP32), 0.0))
 

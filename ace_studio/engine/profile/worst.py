@@ -21,7 +21,7 @@ def worst_of_scores(baseline: Score, score: Score, *, run: int, shown: int = SHO
     """The evaluation samples on which a run loses most against the float model, the worst first.
 
     By the loss of the sample where the metric has one, else by the energy of the error of its outputs. Samples on which
-    nothing is lost are left out. Nothing if the two do not tell of single samples.
+    nothing is lost are left out. Empty if the scores hold nothing per sample.
     """
     ratios = _output_errors(baseline.outputs, score.outputs)
     errors = ratios

@@ -1,4 +1,4 @@
-"""Pruning: taking weights or channels away from a copy of the module, before its graph is captured."""
+"""Pruning: weights or channels are removed from a copy of the module, before its graph is captured."""
 
 from ace_studio.engine.prune.prune import Pruned, PruneJob, prune_module
 

@@ -1,4 +1,4 @@
-"""The layers that can be pruned, which of them the user wants whole, and what each costs in one call."""
+"""The layers that can be pruned, those that the user keeps whole, and the cost of each in one call."""
 
 from __future__ import annotations
 

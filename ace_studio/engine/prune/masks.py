@@ -1,4 +1,4 @@
-"""Which single weights stay: the largest of the whole model, or N of every M neighbours."""
+"""Masks of single weights: the largest of the whole model stay, or N of every M neighbours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Masks:
 
 
 def global_masks(scores: Mapping[str, Tensor], *, amount: float) -> Masks:
-    """Take away the given fraction of all weights, those with the lowest scores wherever they are.
+    """Remove the given fraction of all weights: those with the lowest scores of the whole model.
 
     Exactly ``round(amount * count)`` weights go; of equal scores the later ones stay.
     """
@@ -73,6 +73,6 @@ def _n_of_m(scores: Tensor, *, dim: int, keep_count: int, group: int) -> Tensor:
 
 
 def apply_mask(layer: nn.Module, mask: Tensor) -> None:
-    """Set what goes to zero, in place."""
+    """Set the weights outside of the mask to zero, in place."""
     with torch.no_grad():
         layer.weight.mul_(mask)  # type: ignore[operator]

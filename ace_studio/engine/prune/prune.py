@@ -1,4 +1,4 @@
-"""One pruning from choice to report: a pruned copy, the masks that training has to keep, and what went."""
+"""Pruning from choice to report: a pruned copy, the masks that training must keep, and a row per layer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ace_studio.records.results.pruning import KeptLayer, PrunedLayer, PruningRe
 
 COUPLED = "its channels are coupled with channels of layers that are not pruned"
 LAYERS_ALONE = 64
-"""Of so many layers at most, the effect of pruning each alone is measured."""
+"""The effect of pruning each layer alone is measured for at most so many layers."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PruneJob:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What came of it."""
+    """The result of a pruning."""
 
     module: nn.Module
     masks: Mapping[str, Tensor]
@@ -62,7 +62,7 @@ class _Outcome:
 
 @dataclass(frozen=True)
 class _Method:
-    """One row: how it is done, and what it gives in speed."""
+    """One method of pruning, and what it does for speed."""
 
     prune: Callable[[PruneJob, nn.Module, Layers], _Outcome]
     speed: str
@@ -98,7 +98,7 @@ def prune_module(job: PruneJob) -> Pruned:
 def _copied(module: nn.Module) -> nn.Module:
     try:
         return copy.deepcopy(module)
-    except Exception as error:
+    except Exception as error:  # the user's own __deepcopy__ may raise anything
         raise AceError.of(
             ErrorCode.UNSUPPORTED,
             "The model cannot be copied, so it cannot be pruned",

@@ -1,4 +1,4 @@
-"""How much each op, computed at a low precision, disturbs what the model gives; found in a handful of passes."""
+"""Sensitivity of the ops: how much noise each adds to the outputs at a low precision, from a few passes."""
 
 from __future__ import annotations
 

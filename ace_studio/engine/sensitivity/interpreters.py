@@ -1,4 +1,4 @@
-"""Running a captured graph with an eye on some of its ops: their ranges, their errors, the way of these to the end."""
+"""Runs of a captured graph that watch some ops: their ranges, their errors, and what reaches the outputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Watched = Mapping[str, WatchedOp]
 
 
 class WatchingRun(fx.Interpreter):
-    """Runs the graph; for every watched op `at_op` says what becomes of its result. Counts how often ops are run."""
+    """Runs the graph; `at_op` gives the result of every watched op. Counts how often ops are run."""
 
     def __init__(self, graph_module: fx.GraphModule, watched: Watched) -> None:
         super().__init__(graph_module)
@@ -28,7 +28,7 @@ class WatchingRun(fx.Interpreter):
         self.runs: Counter[str] = Counter()
 
     def fetch_attr(self, target: str) -> Any:
-        """Weights without their gradients: nobody asks how to change them."""
+        """Weights without gradients, which are not needed."""
         value = super().fetch_attr(target)
         return value.detach() if isinstance(value, Tensor) else value
 
@@ -43,13 +43,13 @@ class WatchingRun(fx.Interpreter):
             return self.at_op(n, op_id, args, kwargs)
 
     def at_op(self, node: fx.Node, op_id: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """What a watched op gives. Here: what it always gives."""
+        """The result of a watched op; here the exact one."""
         del op_id
         return node.target(*args, **kwargs)  # type: ignore[operator]
 
 
 class RangeRun(WatchingRun):
-    """Shows the values that watched ops read or give in 8 bits to observers of their own."""
+    """Observes the values that watched ops read or give in 8 bits."""
 
     def __init__(self, graph_module: fx.GraphModule, watched: Watched, choice: RangeChoice) -> None:
         super().__init__(graph_module, watched)
@@ -80,7 +80,7 @@ class RangeRun(WatchingRun):
 
 
 class RoundedRun(WatchingRun):
-    """Runs one op, or several, at a low precision and all others as they are."""
+    """Runs some ops at low precisions and all others exactly."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class RoundedRun(WatchingRun):
         self._scheme = scheme
 
     def at_op(self, node: fx.Node, op_id: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The op as planned."""
+        """The op at its low precision, if it has one."""
         if op_id not in self._precisions:
             return super().at_op(node, op_id, args, kwargs)
         return rounded_call(
@@ -112,7 +112,7 @@ class RoundedRun(WatchingRun):
 
 
 class ProbingRun(WatchingRun):
-    """Keeps what each precision would change at each watched op; probes say how much of that reaches the outputs.
+    """Keeps the error of each precision at each watched op; probes measure how much of it reaches the outputs.
 
     With v a random vector of signs, J the derivative of the outputs by an op's result and e the error of that result,
     E[(v' J e)^2] = |J e|^2: one backward pass gives one sample of the output noise of every op at once.
@@ -140,10 +140,10 @@ class ProbingRun(WatchingRun):
         self.unclear: set[str] = set()
         """Ops at which some gradient is not finite."""
         self.reached: set[str] = set()
-        """Ops that a gradient came back to."""
+        """Ops that got a gradient."""
 
     def at_op(self, node: fx.Node, op_id: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Run it exactly for those behind it, and once per precision to know its error."""
+        """Run the op exactly for the ops behind it, and once per precision for its error."""
         exact = super().at_op(node, op_id, args, kwargs)
         plain = pytree.tree_map_only(Tensor, Tensor.detach, (tuple(args), dict(kwargs)))
         with torch.no_grad():
@@ -183,21 +183,21 @@ class ProbingRun(WatchingRun):
         return axes[0] if len(axes) == 1 else None
 
     def _tapped(self, result: Tensor, op_id: str, index: int, axis: int | None) -> Tensor:
-        """The result with a hook on it. A hook hears of the value as it is now, whatever is written into it later."""
+        """The result with a gradient hook, which sees this value whatever is written into it later."""
         if not result.requires_grad:
             leaf = result.detach().requires_grad_()
             self._leaves.append(leaf)
             result = leaf.clone()  # what is no leaf and no view may be written into
         result.register_hook(  # type: ignore[no-untyped-call]
-            lambda gradient: self._heard(op_id, index, axis, gradient)
+            lambda gradient: self._add_gradient(op_id, index, axis, gradient)
         )
         return result
 
-    def _heard(self, op_id: str, index: int, axis: int | None, gradient: Tensor) -> Tensor:
+    def _add_gradient(self, op_id: str, index: int, axis: int | None, gradient: Tensor) -> Tensor:
         self.reached.add(op_id)
         if not bool(gradient.isfinite().all()):
             self.unclear.add(op_id)
-            gradient = gradient.nan_to_num(0.0, 0.0, 0.0)  # those before it may still be told
+            gradient = gradient.nan_to_num(0.0, 0.0, 0.0)  # the ops before it may still get one
         for precision, error in self._errors[op_id, index].items():
             product = (gradient * error).double()
             per_element = product.sum() if axis is None else product.movedim(axis, 0).flatten(1).sum(1)
@@ -206,12 +206,12 @@ class ProbingRun(WatchingRun):
         return gradient
 
     def probe(self, outputs: Sequence[Tensor], weights: Sequence[float], generator: torch.Generator) -> None:
-        """Send one vector of random signs back; `take` then has one sample per op and precision.
+        """Backpropagate one vector of random signs; `take` then has one sample per op and precision.
 
         Args:
             outputs: What the run gave.
             weights: One factor per output; 0 leaves it out.
-            generator: Where the signs come from.
+            generator: Draws the signs.
         """
         self._products = {}
         chosen = [
@@ -236,7 +236,7 @@ class ProbingRun(WatchingRun):
 def _batch_symbol(graph_module: fx.GraphModule) -> str:
     """The size of the first input's first dimension, if that is free.
 
-    Elements of a batch do not meet, so each gives a sample of its own: a batch of 16 tells as much as 16 probes.
+    Elements of a batch are independent, so each gives a sample of its own: a batch of 16 is worth 16 probes.
     """
     for node in graph_module.graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")

@@ -1,4 +1,4 @@
-"""What a precision does to the operands of one op: the same operands, as they are after rounding to its grid."""
+"""The error of one op at a precision: its operands, and its result, rounded to the grid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ace_studio.records.ops import operator_name
 from ace_studio.records.recipes.plan import Precision, Scheme
 
 SIMULATED = frozenset(Precision) - {Precision.FP32}
-"""Precisions whose rounding is known here."""
+"""Precisions that can be simulated."""
 
 
 Range = tuple[float, float]
@@ -46,19 +46,19 @@ class WatchedOp:
     result: str = ""
     """The node whose range the grid of its 8-bit result has; empty: its result is float."""
     follows: bool = False
-    """Whether it is no product and only goes on in 8 bits: it differs at int8-static alone."""
+    """Whether it is no product, and computes in 8 bits only behind one: it differs at int8-static alone."""
     table: str = ""
     """The operator if it picks rows of a table."""
 
     def precisions(self, asked: Sequence[Precision]) -> list[Precision]:
-        """Those at which it differs."""
+        """The precisions at which the op differs from fp32."""
         if self.table:
             return [one for one in asked if stores_table(self.table, one)]
         return [one for one in asked if not self.follows or one is Precision.INT8_STATIC]
 
 
 _ELEMENTWISE_STATE: Mapping[str, int] = {"lstm_cell": 2, "lstm": 2}
-"""Leaves that a recurrent op only multiplies element by element: the cell's state, third of its arguments."""
+"""Argument that a recurrent op only multiplies element by element: the cell state."""
 
 
 def operands_of(node: fx.Node, constants: frozenset[str]) -> tuple[Operand, ...]:
@@ -102,7 +102,7 @@ def rounded_call(
     ranges: NodeRanges,
     scheme: Scheme,
 ) -> Any:
-    """What the op gives at a precision: its operands rounded, its arithmetic exact, its result in float32.
+    """The result of the op at a precision: operands rounded, arithmetic exact, result in float32.
 
     Args:
         target: The operator.
@@ -145,7 +145,7 @@ def _rounded(value: Tensor, operand: Operand, precision: Precision, seen: Range 
         has_grid = bool(value.isfinite().all())
         return round_activation(value, precision=precision, scheme=scheme, known=None) if has_grid else value
     if seen is None or seen[0] == seen[1]:
-        return value  # nobody knows its range; targets leave the op in float
+        return value  # without a range targets leave the op in float
     return round_activation(value, precision=precision, scheme=scheme, known=ValueRange(*seen, examples=1))
 
 

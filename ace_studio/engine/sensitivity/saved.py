@@ -1,4 +1,4 @@
-"""A scan on disk: what was found so far, so that one that was stopped goes on where it stopped."""
+"""A scan on disk: results so far, so that a scan that was stopped can continue."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MOST_HASHED = 1 << 16
 
 
 class SavedScan(msgspec.Struct, kw_only=True):
-    """What a scan has found. ``noise`` holds sums over samples and probes; `ended` says that all are in."""
+    """Results of a scan. ``noise`` holds sums over samples and probes; they are complete if `ended`."""
 
     key: str
     format: int = _FORMAT
     samples_done: int = 0
     ended: bool = False
     forwards: float = 0.0
-    """Cost until now, in passes forward over the samples."""
+    """Cost so far, in forward passes over the samples."""
     ranges: dict[str, tuple[float, float]] = {}
     """Node name -> range of its value over all samples."""
     powers: tuple[float, ...] = ()
@@ -33,7 +33,7 @@ class SavedScan(msgspec.Struct, kw_only=True):
     noise: dict[str, dict[str, float]] = {}
     """Precision -> op id -> noise at the outputs relative to their signal, times the number of probes."""
     unclear: tuple[str, ...] = ()
-    """Ops that gradients could not tell of."""
+    """Ops without a finite gradient."""
     alone: dict[str, dict[str, float]] = {}
     """Precision -> op id -> relative noise found by running the model with that op alone at the precision."""
     notes: tuple[str, ...] = ()
@@ -48,9 +48,9 @@ def scan_key(
     probes: int,
     arithmetic: str = "",
 ) -> str:
-    """A text that is the same for the same model, data and options, and practically never else.
+    """A hash of the model, the data and the options.
 
-    ``arithmetic`` says what else decides the rounding: the observer, the style of the runtime.
+    ``arithmetic`` names what else decides the rounding: the observer, the style of the runtime.
     """
     digest = hashlib.sha256(f"{_FORMAT} {fingerprint} {probes} {arithmetic}".encode())
     digest.update(" ".join(precisions).encode() + msgspec.json.encode(scheme))
@@ -65,7 +65,7 @@ def scan_key(
 
 
 def read_scan(path: Path, key: str) -> SavedScan:
-    """What is kept of the scan; an empty one if there is nothing, or nothing that can be read."""
+    """The saved scan; an empty one if there is none, or it cannot be read."""
     try:
         saved = msgspec.json.decode(path.read_bytes(), type=SavedScan)
     except (OSError, msgspec.DecodeError):
@@ -74,7 +74,7 @@ def read_scan(path: Path, key: str) -> SavedScan:
 
 
 def write_scan(path: Path, saved: SavedScan) -> None:
-    """Keep the scan. A folder that cannot be written costs only the chance to go on later."""
+    """Save the scan. If the folder cannot be written, it only cannot continue later."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(path, msgspec.json.encode(saved))

@@ -1,4 +1,4 @@
-"""The scan: two passes forward and a few passes backward, and the noise that every op adds by itself is known."""
+"""The sensitivity scan: two forward and a few backward passes find the noise that every op alone adds."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from ace_studio.engine.sensitivity.watched import watched_ops
 from ace_studio.records.recipes.plan import Precision, Scheme
 
 BUDGET = 12.0
-"""Passes forward over the samples that a scan of differentiable ops may cost; what probes leave is spent on the most
-sensitive ops, each run low by itself."""
+"""Forward passes over the samples that a scan of differentiable ops may cost; those that probes do not need run the
+most sensitive ops alone at low precision."""
 Noise = dict[Precision, dict[str, float]]
 MOST_ALONE = 200
-"""Runs of the whole model, one op low in each, that an automatic scan may spend where gradients cannot tell."""
+"""Runs of the whole model, one op low in each, that an automatic scan may spend on ops without gradients."""
 _SEED = 7
-_UNCLEAR_NOTE = "no gradient comes back to {count} ops, so each was run low by itself: {cost} more forward passes"
+_UNCLEAR_NOTE = "{count} ops get no gradient, so each was run alone at low precision: {cost} more forward passes"
 _SKIPPED_NOTE = (
-    "no gradient comes back to {count} ops, and running each low by itself would take {cost} forward passes; they are "
-    'left out (scan = "on" in [sensitivity] runs them all the same)'
+    "{count} ops get no gradient, and running each alone at low precision would take {cost} forward passes; they are "
+    'left out (scan = "on" in [sensitivity] runs them)'
 )
 
 
@@ -52,11 +52,11 @@ class ScanRequest:
     """What the runtime rounds around ops at int8-static."""
     probes: int = 4
     folder: Path | None = None
-    """Where it is kept as it goes, under its key; None keeps nothing."""
+    """Where results are saved under the key of the scan; None saves nothing."""
     budget: float = BUDGET
-    """Passes forward over the samples; 0 leaves it at what the probes say."""
+    """Forward passes over the samples; 0: probes only."""
     is_thorough: bool = False
-    """Run ops one at a time where gradients cannot tell, whatever that costs."""
+    """Run ops without gradients one at a time, whatever that costs."""
 
 
 class Scan:
@@ -91,9 +91,9 @@ class Scan:
         """Precision -> op id -> noise power at the outputs, relative to their signal, that the op adds by itself.
 
         Args:
-            told: Hears what is known after every sample.
+            told: Called with the noise found so far after every sample.
 
-        Raises: Cancelled; what was found until then is kept.
+        Raises: Cancelled; what was found until then is saved.
         """
         if not self.saved.ended:
             if self.watched and self._precisions and self._request.samples:
@@ -107,7 +107,7 @@ class Scan:
         if not self.saved.powers:
             self._find_ranges()
         single = [(one, op_id) for one in self._precisions for op_id in self.watched_at(one)]
-        if 1.0 + len(single) <= self._request.budget:  # so few that the long way is short
+        if 1.0 + len(single) <= self._request.budget:  # so few that running each alone is cheap
             for precision, op_id in single:
                 self._run_alone(op_id, precision)
             self.saved.samples_done = len(samples)
@@ -125,7 +125,7 @@ class Scan:
         return [op_id for op_id, op in self.watched.items() if op.precisions([precision])]
 
     def noise(self) -> Noise:
-        """What is known now, in the order of the graph."""
+        """The noise found so far, in the order of the graph."""
         share = self.saved.samples_done / max(1, len(self._request.samples))
         found: Noise = {}
         for precision in self._precisions:
@@ -158,7 +158,7 @@ class Scan:
         self._keep()
 
     def _probe_sample(self, index: int) -> None:
-        """Add one sample's share of the noise; if the graph cannot be differentiated at all, every op is unclear."""
+        """Add the noise of one sample; if the graph cannot be differentiated, every op is unclear."""
         request = self._request
         generator = torch.Generator().manual_seed(_SEED + index)
         run = ProbingRun(
@@ -191,7 +191,7 @@ class Scan:
             row[op_id] = row.get(op_id, 0.0) + one
 
     def _run_unclear(self) -> None:
-        """Run the products that gradients cannot tell of one at a time."""
+        """Run the products without gradients one at a time."""
         unclear = [one for one, op in self.watched.items() if one in self.saved.unclear and not op.follows]
         cost = len(unclear) * len(self._precisions)
         if not unclear:
@@ -205,7 +205,7 @@ class Scan:
             self._run_alone(op_id, precision)
 
     def _run_most_sensitive(self) -> None:
-        """Spend what is left of the budget on those that matter most: gradients see no further than first order."""
+        """Spend the rest of the budget on the most sensitive ops: gradients are a first-order estimate."""
         found = self.noise()
         ranked = {precision: sorted(row, key=lambda one: -row[one]) for precision, row in found.items()}
         for place in range(len(self.watched)):
@@ -224,7 +224,7 @@ class Scan:
             self._keep()
 
     def alone(self, op_id: str, precision: Precision) -> float:
-        """The relative noise found the long way: the whole model with this op alone at the precision."""
+        """The relative noise of the whole model with this op alone at the precision."""
         if not self.saved.powers:
             self._find_ranges()
         return self.together({op_id: precision})
@@ -257,7 +257,7 @@ class Scan:
         return total
 
     def _cost(self, run: WatchingRun) -> float:
-        """What was computed, in passes forward over one sample."""
+        """The cost of a run, in forward passes over one sample."""
         total = sum(self._flops.values())
         return sum(self._flops[op_id] * count for op_id, count in run.runs.items()) / total
 

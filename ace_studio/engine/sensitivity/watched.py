@@ -1,4 +1,4 @@
-"""Which ops of a graph a scan looks at, and what a low precision rounds at each of them."""
+"""Which ops of a graph a scan watches, and what a low precision rounds at each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ace_studio.records.recipes.plan import Precision
 
 
 def watched_ops(graph_module: fx.GraphModule, style: Int8Style) -> dict[str, WatchedOp]:
-    """Op id -> what is rounded there, in the order of the graph, if every op that can be is low.
+    """Op id -> what is rounded there if every op is at low precision that can be, in the order of the graph.
 
     Args:
         graph_module: That of a `FloatGraph`.
@@ -41,7 +41,7 @@ def watched_ops(graph_module: fx.GraphModule, style: Int8Style) -> dict[str, Wat
 
 
 def _own_result(node: fx.Node, layout: Int8Layout) -> str:
-    """The node whose range the 8-bit result of an op has, if that costs more than what products round that read it."""
+    """The node whose range the 8-bit result of an op has; empty if only products read it, which round it anyway."""
     given = layout.results.get(node)
     if given is None or str(node.target) in PASSING:
         return ""
