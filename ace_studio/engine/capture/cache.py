@@ -260,6 +260,3 @@ class _Guards(msgspec.Struct):
     """The conditions in a stored graph."""
 
     guards_code: list[str] = []
-
-
-__all__ = ["CacheEntry", "CaptureCache"]

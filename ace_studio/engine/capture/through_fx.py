@@ -104,6 +104,3 @@ def _values(value: Any) -> Iterator[Any]:
             yield from (leaf.start, leaf.stop, leaf.step)
         else:
             yield leaf
-
-
-__all__ = ["capture_with_fx", "recorded"]

@@ -339,15 +339,3 @@ def recorded_calls(module: nn.Module, paths: Sequence[str]) -> Iterator[dict[str
     finally:
         for handle in handles:
             handle.remove()
-
-
-__all__ = [
-    "ForwardStep",
-    "Line",
-    "OpCounter",
-    "RecordedCalls",
-    "RecordedFrame",
-    "Recording",
-    "record_frames",
-    "recorded_calls",
-]

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.capture.partial.recording import RecordedCalls, RecordedFrame
 from ace_studio.engine.capture.replay import GraphPlayer, clean_places
 from ace_studio.engine.flow import Example
-from ace_studio.engine.subgraphs.run_pieces import Frame, Place, carrier, is_tensor_node, symbol_of
+from ace_studio.engine.subgraphs.run_pieces import Frame, Place, is_tensor_node, symbol_of
 from ace_studio.engine.torch_private.dynamo import readable_path
 
 
@@ -286,14 +286,3 @@ def _leaf_names(child: nn.Module, place: Place, nesting: pytree.TreeSpec, leaves
         return [f"value_{at}" for at in range(len(place.tensors))]
     owners = {at: argument for argument, value in bound.items() for at in pytree.tree_leaves(value)}
     return _argument_names([owners.get(at, f"value_{at}") for at in place.tensors])
-
-
-__all__ = [
-    "FrameSubgraph",
-    "NotASubgraphError",
-    "SubgraphSource",
-    "SubmoduleSubgraph",
-    "carrier",
-    "frame_source",
-    "module_source",
-]
