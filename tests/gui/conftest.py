@@ -11,12 +11,21 @@ from pytestqt.qtbot import QtBot
 
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.style.theme import Theme
-from ace_studio.records.messages import AttemptEnded, JobFinished, ModelCaptured
+from ace_studio.records.messages import (
+    AttemptEnded,
+    JobFinished,
+    ModelCaptured,
+)
 from ace_studio.records.places import example_recipe
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
+from tests.gui.graph_tables import layered_table, partial_capture
 from tests.gui.replay import ReplayEngine
+from tests.gui.run_results import REPORT, TABLE, show_result
+from tests.gui.two_targets import two_targets
 
 
 @dataclass
@@ -118,3 +127,47 @@ def desk(qtbot, qapp, tmp_path):
     yield made
     window.close()
     theme.setParent(None)
+
+
+@pytest.fixture
+def compared_graph(desk):
+    desk.window.resize(1600, 1000)
+    desk.captured(TABLE, CaptureReport(rung="export", ops=1, seconds=1.0))
+    panel = desk.window.workbench.panel("graph")
+    show_result(desk, TABLE)
+    desk.do("compare-graph")
+    return panel
+
+
+@pytest.fixture
+def two_target_plan(desk):
+    return two_targets(desk, layered_table(3))
+
+
+@pytest.fixture
+def layered_plan(desk):
+    desk.captured(layered_table(3), REPORT)
+    desk.session.plan.set_default_precision(Precision.FP32)
+    desk.window.resize(1400, 1000)
+    return desk.panel("plan")
+
+
+@pytest.fixture
+def example_plan(desk):
+    desk.traced()
+    desk.session.jobs.request_environment()
+    return desk.panel("plan")
+
+
+@pytest.fixture
+def charts(desk):
+    desk.window.resize(1500, 1000)
+    desk.captured(TABLE, REPORT)
+    show_result(desk, TABLE)
+    return desk.panel("charts")
+
+
+@pytest.fixture
+def broken(desk):
+    """A capture in four subgraphs, two of whose three breaks are one line, and one subgraph of which stays eager."""
+    return desk.captured(*partial_capture(4, lines=(10, 20, 10), eager=(2,)))

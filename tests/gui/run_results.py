@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ace_studio.records.graph import OpKind
 from ace_studio.records.results import (
     Baseline,
+    CaptureReport,
     Ceilings,
     Latency,
     OpReport,
@@ -19,7 +20,10 @@ from ace_studio.records.results import (
     TargetRun,
     WorstSample,
 )
+from tests.gui.graph_tables import layered_table
 
+TABLE = layered_table(3)
+REPORT = CaptureReport(rung="export", ops=1, seconds=1.0)
 _CEILINGS = {
     "gflops": {"fp32": 50.0, "int8-static": 200.0},
     "gbytes_per_s": 10.0,

@@ -1,4 +1,4 @@
-"""One plot under its title, and the base of everything that the charts panel shows."""
+"""One plot under its title, and the base class of every chart in the charts panel."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from ace_studio.session.session import Session
 _NAME_ANCHORS = (1.35, -0.35, 2.2, -1.2)
 """Where a name goes: above its point, below it, further up, further down; in heights of the text."""
 
+_NARROWEST_NAME_PX = 60
+_WIDEST_NAME_PX = 170
+
 
 class Chart(QWidget):
-    """One plot under its title. What depends on pixels is arranged anew whenever the size changes."""
+    """One plot under its title. Whatever depends on pixels is arranged again when the size changes."""
 
     def __init__(self, title: str) -> None:
         """Build the empty plot."""
@@ -38,6 +41,7 @@ class Chart(QWidget):
             self.plot.getAxis(side).enableAutoSIPrefix(False)
         self._top = 1.0
         self._value_px = 0
+        self._row_names: Sequence[str] = ()
         self._names: list[tuple[pg.TextItem, float, float]] = []
         self._include: tuple[Sequence[float], Sequence[float]] = ((), ())
         self.setMinimumWidth(140)
@@ -45,13 +49,14 @@ class Chart(QWidget):
         self.layout().setContentsMargins(4, 8, 4, 4)  # type: ignore[union-attr]
 
     def start(self, title: str, colours: Colours, *, y_grid: bool = False) -> pg.PlotItem:
-        """Empty the plot for another drawing."""
+        """Clear the plot and give it another title and theme."""
         self.title.setText(title)
         self.widget.setAccessibleName(title)
         self.plot.clear()
         self._names = []
         self._include = ((), ())
         self._value_px = 0
+        self._row_names = ()
         self.plot.showGrid(x=True, y=y_grid, alpha=0.15)
         self.widget.setBackground(colours.surface)
         for side in ("bottom", "left"):
@@ -62,11 +67,17 @@ class Chart(QWidget):
         return self.plot
 
     def describe(self, words: str) -> None:
-        """What the plot shows, for those who do not see it."""
+        """Describe the plot for screen readers."""
         self.widget.setAccessibleDescription(words)
 
+    def name_rows(self, names: Sequence[str]) -> None:
+        """Names of bars at the left, the first at the top."""
+        self._row_names = names
+        self.plot.setYRange(-0.7, max(1, len(names)) - 0.3, padding=0)
+        self.arrange()
+
     def keep_room(self, top: float, text: str) -> None:
-        """Bars reach up to ``top``, and a text like this one follows the longest."""
+        """Set the axis so that bars up to ``top`` fit, with a text as long as this one behind them."""
         self._top = top or 1.0
         self._value_px = self.fontMetrics().horizontalAdvance(text) + 18
         self.arrange()
@@ -77,18 +88,28 @@ class Chart(QWidget):
         *,
         include: tuple[Sequence[float], Sequence[float]] = ((), ()),
     ) -> None:
-        """Names at points: placed so that none lies on another. Values in ``include`` (x, y) stay in sight too."""
+        """Place names at their points without overlaps. Values in ``include`` (x, y) stay visible too."""
         self._names = sorted(names, key=lambda name: name[1])
         self._include = include
         self.arrange()
 
     def arrange(self) -> None:
-        """Fit everything to the size that the plot has now."""
+        """Fit everything to the present size of the plot."""
         width = max(40.0, self.plot.getViewBox().width())
         if self._value_px:
-            self.plot.setXRange(0, self._top * width / max(30.0, width - self._value_px), padding=0)
+            self.plot.setXRange(0, self._top * width / max(8.0, width - self._value_px), padding=0)
+        if self._row_names:
+            self._arrange_rows()
         if self._names:
             self._arrange_names(width)
+
+    def _arrange_rows(self) -> None:
+        """Names as wide as they need, at most two fifths of the chart."""
+        axis, metrics = self.plot.getAxis("left"), self.fontMetrics()
+        widest = max(_NARROWEST_NAME_PX, min(_WIDEST_NAME_PX, int(self.width() * 0.4)))
+        names = [metrics.elidedText(name, Qt.TextElideMode.ElideRight, widest) for name in self._row_names]
+        axis.setTicks([list(enumerate(reversed(names)))])
+        axis.setWidth(max(metrics.horizontalAdvance(name) for name in names) + 14)
 
     def _arrange_names(self, width: float) -> None:
         xs = [*(x for _, x, _ in self._names), *self._include[0]]
@@ -114,10 +135,10 @@ class ChartView(QWidget):
     """One entry of the charts panel."""
 
     needs: ClassVar[str] = "a run"
-    """What has to be there before it can be drawn, in words."""
+    """What the chart needs before it can be drawn, in words."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
-        """Build it empty; `update_from` follows at once."""
+        """Build the empty chart; `update_from` follows at once."""
         super().__init__()
         self.session = session
         self.colours = colours
@@ -127,11 +148,11 @@ class ChartView(QWidget):
         raise NotImplementedError
 
     def update_from(self, document: Document) -> None:
-        """Draw what the document says. Called only while it can be seen, and only if something changed."""
+        """Draw the document. Called only while the chart is visible, and only if something changed."""
         raise NotImplementedError
 
     def restyle(self, colours: Colours) -> None:
-        """Another theme; `update_from` follows."""
+        """Use another theme; `update_from` follows."""
         self.colours = colours
 
 
@@ -149,14 +170,14 @@ def add_spots(
     """A point per op, all in one item; the selected ones are ringed.
 
     Args:
-        plot: Where.
+        plot: To draw in.
         places: x and y of each, in the plot's own units.
         op_ids: What `under_mouse` gives.
         fills: ``#rrggbb`` of each.
         sizes: Of each, px.
         selected: Ids of the ops to ring.
         colours: Of the theme.
-        tip: Id -> what is said while the mouse rests on the point.
+        tip: Id -> tooltip of the point.
     """
     brushes = {fill: pg.mkBrush(fill) for fill in set(fills)}
     pens = (pg.mkPen(colours.border, width=1), pg.mkPen(colours.accent, width=3))
@@ -181,9 +202,3 @@ def under_mouse(item: pg.PlotItem, event: object) -> object:
             if len(under):
                 return under[0].data()
     return None
-
-
-def show_nothing_else(chart: Chart, colours: Colours, text: str) -> None:
-    """Empty the plot but for a title."""
-    chart.start(text, colours)
-    chart.describe(text)

@@ -1,4 +1,4 @@
-"""How the error grows along the graph: the fidelity of every op's value, in the order in which they run."""
+"""The error along the graph: the fidelity of every op's value, in order of execution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 HIGHEST_DB = 100.0
-"""Above this two values agree to the last digits of fp32; more would only press the rest together."""
+"""Values above this are cut: they agree to the last digits of fp32, and would flatten the rest of the curve."""
 
 
 def errors_of(run: TargetRun, rows: Mapping[str, int]) -> list[tuple[int, float, OpReport]]:
@@ -30,7 +30,7 @@ def errors_of(run: TargetRun, rows: Mapping[str, int]) -> list[tuple[int, float,
 
 
 class ErrorLine(ChartView):
-    """A line per run, the selected one with its points. A click selects the op."""
+    """One line per run; the selected run shows its points. A click selects the op."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
         """Build the empty plot."""
@@ -41,7 +41,7 @@ class ErrorLine(ChartView):
         self.setLayout(column(self.chart))
 
     def missing(self, document: Document) -> str:
-        """A run that compared its ops with the float model's."""
+        """Needs a run that compared its ops with those of the float model."""
         is_there = document.graph is not None and any(
             op.error_db is not None for run in document.runs for op in run.ops
         )
@@ -73,7 +73,7 @@ class ErrorLine(ChartView):
             else:
                 self._line(plot, found, self.colours.faded, width=1.0, tip=names[at])
         if not self.shown:
-            # Nobody chose one that has errors: the first that does.
+            # The selected run has no errors: take the first run that does.
             at, run = next((at, run) for at, run in enumerate(document.runs) if errors_of(run, rows))
             chosen, self.shown = run, errors_of(run, rows)
         at = next(at for at, run in enumerate(document.runs) if run is chosen)

@@ -29,7 +29,7 @@ class GoalLine(QWidget):
         self.setLayout(row(self.check, self.number, gap=6))
 
     def show_bound(self, bound: BoundRow, value: float | None, *, start: float | None) -> None:
-        """Another bound, or another value of it; ``start`` is where it begins if it is switched on."""
+        """Show another bound or value; ``start`` is its first value when it is switched on."""
         self.bound, self._start = bound, start
         with quiet(self.check, self.number):
             self.check.setText(bound.text.rpartition(" at ")[1].strip() + " " + bound.text.rpartition(" ")[2])
@@ -54,7 +54,7 @@ class GoalLine(QWidget):
             self.set_goal(value / self.bound.scale)
 
     def set_goal(self, value: float | None) -> None:
-        """Make it the goal, as a choice that can be undone."""
+        """Set the bound in the goal; undo takes it back."""
         if value is not None:
             low, high = self.bound.low / self.bound.scale, self.bound.high / self.bound.scale
             value = round(min(high, max(low, value)), 6)

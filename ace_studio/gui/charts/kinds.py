@@ -1,4 +1,4 @@
-"""The charts that there are, one row each."""
+"""The table of all charts."""
 
 from __future__ import annotations
 

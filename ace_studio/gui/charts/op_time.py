@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyqtgraph as pg
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox
 
 from ace_studio.gui.charts.chart import Chart, ChartView
@@ -22,8 +21,7 @@ from ace_studio.session.session import Session
 
 PARTS_SHOWN = 9
 """The largest parts have a colour of their own; the rest is one part."""
-REST = "all others"
-UNCOVERED = "around the ops"
+ALL_OTHERS = "all others"
 _BAR = 0.62
 
 GROUPINGS: dict[str, tuple[str, Callable[[OpReport], str]]] = {
@@ -40,7 +38,7 @@ def _top_module(path: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimedRun:
+class TimedRow:
     """The baseline or a run whose ops were timed."""
 
     name: str
@@ -50,7 +48,7 @@ class TimedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class BarPart:
     """One part of one bar."""
 
     row: int
@@ -62,24 +60,24 @@ class Part:
     run: int | None
 
 
-def timed_runs(document: Document) -> list[TimedRun]:
-    """What has times of its ops, the baseline first."""
+def timed_runs(document: Document) -> list[TimedRow]:
+    """The baseline and the runs whose ops were timed, in this order."""
     found = []
     if document.baseline is not None:
         found.append(
-            TimedRun(
+            TimedRow(
                 name=document.baseline.name, run=None, ops=document.baseline.ops, profile=document.baseline.profile
             )
         )
     names = run_names(document)
     found += [
-        TimedRun(name=names[at], run=at, ops=run.ops, profile=run.profile) for at, run in enumerate(document.runs)
+        TimedRow(name=names[at], run=at, ops=run.ops, profile=run.profile) for at, run in enumerate(document.runs)
     ]
     return [one for one in found if any(op.latency_ms for op in one.ops)]
 
 
-def parts_of(runs: Sequence[TimedRun], group_of: Callable[[OpReport], str]) -> list[Part]:
-    """The parts of all bars. The same groups have the same place in all of them, the largest first."""
+def parts_of(runs: Sequence[TimedRow], group_of: Callable[[OpReport], str]) -> list[BarPart]:
+    """The parts of all bars, the largest group first; a group has the same place in every bar."""
     total: dict[str, float] = {}
     for one in runs:
         for op in one.ops:
@@ -92,13 +90,13 @@ def parts_of(runs: Sequence[TimedRun], group_of: Callable[[OpReport], str]) -> l
         ids: dict[str, list[str]] = {}
         for op in one.ops:
             if op.latency_ms:
-                group = group_of(op) if group_of(op) in kept else REST
+                group = group_of(op) if group_of(op) in kept else ALL_OTHERS
                 times[group] = times.get(group, 0.0) + op.latency_ms
                 ids.setdefault(group, []).append(op.id)
         start = 0.0
-        for group in (*kept, REST):
+        for group in (*kept, ALL_OTHERS):
             if group in times:
-                part = Part(row=at, group=group, start_ms=start, width_ms=times[group], op_ids=tuple(ids[group]),
+                part = BarPart(row=at, group=group, start_ms=start, width_ms=times[group], op_ids=tuple(ids[group]),
                             run=one.run)  # fmt: skip
                 found.append(part)
                 start += times[group]
@@ -111,8 +109,8 @@ class OpTime(ChartView):
     def __init__(self, session: Session, colours: Colours) -> None:
         """Build the empty plot."""
         super().__init__(session, colours)
-        self.parts: list[Part] = []
-        self._runs: list[TimedRun] = []
+        self.parts: list[BarPart] = []
+        self._runs: list[TimedRow] = []
         self.grouping, self.unit = QComboBox(), QComboBox()
         self.grouping.setAccessibleName("Parts by")
         for each, (words, _) in GROUPINGS.items():
@@ -133,7 +131,7 @@ class OpTime(ChartView):
         self.layout().setStretch(1, 1)  # type: ignore[union-attr]
 
     def missing(self, document: Document) -> str:
-        """Some target whose ops were timed."""
+        """Needs a target whose ops were timed."""
         return "" if timed_runs(document) else "The time of every op appears here after a run that measures."
 
     def update_from(self, document: Document) -> None:
@@ -154,11 +152,11 @@ class OpTime(ChartView):
         sums = [sum(part.width_ms for part in self.parts if part.row == at) for at in range(len(self._runs))]
         return [100 / whole if is_share and whole else 1.0 for whole in sums]
 
-    def _draw_group(self, plot: pg.PlotItem, parts: list[Part], scale: list[float], document: Document) -> None:
-        groups = list(dict.fromkeys(part.group for part in self.parts if part.group != REST))
+    def _draw_group(self, plot: pg.PlotItem, parts: list[BarPart], scale: list[float], document: Document) -> None:
+        groups = list(dict.fromkeys(part.group for part in self.parts if part.group != ALL_OTHERS))
         group = parts[0].group
         series = self.colours.series
-        colour = self.colours.faded if group == REST else series[groups.index(group) % len(series)]
+        colour = self.colours.faded if group == ALL_OTHERS else series[groups.index(group) % len(series)]
         if group in self.colours.precision:
             colour = self.colours.precision[group]
         selected = set(document.selection.op_ids)
@@ -178,8 +176,8 @@ class OpTime(ChartView):
             plot.addItem(bar)
             self._write(plot, part, scale[part.row], text_on(colour))
 
-    def _write(self, plot: pg.PlotItem, part: Part, scale: float, colour: str) -> None:
-        """The name of a part inside it, where it is wide enough."""
+    def _write(self, plot: pg.PlotItem, part: BarPart, scale: float, colour: str) -> None:
+        """Write the name into a part that is wide enough."""
         whole = max((self._y_end(at) * one for at, one in enumerate(self._all_scales())), default=1.0)
         room = (part.width_ms * scale) / (whole or 1.0) * max(80.0, self.chart.plot.getViewBox().width())
         if room > self.fontMetrics().horizontalAdvance(part.group) + 10:
@@ -197,22 +195,18 @@ class OpTime(ChartView):
         return len(self._runs) - 1 - at
 
     def _finish(self, plot: pg.PlotItem, scale: list[float]) -> None:
-        axis, metrics = plot.getAxis("left"), self.fontMetrics()
-        names = [metrics.elidedText(one.name, Qt.TextElideMode.ElideRight, 170) for one in self._runs]
-        axis.setTicks([[(self._y(at), name) for at, name in enumerate(names)]])
-        axis.setWidth(max((metrics.horizontalAdvance(name) for name in names), default=40) + 14)
-        plot.setYRange(-0.7, max(1, len(self._runs)) - 0.3, padding=0)
+        self.chart.name_rows([one.name for one in self._runs])
         plot.setXRange(0, max((self._y_end(at) * one for at, one in enumerate(scale)), default=1.0) * 1.02, padding=0)
         self.chart.describe("; ".join(self._tip(part).replace("\n", ", ") for part in self.parts))
 
-    def _tip(self, part: Part) -> str:
+    def _tip(self, part: BarPart) -> str:
         one = self._runs[part.row]
         whole = sum(op.latency_ms or 0.0 for op in one.ops)
         share = f"{100 * part.width_ms / whole:.0f} % of its ops" if whole else ""
         return f"{one.name}: {part.group}\n{ms_text(part.width_ms)}, {share}, {plural(len(part.op_ids), 'op')}"
 
     def _words(self, document: Document) -> str:
-        """How much of the whole latency the ops explain, for the selected run or the baseline."""
+        """How much of the latency the ops explain, for the selected run or the baseline."""
         wanted = document.selection.run
         one = next((one for one in self._runs if one.run == wanted), self._runs[0] if self._runs else None)
         if one is None or one.profile is None:
@@ -230,7 +224,7 @@ class OpTime(ChartView):
             self.session.view.select_run(part.run)
             self.session.view.select(part.op_ids)
 
-    def part_at(self, x: float, y: float) -> Part | None:
+    def part_at(self, x: float, y: float) -> BarPart | None:
         """The part under a place of the plot."""
         scale = self._all_scales()
         for part in self.parts:

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter
 
 from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
@@ -20,7 +19,6 @@ from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 _BAR = 0.56
-_WIDEST_NAME_PX = 150
 
 
 class Overview(ChartView):
@@ -40,7 +38,7 @@ class Overview(ChartView):
         self.setLayout(column(split))
 
     def missing(self, document: Document) -> str:
-        """Anything that was measured will do."""
+        """Needs any measured latency or size."""
         is_there = any(one.latency or one.size_bytes for one in points_of(document))
         return "" if is_there else "They appear as soon as a target has been measured."
 
@@ -120,13 +118,7 @@ class Overview(ChartView):
 
     def _finish_rows(self, chart: Chart, points: Sequence[Point], tops: Sequence[tuple[float, str]]) -> None:
         """Names at the left, and room for the values at the right."""
-        axis = chart.plot.getAxis("left")
-        metrics = self.fontMetrics()
-        widest = max(60, min(_WIDEST_NAME_PX, int(chart.width() * 0.4) if chart.width() > 100 else _WIDEST_NAME_PX))
-        names = [metrics.elidedText(one.short_name, Qt.TextElideMode.ElideRight, widest) for one in points]
-        axis.setTicks([[(len(points) - 1 - at, name) for at, name in enumerate(names)]])
-        axis.setWidth(max((metrics.horizontalAdvance(name) for name in names), default=40) + 14)
-        chart.plot.setYRange(-0.7, max(1, len(points)) - 0.3, padding=0)
+        chart.name_rows([one.short_name for one in points])
         longest = max((text for _, text in tops), key=len, default="")
         chart.keep_room(max((top for top, _ in tops), default=1.0), longest)
         pairs = zip(points, tops, strict=True)

@@ -1,4 +1,4 @@
-"""Every op against what this machine can do at most: operations per second over operations per byte."""
+"""The roofline: operations per second of every op over its operations per byte, under the limits of this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyqtgraph as pg
 
 from ace_studio.gui.charts.chart import Chart, ChartView, add_spots, under_mouse
-from ace_studio.gui.charts.op_time import TimedRun, timed_runs
+from ace_studio.gui.charts.op_time import TimedRow, timed_runs
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import column
 from ace_studio.gui.words.formatting import bytes_text, count_text, ms_text
@@ -17,8 +17,8 @@ from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 
-def placed_ops(one: TimedRun) -> list[tuple[OpReport, float, float]]:
-    """Ops with their operations per byte and their 10^9 operations per second, where all numbers are known."""
+def placed_ops(one: TimedRow) -> list[tuple[OpReport, float, float]]:
+    """Ops with operations per byte and 10^9 operations per second, where all numbers are known."""
     return [
         (op, op.flops / op.bytes, op.flops / op.latency_ms / 1e6)
         for op in one.ops
@@ -27,7 +27,7 @@ def placed_ops(one: TimedRun) -> list[tuple[OpReport, float, float]]:
 
 
 def log_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Places and texts for a logarithmic axis from 10^low to 10^high: decades, with 2 and 5 between where few fit."""
+    """Ticks of a logarithmic axis from 10^low to 10^high: decades, with 2 and 5 between if these are few."""
     steps = (1,) if high - low > 3 else (1, 2, 5)
     values = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
     return [(math.log10(value), f"{value:g}") for value in values if low <= math.log10(value) <= high]
@@ -46,7 +46,7 @@ class Roofline(ChartView):
         self.setLayout(column(self.chart))
 
     def missing(self, document: Document) -> str:
-        """Times, operations and bytes of the ops of one run."""
+        """Needs times, operations and bytes of the ops of one run."""
         one = _chosen(document)
         words = "A roofline needs the time, the operations and the bytes of every op; a run that measures finds them."
         return "" if one is not None and placed_ops(one) else words
@@ -89,14 +89,14 @@ class Roofline(ChartView):
             start = min(left, ridge)
             xs = np.array([start, ridge, max(right, ridge * 2)])
             ys = np.minimum(xs * ceilings.gbytes_per_s, gflops)
-            # Lines take the plot's logarithm by themselves; points and texts are placed in it.
+            # pyqtgraph takes logarithms of lines, but not of points and texts.
             plot.addItem(pg.PlotDataItem(xs, ys, pen=pg.mkPen(colour, width=2)))
             text = pg.TextItem(f"{precision} {gflops:.3g} GFLOP/s", color=self.colours.text_dim, anchor=(1, 0))
             text.setPos(math.log10(self._right_end(ceilings)) + 0.28, math.log10(gflops))
             plot.addItem(text)
 
     def _right_end(self, ceilings: Ceilings) -> float:
-        """The largest number of operations per byte that is in sight."""
+        """The largest visible number of operations per byte."""
         return max(*(x for _, x, _ in self.placed), 2 * max(ceilings.gflops.values()) / ceilings.gbytes_per_s)
 
     def _fit(self, ceilings: Ceilings | None) -> None:
@@ -115,7 +115,7 @@ class Roofline(ChartView):
             self.session.view.select([found])
 
 
-def _chosen(document: Document) -> TimedRun | None:
+def _chosen(document: Document) -> TimedRow | None:
     """The selected run if its ops were timed, else the baseline or the first that was."""
     runs = timed_runs(document)
     wanted = document.selection.run
@@ -127,5 +127,5 @@ def _tip(op: OpReport) -> str:
     if op.bound is not None:
         parts.append(f"bound by {op.bound}")
     if op.ceiling_share is not None:
-        parts.append(f"{100 * op.ceiling_share:.0f} % of what is possible")
+        parts.append(f"{100 * op.ceiling_share:.0f} % of the ceiling")
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""Which ops disturb the outputs most when they are compressed, the most sensitive first; and the scan that finds it."""
+"""The ops by sensitivity, the most sensitive first, and the scan that measures it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 from ace_studio.session.session import Session
 
 BARS_SHOWN = 400
-"""More would be thinner than a pixel, and the least sensitive ones decide nothing."""
+"""More bars would be thinner than a pixel, and the least sensitive ops decide nothing."""
 
 
 class SensitivityChart(ChartView):
-    """One bar per op. A click selects the op; the most sensitive ones can be kept at fp32 by a rule each."""
+    """One bar per op. A click selects the op; one button keeps the most sensitive ops at fp32, with one rule each."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
         """Build the empty plot."""
@@ -61,7 +61,7 @@ class SensitivityChart(ChartView):
         self.layout().setStretch(1, 1)  # type: ignore[union-attr]
 
     def missing(self, document: Document) -> str:
-        """Nothing: without numbers it offers to find them."""
+        """Needs nothing: without numbers the chart offers a scan."""
         del document
         return ""
 
@@ -108,7 +108,7 @@ class SensitivityChart(ChartView):
         plot.setYRange(floor, float(heights.max()) * 1.08 + 1, padding=0)
 
     def _write_names(self, plot: pg.PlotItem, shown: Sequence[tuple[str, float]], floor: float) -> None:
-        """Names along the bars where these are wide enough, else how many there are."""
+        """Write names along the bars where these are wide enough, else the number of bars."""
         per_bar = max(80.0, self.chart.plot.getViewBox().width()) / max(12, len(shown))
         axis = plot.getAxis("bottom")
         axis.setTicks([[]])

@@ -1,4 +1,4 @@
-"""Every run as a point: what it costs against what it loses, the front, and the lines of the goal, to be dragged."""
+"""Every run as a point of cost and loss, the Pareto front, and the bounds of the goal as lines that can be dragged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ace_studio.session.session import Session
 
 
 class TradeOff(ChartView):
-    """A click on a point selects its run; a line that is dragged becomes the goal."""
+    """A click on a point selects its run; dragging a line sets the goal."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
         """Build the empty plot."""
@@ -42,14 +42,14 @@ class TradeOff(ChartView):
         against = label("against", "dim", wrap=False)
         for words in (against, self._verdict):
             words.setMinimumHeight(self.cost.sizeHint().height())
-        # It wraps: a row of this width would take the room of the choices beside the graph.
+        # A flow layout: a single row would be wider than the panel.
         tools = Flow(self.cost, self.cost_line, against, self.loss, self.loss_line, self._verdict)
         tools.setContentsMargins(GAP, 6, GAP, 0)
         self.chart = Chart("Trade-off")
         self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
         self.lines: dict[str, pg.InfiniteLine] = {}
         self.steps: list[tuple[float, float]] = []
-        """Where the plans of the search are drawn."""
+        """The points of the plans that the search tried."""
         self._spots: list[tuple[pg.ScatterPlotItem, Point]] = []
         self.setLayout(column(tools, self.chart, gap=0))
         self.layout().setStretch(1, 1)  # type: ignore[union-attr]
@@ -59,7 +59,7 @@ class TradeOff(ChartView):
         self.update_from(self.session.document)
 
     def missing(self, document: Document) -> str:
-        """At least one run with a cost and a loss."""
+        """Needs at least one run with a cost and a loss."""
         for cost in COSTS:
             for loss in LOSSES:
                 if _placed(document, cost, loss):
@@ -125,7 +125,7 @@ class TradeOff(ChartView):
         return names
 
     def _tint(self, document: Document) -> None:
-        """Grey and hollow what misses the goal; the tip says by how much."""
+        """Points that miss the goal are grey and hollow; the tooltip says by how much."""
         goal = document.recipe.goal
         for spot, point in self._spots:
             run = document.runs[point.run] if point.run is not None else None
@@ -154,14 +154,14 @@ class TradeOff(ChartView):
                 label=f"{'at most' if axis.is_most else 'at least'} {axis.words(place)}",
                 labelOpts={"color": self.colours.warn, "position": 0.94, "fill": self.colours.surface},
             )
-            line.setToolTip("Drag: what lies beyond misses the goal")
+            line.setToolTip("Drag to set the goal: runs beyond the line miss it")
             line.sigDragged.connect(lambda moved, axis=axis: self._dragged(moved, axis))
             line.sigPositionChangeFinished.connect(lambda moved, axis=axis: self._dropped(moved, axis))
             plot.addItem(line)
         return found
 
     def _dragged(self, line: pg.InfiniteLine, axis: AxisRow) -> None:
-        """While it is dragged, the points show what would miss."""
+        """During a drag, the points show which runs would miss."""
         document = self.session.document
         value = axis.to_goal(float(line.value()), document)
         line.label.setFormat(f"{'at most' if axis.is_most else 'at least'} {axis.words(float(line.value()))}")
@@ -199,7 +199,7 @@ class TradeOff(ChartView):
 
 
 def _placed(document: Document, cost: AxisRow, loss: AxisRow) -> list[tuple[Point, float, float]]:
-    """The points that have both, with their places."""
+    """The points that have a cost and a loss, with their places."""
     found = []
     for point in points_of(document):
         run = document.runs[point.run] if point.run is not None else None

@@ -62,7 +62,7 @@ class Transitions(ChartView):
         self.setLayout(column(tools, self.table, gap=0))
 
     def missing(self, document: Document) -> str:
-        """A graph."""
+        """Needs a graph."""
         return "" if document.graph is not None else "Trace the model first."
 
     def update_from(self, document: Document) -> None:
@@ -73,7 +73,7 @@ class Transitions(ChartView):
         which = str(self.which.currentData())
         precisions = precisions_of(document, which)
         if which == "actual" and not precisions:
-            self._note.setText("No run that says what it really ran at is selected: these are the planned ones")
+            self._note.setText("The selected run does not report actual precisions: these are the planned ones")
             precisions = precisions_of(document, "planned")
         else:
             self._note.setText("")
@@ -125,6 +125,6 @@ class Transitions(ChartView):
             self.session.view.look_at_edges(EdgeChoice(edges=one.pairs, words=words))
 
     def restyle(self, colours: Colours) -> None:
-        """Another theme."""
+        """Use another theme."""
         super().restyle(colours)
         self._asked = ()

@@ -1,4 +1,4 @@
-"""What was done to the weights before the targets saw them: pruning, improved rounding, fine-tuning, as tables."""
+"""What pruning, improved rounding and fine-tuning changed in the weights, as tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ace_studio.session.session import Session
 
 
 def pruning_of(document: Document) -> PruningReport | None:
-    """The last preview, else what the last run pruned."""
+    """The report of the last preview, else of the last run."""
     if document.pruning is not None:
         return document.pruning
     return document.result.pruning if document.result is not None else None
@@ -43,7 +43,7 @@ class WeightWork(ChartView):
         """Build the empty table."""
         super().__init__(session, colours)
         self.which = QComboBox()
-        self.which.setAccessibleName("What was done to the weights")
+        self.which.setAccessibleName("Changes of the weights")
         for each, (words, _) in _TABLES.items():
             self.which.addItem(words, each)
         self.which.activated.connect(lambda _: self.update_from(session.document))
@@ -54,13 +54,13 @@ class WeightWork(ChartView):
         tools.setStretch(2, 1)
         tools.setContentsMargins(GAP, 6, GAP, 6)
         self.model = ColumnsModel(self)
-        self.table = plain_table(self.model, "What was done to the weights")
+        self.table = plain_table(self.model, "Changes of the weights")
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._select())
         self._titles: tuple[str, ...] = ()
         self.setLayout(column(tools, self.table, gap=0))
 
     def missing(self, document: Document) -> str:
-        """Nothing: it offers to find out."""
+        """Needs nothing: without a report the chart offers a preview."""
         del document
         return ""
 
@@ -76,7 +76,9 @@ class WeightWork(ChartView):
         is_pruning = document.recipe.prune.method is not PruneMethod.NONE
         why = why_not(document) or ("" if is_pruning else "Choose what to prune in the plan first")
         self.preview_button.setEnabled(not why)
-        self.preview_button.setToolTip(why or "Prune a copy and say what goes and what that does; nothing is built")
+        self.preview_button.setToolTip(
+            why or "Prune a copy and show what is removed and what that costs; nothing is built"
+        )
         self.preview_button.setVisible(self.which.currentData() == "pruning")
 
     def _select(self) -> None:
@@ -149,10 +151,10 @@ def _finetune_columns(document: Document) -> tuple[list[Column], str]:
     report = document.result.finetune if document.result is not None else None
     history = report.history if report is not None else ()
     columns = [
-        Column(title="epoch", values=[one.epoch for one in history], is_number=True, width=64, tip="0 is before"),
+        Column(title="epoch", values=[one.epoch for one in history], is_number=True, width=64, tip="0 is untrained"),
         Column(title="loss", values=[one.loss for one in history], text=_number, is_number=True, width=100),
         Column(title=report.score_name if report is not None else "score", values=[one.score for one in history],
-               text=_number, is_number=True, width=140, tip="On what was held out: it decides what is kept"),
+               text=_number, is_number=True, width=140, tip="On held-out data; decides what is kept"),
         Column(title="took", values=[one.seconds for one in history], text=seconds_text, is_number=True, width=80),
     ]  # fmt: skip
     return columns, _finetune_words(report)

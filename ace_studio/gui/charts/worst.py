@@ -14,7 +14,7 @@ from ace_studio.session.session import Session
 
 
 class WorstSamples(ChartView):
-    """Those of the selected run, or of all runs if none is selected."""
+    """The worst samples of the selected run, or of all runs if none is selected."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
         """Build the empty table."""
@@ -27,7 +27,7 @@ class WorstSamples(ChartView):
         self.setLayout(column(self._note, self.table, gap=0))
 
     def missing(self, document: Document) -> str:
-        """A result with samples in it."""
+        """Needs a result with samples."""
         found = document.result is not None and document.result.worst
         return "" if found else "After a run, the examples that lose most are listed here."
 

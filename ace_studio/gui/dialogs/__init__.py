@@ -1,1 +1,1 @@
-"""Dialogs: none of them stops anybody; each is loaded when it is wanted."""
+"""Dialogs. None is modal; each is loaded when it is first opened."""

@@ -43,7 +43,7 @@ def about_text(environment: EnvironmentReport | None) -> str:
     """Versions of the window and of the engine as plain lines."""
     lines = [f"ACE Studio {ace_studio.__version__}", f"Qt {qt_version}"]
     if environment is None:
-        return "\n".join([*lines, "The engine has not said yet what it runs on."])
+        return "\n".join([*lines, "The engine has not reported its versions yet."])
     lines += [
         f"Python {environment.python} ({environment.executable})",
         f"{environment.platform}",

@@ -1,4 +1,4 @@
-"""Catching inputs: which script to run, and which of the modules it calls to listen to."""
+"""The dialog that catches inputs: which script to run, and which of its modules to record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ace_studio.session.session import Session
 _HEADINGS = ("Module", "Class", "Calls", "Called with")
 _OUTERMOST = "(outermost)"
 _INTRODUCTION = (
-    "Runs a script of yours as Python would, and keeps what a module in it is called with as example inputs. "
+    "Runs a script of yours as Python would, and keeps the inputs of one of its modules as examples. "
     "A script is code: it runs only if you trust exactly that file."
 )
 

@@ -1,4 +1,4 @@
-"""The settings dialog, made from the rows of the settings. Every change holds at once."""
+"""The settings dialog, built from the table of settings. Every change takes effect at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SettingsDialog(QDialog):
     """One line per setting."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
-        """Show the values that hold."""
+        """Show the present values."""
         super().__init__(parent)
         self.setWindowTitle("Settings")
         self.resize(560, 520)

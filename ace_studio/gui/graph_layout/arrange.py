@@ -14,30 +14,30 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_studio.gui.graph_layout.hierarchy import Hierarchy, Ints, build_hierarchy
-from ace_studio.gui.graph_layout.layered import BlockLayout, BlockProblem, Edge, lay_out
+from ace_studio.gui.graph_layout.layered import BlockLayout, BlockProblem, Edge, lay_out_block
 from ace_studio.gui.graph_layout.lifting import Links, lift_edges
 from ace_studio.gui.graph_layout.sizes import FRAME_BOTTOM, FRAME_SIDE, TITLE_HEIGHT, node_sizes
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import SubgraphReport
 
-Floats = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 
 MAX_PORTS = 6
 """More values than this enter or leave a block through its last port together."""
 
 READABLE = 60
-"""About so many boxes are shown when a graph is opened."""
+"""A graph opens with at most about this many boxes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     """Everything visible, in one coordinate system. Rows of `segments` belong to `segment_*` of the same index."""
 
-    x: Floats
+    x: _Floats
     """[nodes] left edge; only meaningful where `visible`."""
-    y: Floats
-    width: Floats
-    height: Floats
+    y: _Floats
+    width: _Floats
+    height: _Floats
     visible: npt.NDArray[np.bool_]
     boxes: Ints
     """Rows and closed blocks that are visible."""
@@ -45,12 +45,12 @@ class Scene:
     """Open blocks that are visible, outer ones first, without the root."""
     stands_for: Ints
     """[rows] the visible box in which each row is."""
-    segments: Floats
+    segments: _Floats
     """[segments, 4] start and end of each segment of a line."""
     segment_kind: npt.NDArray[np.uint8]
     segment_arrow: npt.NDArray[np.int8]
     segment_source: Ints
-    """Node whose value it is; the block itself for a value that enters it."""
+    """Node that produces the value; the block itself for a value that enters it."""
     segment_target: Ints
     """Node that is reached, the block itself for a value that leaves it; -1 where several edges share the segment."""
     segment_rank: npt.NDArray[np.int32]
@@ -92,10 +92,6 @@ class Arrangement:
         """Whether the node is an open block; it may still be hidden in a closed one."""
         return bool(self._open[node])
 
-    def open_blocks(self) -> tuple[int, ...]:
-        """Open blocks, for keeping a view."""
-        return tuple(int(block) for block in np.flatnonzero(self._open))
-
     def open(self, blocks: list[int]) -> None:
         """Open blocks; lays out them and what contains them."""
         self._set_open(blocks, to=True)
@@ -110,10 +106,6 @@ class Arrangement:
         touched = {above for block in changed for above in self.tree.chain(block)}
         self._refresh(sorted(touched, key=lambda block: -int(self.tree.depth[block])))
 
-    def open_to(self, row: int) -> None:
-        """Open everything that hides a row."""
-        self.open(self.tree.chain(int(self.tree.parent[row])))
-
     def inner_blocks(self, block: int) -> list[int]:
         """The block and every block inside it."""
         found, waiting = [], [block]
@@ -126,8 +118,8 @@ class Arrangement:
     def open_readably(self, limit: int = READABLE) -> None:
         """Open blocks level by level while at most about `limit` boxes are visible.
 
-        Blocks of one class and size open together or not at all. Runs of identical layers stay closed, as one
-        says as much as twelve.
+        Blocks of one class and size open together or not at all. Runs of identical layers stay
+        closed.
         """
         shown = len(self.tree.children(self.tree.root))
         level = [int(child) for child in self.tree.children(self.tree.root) if self.is_block(int(child))]
@@ -174,11 +166,11 @@ class Arrangement:
         layout = self._remembered.get(key)
         if layout is None:
             self.layouts_computed += 1
-            layout = self._remembered[key] = lay_out(problem)
+            layout = self._remembered[key] = lay_out_block(problem)
         return layout
 
     def _problem(self, block: int) -> BlockProblem:
-        """The block's children, edges and ports as `lay_out` wants them."""
+        """The block's children, edges and ports in the form that `lay_out_block` takes."""
         at = block - self.tree.row_count
         children = self.tree.children(block).tolist()
         place = {child: index for index, child in enumerate(children)}
@@ -259,7 +251,7 @@ class Arrangement:
             stand_in = np.where(hidden & deeper, self.tree.ancestors[:, level], stand_in)
         return stand_in
 
-    def _flat_segments(self, blocks: Ints, x: Floats, y: Floats) -> dict[str, npt.NDArray]:
+    def _flat_segments(self, blocks: Ints, x: _Floats, y: _Floats) -> dict[str, npt.NDArray]:
         """Segments of all open visible blocks, shifted to where the blocks are."""
         routes = [self._layouts[int(block)].routes for block in blocks]
         counts = np.array([len(route.kind) for route in routes], dtype=np.int64)
@@ -287,7 +279,7 @@ class Arrangement:
 
 
 def _port_numbers(links: Links, at: int) -> dict[int, int]:
-    """Port through which each row's value passes; late ones share the last port."""
+    """Port through which each row's value passes; values beyond the limit share the last port."""
     rows = sorted(set(links.of(at)[2]))
     return {row: min(port, MAX_PORTS - 1) for port, row in enumerate(rows)}
 

@@ -1,4 +1,4 @@
-"""Horizontal coordinates in the manner of Brandes and Koepf (2001): four extreme alignments, then their median.
+"""Horizontal coordinates after Brandes and Koepf (2001): four extreme alignments, then their median.
 
 Widths differ from node to node, so blocks of aligned nodes are pushed apart by a longest path over the real
 distances instead of the paper's classes.
@@ -52,7 +52,7 @@ class _Gaps:
 
 
 def _conflicts(chains: Chains, layers: list[list[int]]) -> set[tuple[int, int]]:
-    """Edges that cross a segment of a chain: the chain stays straight, they give way."""
+    """Edges that cross a segment of a chain; they bend so that the chain stays straight."""
     found = set()
     total = chains.total
     for upper, lower in pairwise(layers):

@@ -1,7 +1,7 @@
 """The tree of blocks that a graph's module paths describe.
 
 Nodes are numbered: rows of the table keep their index, the root is ``row_count`` and the other blocks follow it.
-Three things make the tree fit for looking at: a module with one op is that op, a module whose only content is
+Three rules keep the tree readable: a module with one op is that op, a module whose only content is
 another module is merged with it, and a run of identical sibling layers becomes one block marked xN.
 
 A graph in subgraphs has a block per subgraph under the root, with the modules inside; breaks lie between them.
@@ -31,7 +31,7 @@ NAME_GAP = " · "
 """Between the name of a subgraph and that of the module it is."""
 
 MIN_STACK = 3
-"""So many identical neighbours are shown as one block."""
+"""From this many identical neighbours on, one block stands for all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Hierarchy:
     signature: Ints
     """[nodes] equal for nodes that look the same inside."""
     names: tuple[str, ...]
-    """[blocks] what to write on the block."""
+    """[blocks] name on the box of the block."""
     paths: tuple[str, ...]
     """[blocks] module path; a run of identical layers ends in ``first-last``."""
     types: tuple[str, ...]
@@ -186,7 +186,7 @@ def _plant(table: GraphTable, subgraphs: Sequence[SubgraphReport]) -> _Tree:
 
     for row, path in enumerate(table.module):
         subgraph = table.piece[row] if table.piece else -1
-        # What belongs to no subgraph of a graph in subgraphs lies between them.
+        # In a partial capture, rows without a subgraph lie between the subgraphs.
         is_between = bool(table.piece) and subgraph < 0
         tree.children[block_of(subgraph, "" if is_between else path)].append(row)
     return tree
@@ -205,7 +205,7 @@ def _preorder(tree: _Tree) -> list[int]:
 def _dissolve_scattered(tree: _Tree) -> None:
     """Put the content of pure containers whose parts run at different times into what contains them.
 
-    The stages of a U-Net sit in two lists; drawn as two blocks they would only show a tangle of cycles.
+    The stages of a U-Net sit in two lists; drawn as two blocks they would be a tangle of cycles.
     """
     spans: dict[int, tuple[int, int, int]] = {}
     for block in reversed(_preorder(tree)):
@@ -333,7 +333,7 @@ def shorter_names(name: str) -> tuple[str, ...]:
 
 
 def _range_name(name: str, first: str, last: str) -> str:
-    """``p0-p3 · layers.0.experts.0-3``: the subgraphs, and what of their modules' paths is not the same."""
+    """``p0-p3 · layers.0.experts.0-3``: the subgraphs, and the parts of their module paths that differ."""
     if not first or not last:
         return name
     ours, theirs = first.split("."), last.split(".")

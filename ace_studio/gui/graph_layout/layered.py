@@ -16,7 +16,7 @@ from ace_studio.gui.graph_layout.ordering import build_chains, order_layers
 from ace_studio.gui.graph_layout.ranks import rank_nodes
 from ace_studio.gui.graph_layout.routes import Routes, Sheet, no_routes
 
-Floats = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 
 PORT_WIDTH = 10.0
 CHAIN_ALLOWANCE = 4000
@@ -39,7 +39,7 @@ class Edge:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockProblem:
-    """What has to be laid out."""
+    """One block to lay out."""
 
     widths: tuple[float, ...]
     heights: tuple[float, ...]
@@ -52,11 +52,11 @@ class BlockProblem:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockLayout:
-    """The finished picture of one block; coordinates start at its upper left corner."""
+    """The finished layout of one block; coordinates start at its upper left corner."""
 
-    x: Floats
+    x: _Floats
     """[children] left edge."""
-    y: Floats
+    y: _Floats
     """[children] upper edge."""
     rank: tuple[int, ...]
     """[children] 0 at the top."""
@@ -68,7 +68,7 @@ class BlockLayout:
     routes: Routes
 
 
-def lay_out(problem: BlockProblem) -> BlockLayout:
+def lay_out_block(problem: BlockProblem) -> BlockLayout:
     """Lay out one block.
 
     Edges point down except those against execution order, which exist where closed blocks form a cycle.

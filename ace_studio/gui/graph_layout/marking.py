@@ -1,4 +1,4 @@
-"""Which segments of the drawn lines belong to some of the edges; one edge is drawn by several, in several blocks."""
+"""Find the line segments that belong to given edges; one edge has segments in several blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def marked_segments(tree: Hierarchy, scene: Scene, edge_source: Ints, edge_targe
     block, first, second = _columns(tree, lifted.inner)
     into, _, child = _columns(tree, lifted.entering)
     out_of, leaver, _ = _columns(tree, lifted.leaving)
-    # A line that was turned round, because it leads back, is drawn from its upper end.
+    # An edge against execution order is drawn from its upper end.
     wanted = np.concatenate(
         [_keys(tree, block, first, second), _keys(tree, block, second, first),
          _keys(tree, into, into, child), _keys(tree, out_of, leaver, out_of)]

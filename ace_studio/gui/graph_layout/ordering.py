@@ -11,7 +11,7 @@ import numpy as np
 from ace_studio.gui.graph_layout.ranks import Ranks
 
 MAX_COUNTED = 20_000
-"""Above this many points the sweeps are not compared by their crossings."""
+"""Above this many points, crossings are not counted to compare sweeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Chains:
     point: dict[tuple[int, int], int]
     """(source, rank) -> the point at which the source's chain passes that rank."""
     cut: frozenset[tuple[int, int]]
-    """(upper, lower) edges too long to be drawn through."""
+    """(upper, lower) edges that are too long to be drawn whole."""
     turned: frozenset[tuple[int, int]]
 
 

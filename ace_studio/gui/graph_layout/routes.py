@@ -28,7 +28,7 @@ FOLD_FROM_HEIGHT = 1500.0
 FOLD_FROM_RATIO = 2.2
 FOLDED_RATIO = 1.6
 COLUMN_SHARES = (0.3, 0.45, 0.6, 0.75, 0.9, 1.0, 1.2, 1.5, 2.0)
-"""Numbers of columns that are tried, as shares of what would suit if all bands were low."""
+"""Numbers of columns to try, as shares of the number that suits if all bands are low."""
 MANY_BANDS = 500
 COLUMN_GAP = 36.0
 LANE = 9.0
@@ -321,7 +321,7 @@ def _fill(tall: list[float], gap: float, *, limit: float) -> list[int]:
     """Fill columns of a given height from the first band on; returns the last rank of each column but the last."""
     breaks, height, has_nodes = [], 0.0, False
     for rank, band in enumerate(tall):
-        # Bands without height are rows of ports; a column of its own would only lead lines around.
+        # Bands without height are rows of ports; they get no column of their own.
         if has_nodes and band and height + band > limit:
             breaks.append(rank - 1)
             height, has_nodes = 0.0, False

@@ -1,4 +1,4 @@
-"""How large ops and closed blocks are, from the length of what will be written on them."""
+"""Sizes of ops and closed blocks, from the length of their texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STACK_LEAF = 5.0
 
 CHARACTER = 7.3
 SMALL_CHARACTER = 6.0
-WIDTH_STEP = 16.0
+_WIDTH_STEP = 16.0
 """Widths are multiples of this, so that more blocks have equal sizes and share one layout."""
 
 TITLE_HEIGHT = 34.0
@@ -28,7 +28,7 @@ FRAME_BOTTOM = 18.0
 
 
 def short_op(op: str) -> str:
-    """What to write for an operator: ``aten.conv2d.default`` is ``conv2d``."""
+    """Short name of an operator: ``aten.conv2d.default`` is ``conv2d``."""
     if op.startswith("<"):
         return op.strip("<>").removeprefix("built-in ").removeprefix("function ").split(" ")[0]
     parts = op.split(".")
@@ -86,4 +86,4 @@ def node_sizes(table: GraphTable, tree: Hierarchy) -> tuple[npt.NDArray[np.float
 
 
 def _stepped(width: float, *, low: float, high: float) -> float:
-    return min(high, max(low, float(np.ceil(width / WIDTH_STEP)) * WIDTH_STEP))
+    return min(high, max(low, float(np.ceil(width / _WIDTH_STEP)) * _WIDTH_STEP))

@@ -4,7 +4,7 @@
     view.show_graph(table)                    # GraphTable or None; opens as many blocks as stay readable
     view.selection_changed.connect(...)       # tuple of op ids, after a gesture of the user
     view.op_activated.connect(...)            # op id, after Enter or a double-click on an op
-    view.set_selection(op_ids)                # from outside: no signal, nothing scrolls
+    view.set_selection(op_ids)                # no signal, nothing scrolls
     view.reveal(op_id)                        # opens what hides the op and scrolls to it
     view.set_colouring(Colouring(...))        # planned or actual precision, device, latency ...; None: kinds of ops
     view.set_theme(LIGHT)                     # GraphColours: DARK, LIGHT or your own
@@ -21,9 +21,9 @@ in place, Ctrl-click adds, Shift-drag encircles, Ctrl-drag zooms into a box.
 
     colours   colours of the theme, `Colouring`, the families of ops
     picture   what is shown: arrangement, scene, categories, selection (no widget)
-    surface   picture, camera and selection, and what can be done with them; gestures keys menu call it
+    surface   picture, camera, selection and the verbs on them; gestures keys menu call it
     canvas    the surface as it is drawn; painting boxes lines texts are its parts
-    search    finding ops; paths finding ways between them
+    search    finds ops; paths finds paths between them
     minimap legend search_bar breadcrumbs export   around the canvas
     view      `GraphView`, all of it together
 """

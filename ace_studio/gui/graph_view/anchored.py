@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.graph_view.canvas import GraphCanvas
 
-GAP = 14.0
+_GAP = 14.0
 EDGE = 10
 
 
@@ -28,12 +28,12 @@ class Anchored(QObject):
         canvas.painted.connect(self._draw)
 
     def hold(self, row: int) -> None:
-        """Stay beside this row; -1 keeps the card in the upper right corner."""
+        """Keep the card beside this row; -1 keeps it in the upper right corner."""
         self._row = row
         self.place()
 
     def place(self) -> None:
-        """Put the card where its node is now."""
+        """Move the card to the present place of its node."""
         card, canvas = self._card, self._canvas
         if card.isHidden():
             self._leader = QLineF()
@@ -46,11 +46,11 @@ class Anchored(QObject):
             card.move(max(EDGE, room_x), EDGE)
             self._leader = QLineF()
             return
-        x, y = rect.right() + GAP, rect.center().y() - card.height() / 2
-        if x > room_x and rect.left() - GAP - card.width() > EDGE:
-            x = rect.left() - GAP - card.width()
+        x, y = rect.right() + _GAP, rect.center().y() - card.height() / 2
+        if x > room_x and rect.left() - _GAP - card.width() > EDGE:
+            x = rect.left() - _GAP - card.width()
         elif x > room_x:
-            x, y = rect.center().x() - card.width() / 2, rect.bottom() + GAP
+            x, y = rect.center().x() - card.width() / 2, rect.bottom() + _GAP
         x, y = max(EDGE, min(x, room_x)), max(EDGE, min(y, room_y))
         card.move(round(x), round(y))
         box = QRectF(card.geometry())

@@ -13,9 +13,9 @@ from ace_studio.gui.graph_view.primitives import draw_rects
 from ace_studio.gui.graph_view.seams import draw_seam, hatch, subgraph_pen
 from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, IMAGE_BELOW, ROUND_FROM, TEXT_FROM, Stage
 
-MAX_ROUND = 900
+_MAX_ROUND = 900
 DIM = 0.16
-"""Opacity of what the legend filters out."""
+"""Opacity of boxes that the legend filters out."""
 
 
 def draw_boxes(stage: Stage) -> None:
@@ -90,7 +90,7 @@ def _fill(stage: Stage, drawn: tuple[Ints, np.ndarray], style: np.ndarray, *, fi
     """Fill the boxes, one colour after the other."""
     boxes, rects = drawn
     painter = stage.painter
-    rounded = stage.op_height >= ROUND_FROM and len(boxes) <= MAX_ROUND
+    rounded = stage.op_height >= ROUND_FROM and len(boxes) <= _MAX_ROUND
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, rounded)
     if stage.op_height >= TEXT_FROM:
         _draw_leaves(stage, boxes, rects)
@@ -116,7 +116,7 @@ def _outline_subgraphs(stage: Stage, boxes: Ints, rects: np.ndarray, radius: flo
         if pen is not None:
             if int(boxes[at]) in stage.picture.partial.looks_eager:
                 left, top, wide, tall = rects[at]
-                # The upper half has the name.
+                # The name is in the upper half.
                 above = tall * 0.68 if stage.op_height >= TEXT_FROM else 0.0
                 hatch(stage, QRectF(left, top + above, wide, tall - above), radius)
             stage.painter.setPen(pen)
@@ -134,7 +134,7 @@ def _border(stage: Stage, fill: str) -> QPen:
 
 
 def _draw_leaves(stage: Stage, boxes: Ints, rects: np.ndarray) -> None:
-    """The cards behind a block that stands for several identical layers; the front card is made room for."""
+    """Draw the cards behind a block that stands for several identical layers; returns the front cards."""
     tree, painter = stage.picture.tree, stage.painter
     leaf = STACK_LEAF * stage.camera.scale
     radius = min(9.0, 6.0 * stage.camera.scale)
@@ -163,7 +163,7 @@ def _outline_marked(stage: Stage, boxes: Ints, rects: np.ndarray) -> None:
         share = picture.share_of(mask, boxes)
         for part, style in ((share >= 1.0, Qt.PenStyle.SolidLine), ((share > 0) & (share < 1), Qt.PenStyle.DashLine)):
             painter.setPen(QPen(QColor(colour), width, style))
-            if not rounded or part.sum() > MAX_ROUND:
+            if not rounded or part.sum() > _MAX_ROUND:
                 draw_rects(painter, rects[part] + np.array([-1, -1, 2, 2]))
                 continue
             for at in np.flatnonzero(part):
@@ -197,7 +197,7 @@ def _write(stage: Stage, drawn: tuple[Ints, np.ndarray], style: np.ndarray, *, f
 def _write_titles(
     stage: Stage, drawn: tuple[Ints, np.ndarray], which: np.ndarray, *, style: np.ndarray, inks: list[QColor]
 ) -> None:
-    """Only the names of many small ops, without setting the font and the pen for each."""
+    """Write only the names of many small ops, with one font and one pen for all."""
     boxes, rects = drawn
     painter, texts, titles = stage.painter, stage.texts, stage.picture.titles
     scale, ratio = stage.camera.scale, stage.painter.device().devicePixelRatioF()

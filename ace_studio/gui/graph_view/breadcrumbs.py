@@ -1,4 +1,4 @@
-"""Where in the model the view is: the blocks around the current one, each a step to go to."""
+"""The breadcrumbs: the blocks around the current node; a click goes to one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Breadcrumbs(QWidget):
         return tuple(name for _, name in self._shown)
 
     def show_chain(self, chain: tuple[tuple[int, str], ...]) -> None:
-        """Show nodes with their names, outermost first; the middle of a long chain is left out."""
+        """Show nodes with their names, outermost first; a long chain loses its middle."""
         if len(chain) > MAX_CRUMBS:
             chain = (*chain[:2], (-1, "…"), *chain[3 - MAX_CRUMBS :])
         if chain == self._shown:

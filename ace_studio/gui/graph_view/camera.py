@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 MAX_SCALE = 3.0
 FIT_SCALE = 1.15
-"""Fitting a small graph does not enlarge it beyond this."""
-MARGIN = 28.0
+"""Largest scale to which fitting enlarges a small graph."""
+_MARGIN = 28.0
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Camera:
     ) -> None:
         """Show a part of the scene as large as fits, in the middle."""
         left, top, right, bottom = bounds
-        room_x, room_y = max(width - 2 * MARGIN, 8.0), max(height - 2 * MARGIN, 8.0)
+        room_x, room_y = max(width - 2 * _MARGIN, 8.0), max(height - 2 * _MARGIN, 8.0)
         wide, tall = max(right - left, 1e-6), max(bottom - top, 1e-6)
         self.scale = min(room_x / wide, room_y / tall, most)
         self.dx = width / 2 - (left + right) / 2 * self.scale

@@ -1,4 +1,4 @@
-"""The widget in which the graph is drawn. It turns events of the mouse and the keyboard into verbs of the surface."""
+"""The widget that draws the graph, and turns events of mouse and keyboard into calls of the surface."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ WHEEL_STEP = 1.0015
 
 
 class GraphCanvas(GraphSurface):
-    """One widget, one scene, no items."""
+    """Draws the whole scene in one widget, without graphics items."""
 
     painted = Signal(object)
-    """The painter, after a frame was drawn: for what lies over the picture."""
+    """The painter, after each frame; receivers draw over the picture."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         """Start without a graph."""
@@ -102,14 +102,14 @@ class GraphCanvas(GraphSurface):
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
-        """Start a drag; what it is depends on the modifier keys."""
+        """Start a drag; its kind depends on the modifier keys."""
         if self.picture is None or event.button() not in {Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton}:
             return
         kind = drag_kind(event.modifiers(), event.button())
         self.drag = Drag(kind=kind, start=event.position(), modifiers=event.modifiers())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
-        """Go on with the drag, or mark what is under the pointer."""
+        """Continue the drag, or highlight the box under the pointer."""
         if self.drag is None:
             self._hover(event.position().x(), event.position().y())
             return
@@ -120,7 +120,7 @@ class GraphCanvas(GraphSurface):
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
-        """End the drag; without movement it was a click."""
+        """End the drag; one without movement is a click."""
         drag, self.drag = self.drag, None
         self.unsetCursor()
         if drag is not None and self.picture is not None:
@@ -128,7 +128,7 @@ class GraphCanvas(GraphSurface):
         self.update()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
-        """Open or close in place; activate an op."""
+        """Open or close a block in place; activate an op."""
         if self.picture is None or event.button() is not Qt.MouseButton.LeftButton:
             return
         place = event.position()
@@ -140,17 +140,17 @@ class GraphCanvas(GraphSurface):
             super().keyPressEvent(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt's name
-        """Show where the keyboard is."""
+        """Show the keyboard focus."""
         self.update()
         super().focusInEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt's name
-        """Hide where the keyboard is."""
+        """Hide the keyboard focus."""
         self.update()
         super().focusOutEvent(event)
 
     def leaveEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt's name
-        """Nothing is under the pointer any more."""
+        """End the highlight."""
         self.hovered = -1
         self.update()
         super().leaveEvent(event)

@@ -1,4 +1,4 @@
-"""Colours of the graph: those of the theme, and those that say something about the ops."""
+"""Colours of the graph: those of the theme, and colourings by a property of the ops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_studio.records.ops import OpFamily, family_of
 
 @dataclass(frozen=True, kw_only=True)
 class GraphColours:
-    """What a theme gives to the graph, each as ``#rrggbb``."""
+    """The colours of the graph in one theme, each as ``#rrggbb``."""
 
     background: str
     frames: tuple[str, ...]
@@ -29,7 +29,7 @@ class GraphColours:
     accent: str
     """Selection, and the edges at it."""
     match: str
-    """What a search found."""
+    """Matches of a search."""
     seam: str
     """Breaks: the line between two subgraphs, and its number."""
     subgraph: str
@@ -122,7 +122,7 @@ class Colouring:
     colours: tuple[str, ...]
     """``#rrggbb`` of each category."""
     letters: tuple[str, ...]
-    """One or two letters for each category; empty strings where the box says it already."""
+    """One or two letters for each category; empty where the box shows it already."""
     value_of: Mapping[str, int] = field(default_factory=dict)
     """Op id -> index into `categories`."""
 
@@ -169,7 +169,7 @@ class Colouring:
     def from_numbers(
         cls, label: str, numbers: Mapping[str, float], *, unit: str = "", colours: Sequence[str] = LIGHT.scale
     ) -> Colouring:
-        """A colouring from op id -> number: equal steps between nothing and the largest, from little to much."""
+        """A colouring from op id -> number, in equal intervals from 0 to the largest."""
         steps = len(colours)
         top = max((value for value in numbers.values() if math.isfinite(value)), default=0.0) or 1.0
         limits = [top * step / steps for step in range(steps + 1)]
@@ -184,7 +184,7 @@ class Colouring:
 
 
 def family_colouring(table: GraphTable, colours: GraphColours) -> Colouring:
-    """The colouring when none is set: what kind of op each is. The op's name is its letter."""
+    """The default colouring: the kind of each op. The op's name serves as its letter."""
     place = {family: at for at, family in enumerate(OpFamily)}
     families = {op: place[family_of(short_op(op))] for op in set(table.op)}
     value_of = {

@@ -1,4 +1,4 @@
-"""Some edges that are looked at: their lines stand out, and boxes that none of them touches are dimmed."""
+"""Highlighted edges: their lines stand out, and boxes at none of them are dimmed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class EdgeFocus:
     """Edges of one picture, by the rows at their ends."""
 
     def __init__(self, tree: Hierarchy, pairs: Sequence[tuple[int, int]]) -> None:
-        """Look at the edges from the first row of each pair to its second."""
+        """Highlight the edge from the first row of each pair to the second."""
         ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         self._tree = tree
         self.source: Ints = ends[:, 0]

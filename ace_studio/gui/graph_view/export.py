@@ -21,7 +21,7 @@ BORDER = 24.0
 MAX_PNG_PIXELS = 16_000
 """Longest side of a PNG."""
 MAX_PDF_POINTS = 14_400.0
-"""Longest side of a page that readers accept."""
+"""Longest side of a PDF page that readers accept."""
 
 
 def png_size(picture: Picture, *, scale: float = 2.0) -> QSize:
@@ -32,7 +32,7 @@ def png_size(picture: Picture, *, scale: float = 2.0) -> QSize:
 
 
 def export_picture(picture: Picture, path: Path, *, colours: GraphColours) -> None:
-    """Write what is open now into a file; the ending decides the format.
+    """Write the open picture into a file; the ending decides the format.
 
     Raises:
         AceError: If the ending is unknown or the file cannot be written.

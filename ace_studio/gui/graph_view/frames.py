@@ -12,7 +12,7 @@ from ace_studio.gui.graph_view.primitives import draw_rects
 from ace_studio.gui.graph_view.seams import hatch, subgraph_pen
 from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, ROUND_FROM, TEXT_FROM, Stage
 
-MAX_ROUND = 400
+_MAX_ROUND = 400
 MAX_NAMES = 60
 MAX_TRIED = 300
 TITLE_PIXELS = 13.0
@@ -29,7 +29,7 @@ def draw_frames(stage: Stage) -> None:
     frames, rects = frames[large], rects[large]
     if stage.culls:
         rects = _clipped(rects, stage.width, stage.height)
-    rounded = stage.op_height >= ROUND_FROM and len(frames) <= MAX_ROUND
+    rounded = stage.op_height >= ROUND_FROM and len(frames) <= _MAX_ROUND
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, rounded)
     painter.setPen(QPen(QColor(stage.colours.frame_border), 1))
     levels = np.minimum(picture.tree.depth[frames] - 1, len(stage.colours.frames) - 1)
@@ -56,7 +56,7 @@ def _outline_subgraphs(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> N
         if pen is None:
             continue
         if frame in stage.picture.partial.looks_eager:
-            # Below the title bar, which has to be read.
+            # Below the title bar, so that it stays readable.
             bar = TITLE_HEIGHT * stage.camera.scale
             hatch(stage, QRectF(*rect).adjusted(0, min(bar, rect[3] / 2), 0, 0), radius)
         stage.painter.setPen(pen)
@@ -65,7 +65,7 @@ def _outline_subgraphs(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> N
 
 
 def _clipped(rects: np.ndarray, width: float, height: float) -> np.ndarray:
-    """Frames that reach far out of the window, cut beyond its edge: filling what nobody sees takes time too."""
+    """Clip frames a little outside the window; filling invisible areas costs time."""
     margin = 40.0
     low = np.maximum(rects[:, :2], -margin)
     high = np.minimum(rects[:, :2] + rects[:, 2:], np.array([width + margin, height + margin]))
@@ -85,13 +85,13 @@ def _outline_marked(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None
 
 
 def title_of_block(stage: Stage, block: int) -> tuple[str, str]:
-    """Name and the rest of a title bar: class, how many alike, how many ops."""
+    """Name and rest of a title bar: class, number of identical layers, number of ops."""
     tree = stage.picture.tree
     name, module_type = stage.picture.titles(block)
     repeats = tree.repeats[block - tree.root]
     ops = int(tree.ops_inside[block])
     if block in stage.picture.partial.subgraph_of_block and block not in stage.picture.partial.eager_blocks:
-        module_type = ""  # its name holds the module's; what counts is how much was captured
+        module_type = ""  # the name holds the module; the number of captured ops matters more
     parts = [module_type, f"×{repeats}" if repeats else "", f"{ops} op" if ops == 1 else f"{ops} ops"]
     return name, "  ·  ".join(part for part in parts if part)
 
@@ -117,13 +117,13 @@ def _draw_title(stage: Stage, frame: int, rect: np.ndarray, bar: float) -> None:
     scale = stage.camera.scale
     larger = 1.0 if stage.op_height >= FULL_TEXT_FROM else 1.3
     pixels = max(8, round(min(TITLE_PIXELS * scale * larger, bar * 0.62)))
-    # The title keeps to the visible part of a wide frame.
+    # The title stays in the visible part of a wide frame.
     shift = min(max(0.0, -left), max(0.0, width - 160 * scale)) if stage.culls else 0.0
     start = left + shift + 12 * scale
     room = width - shift - 24 * scale
     name, rest = title_of_block(stage, frame)
     if stage.texts.font(pixels, bold=True)[1].horizontalAdvance(name) > room:
-        # Better small than cut, as long as it can be read at all.
+        # A smaller font before an ellipsis, while it is readable.
         pixels = max(8, round(pixels * 0.75))
         name = stage.texts.fitting(shorter_names(name), pixels, room=room, bold=True)
     middle = top + bar * 0.5

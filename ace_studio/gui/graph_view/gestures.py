@@ -1,4 +1,4 @@
-"""Drags of the mouse: panning, the lasso and the zoom box; and what a click selects."""
+"""Mouse drags (pan, lasso, zoom box) and clicks."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ace_studio.gui.graph_view.colours import GraphColours
 from ace_studio.gui.graph_view.surface import GraphSurface
 
 CLICK_SLACK = 4.0
-"""A press that moves less, in pixels, is a click."""
+"""Pixels; a press that moves less is a click."""
 
 
 class DragKind(StrEnum):
-    """What moving the mouse with a button down does."""
+    """What a drag does."""
 
     PAN = "pan"
     """Moves the picture."""
     LASSO = "lasso"
-    """Selects what is encircled."""
+    """Selects the boxes inside the outline."""
     ZOOM_BOX = "zoom box"
     """Shows the box as large as fits."""
 
@@ -40,7 +40,7 @@ def drag_kind(modifiers: Qt.KeyboardModifier, button: Qt.MouseButton) -> DragKin
 
 @dataclass(kw_only=True)
 class Drag:
-    """A drag that is going on."""
+    """A drag in progress."""
 
     kind: DragKind
     start: QPointF
@@ -49,7 +49,7 @@ class Drag:
     has_moved: bool = False
 
     def move_to(self, place: QPointF) -> QPointF:
-        """Go on to a place; returns the step to apply."""
+        """Continue to a place; returns the movement since the last one."""
         last = self.trail[-1] if self.trail else self.start
         if not self.has_moved and (place - self.start).manhattanLength() < CLICK_SLACK:
             return QPointF()
@@ -58,7 +58,7 @@ class Drag:
         return place - last
 
     def draw(self, painter: QPainter, colours: GraphColours) -> None:
-        """The lasso or the box as it is now."""
+        """Draw the lasso or the box."""
         if not self.has_moved or self.kind is DragKind.PAN:
             return
         fill = QColor(colours.accent)
@@ -73,7 +73,7 @@ class Drag:
 
 
 def finish_drag(surface: GraphSurface, drag: Drag, place: QPointF) -> None:
-    """Do what the drag was for."""
+    """Apply a finished drag."""
     if not drag.has_moved:
         _click(surface, drag, place)
     elif drag.kind is DragKind.LASSO:
@@ -88,7 +88,7 @@ def finish_drag(surface: GraphSurface, drag: Drag, place: QPointF) -> None:
 
 
 def _click(surface: GraphSurface, drag: Drag, place: QPointF) -> None:
-    """Select what was clicked; a click beside everything clears the selection."""
+    """Select the clicked node; a click on empty space clears the selection."""
     picture = surface.picture
     if picture is None:
         return

@@ -1,4 +1,4 @@
-"""What the keys do in the graph: one row per key."""
+"""The keys of the graph, one row each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = Qt.Key
 
 
 def handle_key(surface: GraphSurface, event: QKeyEvent) -> bool:
-    """Do what the key is for; False if it is for nothing here."""
+    """Run the action of a key; False if it has none."""
     other = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.MetaModifier
     if event.modifiers() & other or surface.picture is None or not len(surface.picture.table):
         return False
@@ -60,7 +60,7 @@ def _first(picture: Picture) -> int:
 
 
 def _nearest(picture: Picture, node: int, nodes: np.ndarray) -> int:
-    """The one whose middle is horizontally nearest; -1 if there is none."""
+    """The node whose middle is horizontally nearest; -1 if there is none."""
     nodes = nodes[nodes != node]
     if not len(nodes):
         return -1

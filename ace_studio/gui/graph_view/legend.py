@@ -1,4 +1,4 @@
-"""The legend of the present colouring; a click on an entry dims its ops, another brings them back."""
+"""The legend of the colouring; a click on an entry dims its ops, another restores them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SWATCH = 16
 
 @dataclass(frozen=True, kw_only=True)
 class LegendNote:
-    """A look that does not depend on the colouring: a break, a subgraph, a subgraph that stays eager."""
+    """A legend entry that does not depend on the colouring: a break, a subgraph, an eager subgraph."""
 
     shape: str
     """``diamond``, ``frame`` or ``hatch``."""
@@ -27,7 +27,7 @@ class LegendNote:
 
 
 def legend_notes(partial: Partial, colours: GraphColours) -> tuple[LegendNote, ...]:
-    """What the legend says about a graph in subgraphs; nothing for a whole one."""
+    """Legend entries of a partial capture; none for a whole graph."""
     breaks, subgraphs, eager = len(partial.seams), len(partial.subgraph_of_block), len(partial.eager_blocks)
     notes = (
         (breaks, LegendNote(shape="diamond", colour=colours.seam, text=f"break: Python runs here  {breaks}")),
@@ -95,7 +95,7 @@ class Legend(QWidget):
             colouring: What the colours mean.
             category: [rows] category of each row, -1 for none.
             colours: Of the theme.
-            notes: What is there besides.
+            notes: Entries beside the categories.
         """
         for old in (*self._entries.values(), *self._notes):
             self._box.removeWidget(old)
@@ -182,7 +182,7 @@ class Legend(QWidget):
         return QIcon(pixmap)
 
     def _mark(self, button: QToolButton, *, shown: bool) -> None:
-        """Strike the name out; a style sheet cannot change the font with the state."""
+        """Strike the name out; a style sheet cannot set the font by state."""
         font = button.font()
         font.setStrikeOut(not shown)
         button.setFont(font)

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from ace_studio.gui.graph_layout import SegmentKind
 from ace_studio.gui.graph_layout.marking import leads_to
 from ace_studio.gui.graph_view.colours import blend
-from ace_studio.gui.graph_view.primitives import draw_lines as draw_all_lines
+from ace_studio.gui.graph_view.primitives import draw_lines
 from ace_studio.gui.graph_view.stage import LINES_FROM, ROUND_FROM, Stage
 
 MAX_CURVES = 2500
@@ -20,10 +20,10 @@ ARROW = 7.5
 """Length of an arrowhead in the scene."""
 
 
-def draw_lines(stage: Stage) -> None:
+def draw_edges(stage: Stage) -> None:
     """Draw the visible segments of all edges; those at the selection last and stronger.
 
-    From far away only edges that are looked at are drawn.
+    From far away only highlighted edges are drawn.
     """
     scene = stage.picture.scene
     ends, index = _visible(stage)
@@ -47,7 +47,7 @@ def _visible(stage: Stage) -> tuple[np.ndarray, np.ndarray]:
         left, top, right, bottom = stage.exposed_scene(margin=12.0)
         lefts, tops, rights, bottoms = stage.picture.segment_bounds
         index = np.flatnonzero((bottoms > top) & (tops < bottom) & (rights > left) & (lefts < right))
-        # Within 0.5 px of each other the ends are one point on the screen.
+        # Ends within 0.5 px are one point on the screen.
         long = (rights[index] - lefts[index] + bottoms[index] - tops[index]) * camera.scale > 0.5
         index = index[long | (stage.picture.scene.segment_arrow[index] != 0)]
     else:
@@ -84,12 +84,12 @@ def _draw(stage: Stage, ends: np.ndarray, marks: tuple[np.ndarray, np.ndarray], 
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, close or len(ends) < MAX_SMOOTH)
     curved = (kind == SegmentKind.CURVE) & (np.abs(ends[:, 0] - ends[:, 2]) > 1.0)
     if not close or curved.sum() > MAX_CURVES:
-        draw_all_lines(painter, ends)
+        draw_lines(painter, ends)
     else:
-        draw_all_lines(painter, ends[~curved])
+        draw_lines(painter, ends[~curved])
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)
         painter.setPen(pen)
-        draw_all_lines(painter, bend(ends[curved], STEPS_CLOSE if curved.sum() < 400 else STEPS_FAR))
+        draw_lines(painter, bend(ends[curved], STEPS_CLOSE if curved.sum() < 400 else STEPS_FAR))
     if close and np.count_nonzero(arrow) <= MAX_ARROWS:
         _draw_arrows(stage, ends, arrow, colour=colour)
 

@@ -22,7 +22,7 @@ def fill_menu(surface: GraphSurface, node: int) -> QMenu:
 
 
 def ops_of_menu(surface: GraphSurface, node: int) -> tuple[str, ...]:
-    """The ops that a menu is about: the selected ones if the node is one of them or none is meant, else the node's."""
+    """The ops of a menu: the selected ops if the node is among them or -1, else those of the node."""
     picture = surface.picture
     if picture is None or node < 0 or node == picture.tree.root:
         return surface.selected_ops
@@ -69,7 +69,7 @@ def _open_inside(surface: GraphSurface, node: int, *, to: bool) -> None:
 
 
 def _close_alike(surface: GraphSurface, node: int) -> None:
-    """Close the block and all that look the same inside."""
+    """Close the block and all blocks that look the same inside."""
     if surface.picture is not None:
         tree = surface.picture.tree
         alike = [block for block in range(tree.root, tree.node_count) if tree.signature[block] == tree.signature[node]]

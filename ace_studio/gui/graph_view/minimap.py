@@ -1,4 +1,4 @@
-"""The whole graph in a corner, with the visible part marked; a click goes there."""
+"""The map: the whole graph in a corner, with the visible part marked; a click goes there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ace_studio.gui.graph_view.canvas import GraphCanvas
 from ace_studio.gui.graph_view.primitives import draw_rects
 
 MAP_SIZE = QSize(188, 136)
-MARGIN = 8.0
+_MARGIN = 8.0
 
 
 class Minimap(QWidget):
@@ -35,7 +35,7 @@ class Minimap(QWidget):
         camera = Camera()
         if self._canvas.picture is not None:
             scene = self._canvas.picture.scene
-            room_x, room_y = self.width() - 2 * MARGIN, self.height() - 2 * MARGIN
+            room_x, room_y = self.width() - 2 * _MARGIN, self.height() - 2 * _MARGIN
             wide, tall = max(scene.total_width, 1.0), max(scene.total_height, 1.0)
             camera.scale = min(room_x / wide, room_y / tall)
             camera.dx = (self.width() - wide * camera.scale) / 2
@@ -119,5 +119,5 @@ class Minimap(QWidget):
         self._go(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
-        """Go on going there."""
+        """Follow the pointer."""
         self._go(event)

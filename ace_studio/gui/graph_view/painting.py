@@ -1,4 +1,4 @@
-"""Drawing one frame: what is inside the window, at the level of detail that its size on the screen deserves."""
+"""Draw one frame: the visible part, in as much detail as its size on the screen allows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QPainter
 from ace_studio.gui.graph_view.boxes import draw_boxes
 from ace_studio.gui.graph_view.colours import GraphColours
 from ace_studio.gui.graph_view.frames import draw_frame_names, draw_frames
-from ace_studio.gui.graph_view.lines import draw_lines
+from ace_studio.gui.graph_view.lines import draw_edges
 from ace_studio.gui.graph_view.seams import draw_seam_lines
 from ace_studio.gui.graph_view.stage import LINES_FROM, Stage
 from ace_studio.gui.graph_view.texts import TextCache
@@ -22,13 +22,13 @@ def paint_scene(stage: Stage) -> None:
     draw_seam_lines(stage)
     draw_frames(stage)
     if stage.op_height >= LINES_FROM or stage.picture.edges is not None:
-        draw_lines(stage)
+        draw_edges(stage)
     draw_boxes(stage)
     draw_frame_names(stage)
 
 
 def draw_empty(painter: QPainter, texts: TextCache, colours: GraphColours, width: int, height: int) -> None:
-    """Say that there is no graph and how to get one."""
+    """Draw the text that there is no graph, and how to get one."""
     for text, pixels, colour, down in (
         (EMPTY_TEXT, 17, colours.text, -14),
         (EMPTY_HINT, 13, colours.text_dim, 14),

@@ -1,4 +1,4 @@
-"""What a picture knows of a capture in subgraphs: its breaks, its subgraphs, and what became of them."""
+"""Breaks and subgraphs of a partial capture, as the picture shows them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Partial:
         return bool(self.seams or self.subgraph_of_block)
 
     def subgraph(self, block: int) -> SubgraphReport | None:
-        """What the report says of the subgraph that a block is."""
+        """The report of a block's subgraph."""
         at = self.subgraph_of_block.get(block, -1)
         return self.subgraphs[at] if 0 <= at < len(self.subgraphs) else None
 
@@ -98,7 +98,7 @@ class Partial:
             middle = (left + right) / 2
             for node in beside:
                 low, high = float(scene.x[node]), float(scene.x[node] + scene.width[node])
-                # The next subgraph may be in another column of the picture.
+                # The next subgraph may be in another column.
                 if scene.visible[node] and low <= middle <= high:
                     left, right = min(left, low), max(right, high)
             lines.append((row, left - SPAN_MARGIN, right + SPAN_MARGIN, scene.y[row] + scene.height[row] / 2))

@@ -1,4 +1,4 @@
-"""Ways between two ops along the edges of the graph."""
+"""Paths between two ops along the edges of the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ace_studio.records.graph import GraphTable
 
 
 def shortest_path(table: GraphTable, start: int, end: int) -> list[int]:
-    """Rows on a shortest way with the flow, from `start` to `end` or else back; empty if there is none."""
+    """Rows on a shortest path along the edges, from `start` to `end` or else back; empty if there is none."""
     source = np.array(table.edge_source, dtype=np.int64)
     target = np.array(table.edge_target, dtype=np.int64)
     order = np.argsort(source, kind="stable")

@@ -1,4 +1,4 @@
-"""What a graph view shows, without a widget: the scene, the category of every box, selection and matches."""
+"""The contents of a graph view, without a widget: the scene, the category of every box, selection and matches."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_studio.gui.graph_layout import Arrangement, Hierarchy, Scene
+from ace_studio.gui.graph_layout.marking import Mask
 from ace_studio.gui.graph_layout.sizes import detail_of, title_of
 from ace_studio.gui.graph_view.colours import Colouring
 from ace_studio.gui.graph_view.edge_focus import EdgeFocus
 from ace_studio.gui.graph_view.partial import Partial
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import CaptureReport
-
-Mask = npt.NDArray[np.bool_]
 
 
 def _bounds_of(segments: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float32], ...]:
@@ -26,7 +25,7 @@ def _bounds_of(segments: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float3
 
 
 class Picture:
-    """One graph as it is shown now."""
+    """One graph and how it is shown."""
 
     def __init__(self, table: GraphTable, colouring: Colouring, capture: CaptureReport | None = None) -> None:
         """Open as many blocks as stay readable. The report names the breaks and the subgraphs, if there are any."""
@@ -42,7 +41,7 @@ class Picture:
         self.matched: Mask = np.zeros(len(table), dtype=bool)
         self.version = 0
         self.edges: EdgeFocus | None = None
-        """Edges that are looked at; None for none in particular."""
+        """Highlighted edges; None without any."""
         self._row_of = {op_id: row for row, op_id in enumerate(table.op_id)}
         self._titles: dict[int, tuple[str, str]] = {}
         self._notes: dict[int, tuple[str, str]] = {}
@@ -71,20 +70,20 @@ class Picture:
         return counts
 
     def set_notes(self, notes: Mapping[str, tuple[str, str]]) -> None:
-        """What to write on ops (by id) instead of their shapes, and what the pointer says of it."""
+        """Set the second line of ops (by id), and its tooltip."""
         self._notes = {self._row_of[op_id]: words for op_id, words in notes.items() if op_id in self._row_of}
         self._titles = {}
         self.version += 1
 
     def look_at_edges(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Let the edges between these ops stand out; no pairs end that. Pairs of unknown ops are left out."""
+        """Highlight the edges between these ops; no pairs end it. Unknown ops are left out."""
         known = self._row_of
         rows = [(known[source], known[to]) for source, to in pairs if source in known and to in known]
         self.edges = EdgeFocus(self.tree, rows) if rows else None
         self.version += 1
 
     def note_of(self, row: int) -> str:
-        """What was noted at an op, in full; empty if nothing was."""
+        """The tooltip set by `set_notes`; empty without one."""
         return self._notes.get(row, ("", ""))[1]
 
     def rows_of(self, op_ids: Iterable[str]) -> list[int]:
@@ -102,7 +101,7 @@ class Picture:
         return np.flatnonzero(self.tree.ancestors[:, self.tree.depth[node]] == node)
 
     def share_of(self, mask: Mask, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Which part of each visible box or frame is marked, 0..1."""
+        """Fraction of the rows in each visible box or frame that are marked, 0..1."""
         marked = np.zeros(self.tree.node_count)
         np.add.at(marked, self.scene.stands_for[mask], 1.0)
         for level in range(self.tree.ancestors.shape[1] - 1):
@@ -133,7 +132,7 @@ class Picture:
         return dim | missed
 
     def refresh(self) -> None:
-        """Make the scene anew after blocks were opened or closed."""
+        """Rebuild the scene after blocks were opened or closed."""
         self.scene = self.arrangement.scene()
         self.segment_bounds = _bounds_of(self.scene.segments)
         self.seam_spans = self.partial.spans(self.scene)

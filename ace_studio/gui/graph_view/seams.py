@@ -1,4 +1,4 @@
-"""Breaks as numbered seams across the picture; subgraphs as frames of their own, hatched if they stay eager."""
+"""Draws breaks as numbered seams across the picture, and subgraphs as frames, hatched if they stay eager."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DASHES = [5.0, 3.5]
 
 
 def draw_seam_lines(stage: Stage) -> None:
-    """A dashed line as wide as the subgraphs that each break separates. It is drawn at any distance."""
+    """A dashed line as wide as the subgraphs that each break separates. It is drawn at every scale."""
     spans = stage.picture.seam_spans
     if not len(spans):
         return
@@ -45,7 +45,7 @@ def draw_seam(stage: Stage, row: int, rect: np.ndarray) -> None:
     painter.setPen(pen)
     painter.setBrush(QColor(fill))
     notch = min(height / 2, 14 * scale)
-    # Pointed at both ends, as no op is: the shape alone says that it is none.
+    # Pointed at both ends, so that it cannot be taken for an op.
     painter.drawPolygon(
         QPolygonF(
             [
@@ -113,7 +113,7 @@ def _words(stage: Stage, seam: Seam, box: tuple[float, float, float, float], *, 
 
 
 def hatch(stage: Stage, rect: QRectF, radius: float) -> None:
-    """Slanted lines over a subgraph that stays eager; a brush with a pattern would know no scale of the screen."""
+    """Slanted lines over a subgraph that stays eager; a pattern brush would ignore the scale of the screen."""
     painter = stage.painter
     colour = QColor(stage.colours.eager)
     colour.setAlphaF(HATCH_SHARE)
@@ -124,7 +124,7 @@ def hatch(stage: Stage, rect: QRectF, radius: float) -> None:
         )
     if seen.isEmpty():
         return
-    # Multiples of the step from the corner of the subgraph, so that the lines stay where they are while it is panned.
+    # Counted from the corner of the subgraph, so that the lines move with it.
     first = np.floor((seen.left() + seen.top() - rect.left() - rect.top()) / HATCH_STEP)
     last = (seen.right() + seen.bottom() - rect.left() - rect.top()) / HATCH_STEP
     total = rect.left() + rect.top() + np.arange(first, last + 1) * HATCH_STEP

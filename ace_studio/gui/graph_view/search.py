@@ -1,4 +1,4 @@
-"""Finding ops by what is known about them.
+"""Finds ops by the words in their columns.
 
 A query is words, all of which must be found, in any case: ``conv 1x64``. A word may name a column: ``op:conv``,
 ``name:``, ``module:``, ``shape:``, ``dtype:``, ``device:``. ``/.../`` is a regular expression that one of the

@@ -1,4 +1,4 @@
-"""The search field with its count and the ways to the next and the previous match."""
+"""The search field with its count, and buttons for the next and the previous match."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELP = (
 
 
 class SearchBar(QWidget):
-    """A line to type in; what is found is the owner's business."""
+    """Takes the query and shows the count; the owner searches."""
 
     query_changed = Signal(str)
     next_wanted = Signal()
@@ -53,7 +53,7 @@ class SearchBar(QWidget):
         return button
 
     def show_count(self, at: int, total: int, *, problem: str = "") -> None:
-        """Say which match is shown of how many, or what is wrong with the query."""
+        """Show the match number and the count, or why the query is invalid."""
         if problem:
             text = problem
         elif total:
@@ -79,7 +79,7 @@ class SearchBar(QWidget):
         )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
-        """Enter goes on, Esc leaves."""
+        """Enter goes to the next match, Esc leaves."""
         if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
             back = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
             (self.previous_wanted if back else self.next_wanted).emit()

@@ -1,4 +1,4 @@
-"""One camera for two graphs that have some ops in common: where one looks, the other looks too."""
+"""Maps places of one graph to another with common ops, so that two views can share a camera."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ace_studio.gui.graph_layout import Scene
 from ace_studio.gui.graph_view.picture import Picture
 
 NEAR = 60.0
-"""Within this distance, in the scene, a common op decides nearly alone."""
+"""Scene units; a common op within this distance decides nearly alone."""
 
 
 class CommonPlaces:
-    """Boxes that stand for the same ops in two pictures, and how a place of one is found in the other."""
+    """Boxes of the same ops in two pictures, which map places of one to the other."""
 
     def __init__(self, first: Picture, second: Picture) -> None:
         """Pair the rows of ops that both have, by their ids."""
@@ -26,14 +26,14 @@ class CommonPlaces:
         self._middles = (np.zeros((0, 2)), np.zeros((0, 2)))
 
     def fits(self, first: Picture | None, second: Picture | None) -> bool:
-        """Whether it is about these two."""
+        """Whether this pairs these two pictures."""
         return self._pictures == (first, second)
 
     def other_place(self, x: float, y: float, *, from_first: bool) -> tuple[float, float] | None:
         """The place of the other scene that matches one of this; None if no op is in both.
 
-        Each common op says by how much its places differ; they are averaged with weights that fall with the fourth
-        power of the distance, so that the way is smooth and a near op is met.
+        Averages the offsets of all common ops, with weights that fall with the fourth
+        power of the distance: the path is smooth, and a near op decides.
         Source: inverse distance weighting, Shepard 1968.
         """
         here, there = self._look() if from_first else self._look()[::-1]

@@ -1,4 +1,4 @@
-"""What the drawing functions share, and the limits of the levels of detail.
+"""The arguments that drawing functions share, and the limits of the levels of detail.
 
 Height of an op on the screen decides: under 3 px one image of coloured pixels, under 5 px no lines, under 9 px no text,
 under 16 px plain rectangles and straight lines, above that rounded boxes, curves and arrowheads.
@@ -41,7 +41,7 @@ class Stage:
     """Node with the keyboard focus, or -1."""
     hovered: int = -1
     exposed: tuple[float, float, float, float] | None = None
-    """Left, top, right and bottom of what has to be drawn; None for everything."""
+    """Left, top, right and bottom of the area to draw; None for everything."""
     culls: bool = True
     """Off for an export, which draws everything in full."""
 
@@ -51,7 +51,7 @@ class Stage:
         return OP_HEIGHT * self.camera.scale
 
     def inside(self, nodes: Ints) -> Ints:
-        """The nodes of which something is visible."""
+        """The nodes that are at least partly visible."""
         if not self.culls:
             return nodes
         scene = self.picture.scene

@@ -1,4 +1,4 @@
-"""The surface on which the graph lies: the picture, the camera, the selection, and what can be done with them."""
+"""The surface on which the graph lies: picture, camera, selection, and the verbs on them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GraphSurface(QWidget):
     scene_changed = Signal()
     current_changed = Signal(int)
     edges_dismissed = Signal()
-    """Escape, while some edges are looked at."""
+    """Escape, while some edges are highlighted."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         """Start without a graph."""
@@ -39,14 +39,14 @@ class GraphSurface(QWidget):
         self.current = -1
         self.hovered = -1
         self.reserved_left = 0.0
-        """So many pixels at the left are covered, and left free by `fit` where there is room at the right."""
+        """Pixels at the left that the legend covers; `fit` avoids them if there is room at the right."""
         self._is_fitted = True
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Graph")
         self.setMinimumSize(120, 90)
 
     def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
-        """Room for a readable picture."""
+        """A size for a readable picture."""
         return QSize(900, 640)
 
     # What is shown
@@ -135,7 +135,7 @@ class GraphSurface(QWidget):
         return min(1.0, fits * 0.25)
 
     def moved_from_outside(self) -> None:
-        """Somebody set the camera: draw anew, and tell those who follow it."""
+        """Redraw and emit `camera_moved` after the camera was set from outside."""
         self._moved()
 
     def _moved(self) -> None:
@@ -219,7 +219,7 @@ class GraphSurface(QWidget):
             self.set_current(block)
 
     def _around(self) -> int:
-        """The open block that a step up would close; -1 if there is none."""
+        """The open block that Backspace closes; -1 if there is none."""
         picture = self.picture
         if picture is None:
             return -1
@@ -271,7 +271,7 @@ class GraphSurface(QWidget):
             self._describe()
 
     def _describe(self) -> None:
-        """Tell assistive technology what is shown."""
+        """Describe the graph for screen readers."""
         picture = self.picture
         if picture is None or not len(picture.table):
             self.setAccessibleName("Graph")

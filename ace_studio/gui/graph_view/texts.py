@@ -1,4 +1,4 @@
-"""Text on boxes: laid out once per text, size and screen, then only drawn."""
+"""Texts on boxes, laid out once per text, size and screen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QPainter, QStaticText
 
 MAX_CACHED = 12_000
-WIDTH_STEP = 4
+_WIDTH_STEP = 4
 
 
 class TextCache:
@@ -21,7 +21,7 @@ class TextCache:
         self._family = ""
 
     def begin_frame(self) -> None:
-        """A new application font empties the cache."""
+        """Empty the cache if the application font changed."""
         family = QGuiApplication.font().family()
         if family != self._family:
             self._fonts.clear()
@@ -48,12 +48,12 @@ class TextCache:
     ) -> tuple[QStaticText, float]:
         """The text shortened to its room, and its width."""
         font, metrics = self.font(pixels, bold=bold)
-        key = (text, pixels, bold, int(room) // WIDTH_STEP, ratio)
+        key = (text, pixels, bold, int(room) // _WIDTH_STEP, ratio)
         known = self._texts.get(key)
         if known is None:
             if len(self._texts) >= MAX_CACHED:
                 self._texts.clear()
-            shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, key[3] * WIDTH_STEP + WIDTH_STEP - 1)
+            shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, key[3] * _WIDTH_STEP + _WIDTH_STEP - 1)
             static = QStaticText(shown)
             static.setTextFormat(Qt.TextFormat.PlainText)
             static.prepare(font=font)

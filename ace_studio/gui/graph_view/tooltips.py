@@ -1,4 +1,4 @@
-"""What the pointer says about an op or a block."""
+"""Tooltips of ops, blocks and breaks."""
 
 from __future__ import annotations
 
@@ -6,22 +6,12 @@ from html import escape
 from pathlib import PurePath
 
 from ace_studio.gui.graph_view.picture import Picture
+from ace_studio.gui.words.formatting import bytes_text, count_text
 from ace_studio.records.graph import GraphTable
-
-_UNITS = ("", "k", "M", "G", "T", "P")
-
-
-def count_text(count: float, unit: str) -> str:
-    """A count with a decimal prefix: ``1.23 GFLOP``."""
-    step = 0
-    while abs(count) >= 1000 and step < len(_UNITS) - 1:
-        count /= 1000
-        step += 1
-    return f"{count:.3g} {_UNITS[step]}{unit}"
 
 
 def tooltip_of(picture: Picture, node: int) -> str:
-    """Rich text; every name from the model is escaped."""
+    """The tooltip of a node as rich text; every name from the model is escaped."""
     if node in picture.partial.seams:
         title, rows = _seam_facts(picture, node)
     elif node < picture.tree.root:
@@ -61,8 +51,8 @@ def _op_facts(picture: Picture, row: int) -> tuple[str, list[tuple[str, str]]]:
         ("type", table.dtype[row]),
         ("device", table.device[row]),
         ("computes", count_text(table.flops[row], "FLOP") if table.flops[row] else ""),
-        ("weights", count_text(table.weight_bytes[row], "B") if table.weight_bytes[row] else ""),
-        ("result", count_text(table.output_bytes[row], "B") if table.output_bytes[row] else ""),
+        ("weights", bytes_text(table.weight_bytes[row]) if table.weight_bytes[row] else ""),
+        ("result", bytes_text(table.output_bytes[row]) if table.output_bytes[row] else ""),
         ("source", line),
         (escape(picture.colouring.label), coloured),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
@@ -37,7 +37,7 @@ class GraphView(QWidget):
     op_activated = Signal(str)
     """Op id, after Enter or a double-click on an op."""
     menu_opening = Signal(object, tuple)
-    """The context menu before it is shown, and the ops that it is about: others may add to it."""
+    """The context menu before it is shown, and its ops; receivers may add entries."""
 
     def __init__(self, parent: QWidget | None = None, *, colours: GraphColours = DARK) -> None:
         """Start without a graph."""
@@ -116,11 +116,11 @@ class GraphView(QWidget):
 
     @property
     def picture(self) -> Picture | None:
-        """What is shown; None without a graph."""
+        """The picture; None without a graph."""
         return self.canvas.picture
 
     def show_graph(self, table: GraphTable | None, capture: CaptureReport | None = None) -> None:
-        """Show a graph, or the text that there is none. The colouring stays.
+        """Show a graph, or the text that there is none. The colouring does not change.
 
         The report of the capture names breaks and subgraphs, if the graph was not captured whole.
         """
@@ -148,7 +148,7 @@ class GraphView(QWidget):
         self.minimap.update()
 
     def set_notes(self, notes: Mapping[str, tuple[str, str]]) -> None:
-        """What to write on ops (by id) instead of their shapes, and what the pointer says of it."""
+        """Set the second line of ops (by id), and its tooltip."""
         if self.picture is not None:
             self.picture.set_notes(notes)
             self.canvas.update()
@@ -194,7 +194,7 @@ class GraphView(QWidget):
         self.legend.move(OVERLAY_GAP, bottom - self.legend.height())
 
     def _show_map(self) -> None:
-        """A map helps where there is room for it and not everything is in sight anyway."""
+        """Show the map if there is room and a part of the graph is out of sight."""
         canvas = self.canvas
         room = self.shows_map and canvas.width() >= MIN_MAP_WIDTH and canvas.height() > 2 * self.minimap.height()
         self.minimap.setVisible(room and canvas.picture is not None and not canvas.shows_everything())
@@ -278,10 +278,6 @@ class GraphView(QWidget):
             self.picture.selected[self.picture.rows_of(op_ids)] = True
             self.canvas.update()
 
-    def select_rows(self, rows: Iterable[int]) -> None:
-        """Select rows as a gesture of the user."""
-        self.canvas.select(rows)
-
     def _tell_selection(self) -> None:
         self.selection_changed.emit(self.selected_ops)
 
@@ -321,7 +317,7 @@ class GraphView(QWidget):
         self._go_to_match(self._match + 1)
 
     def search_previous(self) -> None:
-        """Go to the match before and select it."""
+        """Go to the previous match and select it."""
         self._go_to_match(self._match - 1 if self._match >= 0 else -1)
 
     def _go_to_match(self, match: int) -> None:
@@ -339,7 +335,7 @@ class GraphView(QWidget):
             self.menu_at(place).popup(self.canvas.mapToGlobal(place))
 
     def menu_at(self, place: QPoint) -> QMenu:
-        """The context menu for what is at a place of the canvas. It deletes itself when closed."""
+        """The context menu at a place of the canvas. It deletes itself when closed."""
         picture = self.picture
         node = picture.node_at(*self.canvas.camera.to_scene(place.x(), place.y())) if picture is not None else -1
         menu = fill_menu(self.canvas, node)

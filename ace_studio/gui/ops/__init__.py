@@ -1,1 +1,1 @@
-"""What the window knows of every op: planned and actual precision, what became of it, colours, offers."""
+"""Facts about every op: planned and actual precision, fate, colours, possible precisions."""

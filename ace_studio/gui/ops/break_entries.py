@@ -1,4 +1,4 @@
-"""Places where capture stops, as one list: the failed whole graph, the breaks, and subgraphs that stay eager."""
+"""Places where the capture stops, as one list: failures, graph breaks, and subgraphs that stay eager."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Entry:
     """One place where capture stops."""
 
     mark: str
-    """Number of the seam, name of the subgraph, or ``!`` for the reason why there is no whole graph."""
+    """Number of the break, name of the subgraph, or ``!`` for the failure of the whole graph."""
     title: str
     """What happened, in one sentence."""
     why: str = ""
@@ -41,16 +41,16 @@ class Entry:
     subgraph: int | None = None
     """Index into its subgraphs."""
     is_fixable: bool = True
-    """Whether a fix of the capture may help: not where the model itself does not run."""
+    """Whether a fix of the capture may help; not if the model itself does not run."""
 
     @property
     def place(self) -> str:
-        """File name and line; empty if nobody knows."""
+        """File name and line; empty if unknown."""
         return f"{PurePath(self.file.replace(chr(92), '/')).name}:{self.line}" if self.line else ""
 
     @property
     def is_about_inputs(self) -> bool:
-        """Whether the examples of the recipe have to be mended."""
+        """Whether the examples of the recipe are at fault."""
         return self.file.lstrip("[").startswith("inputs")
 
     @property
@@ -60,16 +60,16 @@ class Entry:
 
     @property
     def heading(self) -> str:
-        """What it is, in two words."""
+        """A short title of its kind."""
         if self.seam is not None:
             return f"Break {self.mark}"
         return f"Subgraph {self.mark} stays eager" if self.subgraph is not None else "Not captured"
 
     @property
     def cost(self) -> str:
-        """How often it is met and how many ops stay eager."""
-        met = f"met {plural(self.count, 'time')}" if self.count > 1 else ""
-        left = f"{plural(self.ops_left_eager, 'op')} left to eager" if self.ops_left_eager else ""
+        """How often it is reached, and how many ops stay eager."""
+        met = f"reached {plural(self.count, 'time')}" if self.count > 1 else ""
+        left = f"{plural(self.ops_left_eager, 'op')} left eager" if self.ops_left_eager else ""
         return ", ".join(part for part in (met, left) if part)
 
     def as_text(self) -> str:
@@ -79,7 +79,7 @@ class Entry:
 
 
 def entries(document: Document) -> tuple[Entry, ...]:
-    """All places of the document: the failure first, then the breaks by number, then subgraphs that stay eager."""
+    """All entries of the document: failures, then breaks by number, then subgraphs that stay eager."""
     found = [_of_problem(one, mark="!") for one in (document.failure.problems if document.failure else ())]
     if document.capture is not None:
         found += [_of_break(one, at) for at, one in enumerate(document.capture.graph_breaks)]
@@ -88,7 +88,7 @@ def entries(document: Document) -> tuple[Entry, ...]:
 
 
 def chosen_entry(document: Document, offered: Sequence[Entry]) -> Entry | None:
-    """The entry that the selection of the document is about."""
+    """The entry at the document's selection."""
     selection = document.selection
     subgraph = _selected_subgraph(document) if any(one.subgraph is not None for one in offered) else -1
     for one in offered:
@@ -103,7 +103,7 @@ def chosen_entry(document: Document, offered: Sequence[Entry]) -> Entry | None:
 
 
 def _selected_subgraph(document: Document) -> int:
-    """The subgraph of which all ops, and no others, are selected; -1 if it is not so."""
+    """The subgraph whose ops are exactly the selected ones; -1 if there is none."""
     graph, op_ids = document.graph, document.selection.op_ids
     row = row_of_ops(graph).get(op_ids[0], -1) if graph is not None and graph.piece and op_ids else -1
     if graph is None or row < 0:
@@ -122,7 +122,7 @@ def ops_of_subgraph(document: Document, subgraph: int) -> tuple[str, ...]:
 
 
 def fixes_of(fixes: Sequence[FixReport], entry: Entry) -> tuple[FixReport, ...]:
-    """What was tried for a place."""
+    """The fixes that were tried for an entry."""
     return tuple(fix for fix in fixes if is_same_place((fix.file, fix.line), (entry.file, entry.line)))
 
 
@@ -166,7 +166,7 @@ def _of_problem(problem: Problem, *, mark: str) -> Entry:
 
 
 def sentence(text: str) -> str:
-    """Words with a capital and a full stop; a name of code at the start stays as it is."""
+    """Text with a capital and a full stop; a code name at the start is not changed."""
     text = text.strip()
     first = text.split(" ", 1)[0]
     if first.isalpha():

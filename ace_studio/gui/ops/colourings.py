@@ -1,4 +1,4 @@
-"""What the ops of the graph can be coloured by: one row per property, with a letter beside each colour."""
+"""The colourings of the graph: one row per property, with a letter for each colour."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ColourChoice:
     id: str
     text: str
     colouring: Callable[[GraphTable, OpFacts, Colours], Colouring | None]
-    """None where nothing is known of it yet; the kinds of ops are shown then."""
+    """None if nothing is known yet; the graph then shows the kinds of ops."""
 
 
 def _by_label(title: str, labels: dict[str, str], colours: Colours) -> Colouring | None:
@@ -81,23 +81,23 @@ def _weights(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring |
     return _by_number("weights", numbers, "kB", colours)
 
 
-_DB_STEPS = (10.0, 20.0, 30.0, 40.0, 60.0)
-"""Limits between the steps of a fidelity, the worst first."""
+_DB_LIMITS = (10.0, 20.0, 30.0, 40.0, 60.0)
+"""dB limits between the categories of fidelity, the worst first."""
 FATE_LETTERS = {
     Fate.AS_PLANNED: "=", Fate.OTHERWISE: "≠", Fate.FUSED: "+", Fate.FOLDED: "0", Fate.GONE: "×", Fate.UNKNOWN: "?",
 }  # fmt: skip
 
 
 def by_decibels(title: str, values: Mapping[str, float], colours: Colours) -> Colouring | None:
-    """Fidelity in steps that mean the same for every model; the least is the strongest colour."""
+    """Colour by fidelity, in the same categories for every model; the worst has the strongest colour."""
     if not values:
         return None
     scale = graph_colours(colours).scale[::-1]
-    limits = [-math.inf, *_DB_STEPS, math.inf]
+    limits = [-math.inf, *_DB_LIMITS, math.inf]
     names = [
-        f"below {_DB_STEPS[0]:.0f} dB",
-        *(f"{low:.0f} - {high:.0f} dB" for low, high in pairwise(_DB_STEPS)),
-        f"above {_DB_STEPS[-1]:.0f} dB",
+        f"below {_DB_LIMITS[0]:.0f} dB",
+        *(f"{low:.0f} - {high:.0f} dB" for low, high in pairwise(_DB_LIMITS)),
+        f"above {_DB_LIMITS[-1]:.0f} dB",
     ]
     place = {op_id: next(at for at, high in enumerate(limits[1:]) if value < high or math.isinf(high))
              for op_id, value in values.items()}  # fmt: skip
@@ -117,7 +117,7 @@ def _error(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | N
 
 
 def fate_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
-    """What became of every op in the selected run."""
+    """Colour by the fate of every op in the selected run."""
     if not facts.fates:
         return None
     looks = {
@@ -132,7 +132,7 @@ def fate_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
     letters = {str(fate): letter for fate, letter in FATE_LETTERS.items()}
     chosen = {str(fate): colour for fate, colour in looks.items()}
     target = facts.run.target if facts.run else ""
-    return Colouring.from_labels(f"what became of it, {target}", labels, colours=chosen, letters=letters)
+    return Colouring.from_labels(f"fate, {target}", labels, colours=chosen, letters=letters)
 
 
 def _fate(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
@@ -144,7 +144,7 @@ COLOURINGS: tuple[ColourChoice, ...] = (
     ColourChoice(id="kind", text="kind of op", colouring=lambda *_: None),
     ColourChoice(id="planned", text="planned precision", colouring=_planned),
     ColourChoice(id="actual", text="actual precision", colouring=_actual),
-    ColourChoice(id="fate", text="what became of it", colouring=_fate),
+    ColourChoice(id="fate", text="fate", colouring=_fate),
     ColourChoice(id="sensitivity", text="sensitivity", colouring=_sensitivity),
     ColourChoice(id="error", text="error along the graph", colouring=_error),
     ColourChoice(id="device", text="device", colouring=_device),

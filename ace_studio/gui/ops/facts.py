@@ -1,4 +1,4 @@
-"""What is known of every op from all sides: the plan's precision, and what the selected run really did."""
+"""Facts about every op: the plan's precision, and what the selected run did."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class OpFacts:
     planned_by: Mapping[str, str] = field(default_factory=dict)
     """Op id -> the rule or default that decided."""
     reports: Mapping[str, OpReport] = field(default_factory=dict)
-    """Op id -> what the selected run says."""
+    """Op id -> report of the selected run."""
     fates: Mapping[str, OpFate] = field(default_factory=dict)
-    """Op id -> what became of it in the selected run."""
+    """Op id -> its fate in the selected run."""
     sensitivity: Mapping[str, float] = field(default_factory=dict)
     """Op id -> dB of the outputs if only this op is compressed."""
     support: Mapping[str, str] = field(default_factory=dict)
-    """Op id -> targets that do not have it as it is, and what they do instead."""
+    """Op id -> targets without this op, and what they do instead."""
     run: TargetRun | None = None
 
 
@@ -38,7 +38,7 @@ _NOTHING = OpFacts()
 
 
 def selected_run(document: Document) -> TargetRun | None:
-    """The run that the user looks at; the chosen one, if the user selected none."""
+    """The selected run; without a selection, the run that the engine chose."""
     index = document.selection.run
     if index is None and document.result is not None:
         index = document.result.chosen
@@ -46,7 +46,7 @@ def selected_run(document: Document) -> TargetRun | None:
 
 
 def op_facts(document: Document) -> OpFacts:
-    """The facts that go with the document. Asking twice for the same document costs nothing."""
+    """The facts of the document's ops, cached for the same document."""
     graph = document.graph
     return (
         _NOTHING
@@ -62,7 +62,7 @@ def op_facts(document: Document) -> OpFacts:
 
 
 class _Same:
-    """A record compared by identity, so that finding it again does not read 20,000 ops."""
+    """A record compared by identity, so that a cache lookup does not compare 20,000 ops."""
 
     def __init__(self, record: object) -> None:
         self.record = record
@@ -85,7 +85,7 @@ def _facts(graph: _Same, plan: _Same, run: _Same, sensitivity: _Same, capture: _
     planned = {op.op_id: str(op.precision) for op in resolved}
     planned_by = {op.op_id: op.reason for op in resolved}
     if choices.from_goal:
-        # The goal decides when it runs: what the selected run was lowered with is the plan there is.
+        # With a goal, the search makes the plan during the run: take the plan of the selected run.
         planned = {op_id: report.planned for op_id, report in reports.items() if report.planned}
         planned_by = dict.fromkeys(planned, "found from the goal")
     return OpFacts(
@@ -128,5 +128,5 @@ def _plan_index(graph: _Same) -> PlanIndex:
 
 
 def plan_index(graph: GraphTable) -> PlanIndex:
-    """The ops by what rules select them by; made once per graph."""
+    """The index of ops for rules, made once per graph."""
     return _plan_index(_Same(graph))

@@ -1,4 +1,4 @@
-"""What became of every op in a run, in words: as planned, otherwise, fused into another, folded away, gone."""
+"""The fate of every op in a run: as planned, at another precision, fused, folded, gone or unknown."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ace_studio.records.results import OpReport, TargetRun
 
 
 class Fate(StrEnum):
-    """What became of an op."""
+    """The fate of an op."""
 
     AS_PLANNED = "as planned"
     OTHERWISE = "at another precision"
     """It runs, but not at the precision that was planned."""
     FUSED = "fused"
-    """Done inside the kernel of another op."""
+    """Computed inside the kernel of another op."""
     FOLDED = "folded"
-    """Worked into weights or constants before the first call: nothing of it runs."""
+    """Merged into weights or constants before the first call; it does not run."""
     GONE = "gone"
     """The run's graph has no such op."""
     UNKNOWN = "unknown"
-    """The runtime does not say."""
+    """The runtime does not report it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpFate:
-    """One op and what became of it."""
+    """The fate of one op, with details."""
 
     fate: Fate
     into: str = ""
-    """Id of the op that does it, or that it was folded into; empty if there is none, or nobody says."""
+    """Id of the op that it was fused or folded into; empty if none or unknown."""
     words: str = ""
     """For a person."""
     reason: str = ""
@@ -54,7 +54,7 @@ def fates_of(graph: GraphTable, run: TargetRun) -> dict[str, OpFate]:
 
 def _fate(report: OpReport | None, ids: frozenset[str]) -> OpFate:
     if report is None:
-        return OpFate(fate=Fate.GONE, words="gone: nothing of the built model comes from it")
+        return OpFate(fate=Fate.GONE, words="gone: no part of the built model comes from it")
     usual = Fate.AS_PLANNED if report.actual == report.planned else Fate.OTHERWISE
     fate = _BY_ACTUAL.get(report.actual, usual)
     into = (report.fused_into or _host(report, ids)) if fate in {Fate.FUSED, Fate.FOLDED} else ""
@@ -76,13 +76,13 @@ def _words(fate: Fate, report: OpReport, into: str) -> str:
         case Fate.OTHERWISE:
             return f"{report.actual} instead of {report.planned}"
         case Fate.UNKNOWN:
-            return "the runtime does not say"
+            return "the runtime does not report it"
         case _:
             return f"{report.actual}, as planned"
 
 
 def running_precisions(fates: Mapping[str, OpFate], run: TargetRun) -> dict[str, str]:
-    """Op id -> precision that it really runs at; a fused op has that of the op which does it."""
+    """Op id -> actual precision; a fused op has that of its host."""
     actual = {report.id: report.actual for report in run.ops}
     found: dict[str, str] = {}
     for op_id in fates:

@@ -1,4 +1,4 @@
-"""Precisions in context menus: for the ops that are selected, for all of their kind, and for whole modules."""
+"""Precisions in context menus: for the selected ops, for all ops of their kind, and for whole modules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Choose = Callable[[Precision | None], object]
 
 
 def fill_precisions(menu: QMenu, offers: Mapping[str, Offer], choose: Choose) -> None:
-    """One entry per precision, grey with its reason where no target can do it, and one that clears."""
+    """Add an entry per precision, disabled with its reason if no target supports it, and one that clears."""
     menu.setToolTipsVisible(True)
     for each in Precision:
         action = menu.addAction(str(each))
@@ -51,7 +51,7 @@ def _own(session: Session, op_ids: Sequence[str]) -> list[tuple[str, Choose, Seq
 def _shared(
     session: Session, kinds: Sequence[tuple[str, str, str]], op_ids: Sequence[str]
 ) -> list[tuple[str, Choose, Sequence[str]]]:
-    """What the selected ops have in common: one operator, one class, one module; and the ops to judge it by."""
+    """Entries for what the selected ops share (operator, class, module), with the ops that decide what is possible."""
     found: list[tuple[str, Choose, Sequence[str]]] = []
     operators, types, modules = ({one[at] for one in kinds} for at in range(3))
     for names, words, match in ((operators, "every {}", op_match), (types, "every op in {}", type_match)):

@@ -1,4 +1,4 @@
-"""Which precisions the chosen targets can do, and in words why not."""
+"""Which precisions the chosen targets support, and why not the others."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Offer:
     """One precision as the chosen targets see it."""
 
     is_possible: bool = True
-    """Whether at least one of them can do it."""
+    """Whether at least one target supports it."""
     words: str = ""
-    """Which of them cannot, and why; a line each."""
+    """Which targets do not, and why; a line each."""
 
 
 def chosen_reports(document: Document) -> list[TargetReport]:
-    """Reports of the targets that the recipe chooses and that are here; nothing before the engine has said it."""
+    """Reports of the chosen targets that are available; empty until the engine has reported."""
     environment, names = document.environment, document.recipe.targets.names
     if environment is None:
         return []
@@ -77,7 +77,7 @@ def _operators(document: Document, op_ids: Iterable[str]) -> tuple[str, ...]:
 def _why_not(
     report: TargetReport, precision: str, operators: Sequence[str], refused: Mapping[str, Mapping[str, str]]
 ) -> str:
-    """Why a target cannot do a precision for any of these operators; empty if it can for one."""
+    """Why a target supports a precision for none of these operators; empty if it does for one."""
     words = report.precisions.get(precision, "")
     if words:
         return words
@@ -91,9 +91,9 @@ def _op_offer(why_not: Mapping[str, str]) -> Offer:
 
 
 def grey_out(combo: QComboBox, offers: Mapping[str, Offer]) -> None:
-    """Grey the rows of a combo box that are not possible; the tip of each says why.
+    """Disable the rows of a combo box that are not possible; each tooltip says why.
 
-    What is chosen already stays as it is written, so that a recipe made elsewhere reads as it is.
+    The present choice stays, so that a recipe from elsewhere is shown unchanged.
     """
     model = combo.model()
     if not isinstance(model, QStandardItemModel):
@@ -106,12 +106,12 @@ def grey_out(combo: QComboBox, offers: Mapping[str, Offer]) -> None:
 
 
 def warning_for(offers: Mapping[str, Offer], precision: str, document: Document) -> str:
-    """What to say below a choice that not every target can do; empty if all can.
+    """The warning below a choice that not every target supports; empty if all do.
 
-    Of ``auto`` nobody expects that every target can do everything: it takes those that can.
+    With ``auto``, a target that does not support it is left out without a warning.
     """
     offer = offers.get(precision, Offer())
     if not offer.words or (offer.is_possible and AUTO in document.recipe.targets.names):
         return ""
-    head = "" if offer.is_possible else "None of the chosen targets can do this.\n"
+    head = "" if offer.is_possible else "None of the chosen targets supports this.\n"
     return head + offer.words

@@ -1,4 +1,4 @@
-"""The graph that a run really runs: what was fused into another op is drawn with it, what is folded or gone is not."""
+"""The graph that a run executes: fused ops are merged into their host, folded and gone ops are left out."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _COLUMNS = ("op_id", "kind", "op", "module", "shape", "dtype", "device", "file",
 
 @dataclass(frozen=True, kw_only=True)
 class RunningGraph:
-    """What is left of a captured graph, and where the rest of it went."""
+    """The ops of a captured graph that run, and where the others went."""
 
     table: GraphTable
     home: Mapping[str, str]
-    """Op of the captured graph -> the op of `table` that does it. What nothing does is not in it."""
+    """Op of the captured graph -> the op of `table` that computes it. Ops that nothing computes are missing."""
     members: Mapping[str, tuple[str, ...]]
-    """Op of `table` -> all that it does, in the order of the captured graph; itself among them."""
+    """Op of `table` -> the ops that it computes, itself included, in the order of the captured graph."""
 
     def homes(self, op_ids: tuple[str, ...]) -> tuple[str, ...]:
-        """The ops of `table` that do these, each once."""
+        """The ops of `table` that compute these, each once."""
         return tuple(dict.fromkeys(self.home[op_id] for op_id in op_ids if op_id in self.home))
 
     def all_members(self, op_ids: tuple[str, ...]) -> tuple[str, ...]:
-        """All that these ops of `table` do."""
+        """The captured ops that these ops of `table` compute."""
         return tuple(member for op_id in op_ids for member in self.members.get(op_id, (op_id,)))
 
 
 def running_graph(graph: GraphTable, fates: Mapping[str, OpFate]) -> RunningGraph:
-    """Draw a captured graph together to what runs.
+    """Reduce a captured graph to the ops that run.
 
-    An op that is fused or folded into one that runs becomes a part of it. One that is gone, or of which nobody says
-    where it went, is left out, and what read it reads what it read. Without fates, or if nothing runs by itself, the
-    graph stays as it is.
+    An op that is fused or folded into one that runs becomes a part of it. An op that is gone, or whose host is
+    unknown, is left out; its readers then read its inputs. Without fates, or if nothing runs by itself, the
+    graph does not change.
     """
     row_of = {op_id: row for row, op_id in enumerate(graph.op_id)}
     home = [_home(row, graph, fates, row_of) for row in range(len(graph))]
@@ -69,7 +69,7 @@ def running_graph(graph: GraphTable, fates: Mapping[str, OpFate]) -> RunningGrap
 
 
 def _home(row: int, graph: GraphTable, fates: Mapping[str, OpFate], row_of: Mapping[str, int]) -> int:
-    """Row of the op that does a row; -1 if none does."""
+    """Row of the op that computes a row; -1 if none does."""
     seen = set[int]()
     while graph.kind[row] is OpKind.OP and row not in seen:
         seen.add(row)
@@ -83,7 +83,7 @@ def _home(row: int, graph: GraphTable, fates: Mapping[str, OpFate], row_of: Mapp
 
 
 def _edges(graph: GraphTable, home: list[int]) -> set[tuple[int, int]]:
-    """Edges between rows that are kept. Through a row that is left out lead those of what it read."""
+    """Edges between kept rows. A removed row connects its readers to its inputs."""
     pairs = sorted(zip(graph.edge_target, graph.edge_source, strict=True))
     behind: dict[int, set[int]] = {}
     found: set[tuple[int, int]] = set()
@@ -97,7 +97,7 @@ def _edges(graph: GraphTable, home: list[int]) -> set[tuple[int, int]]:
 
 
 def _with_sums(table: GraphTable, graph: GraphTable, groups: list[list[int]]) -> GraphTable:
-    """What several ops do together costs what they cost together, and gives what the last of them gives."""
+    """Sum the costs of merged ops; the output is that of the last one."""
     last = [group[-1] for group in groups]
     return replace(
         table,

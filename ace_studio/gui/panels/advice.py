@@ -1,4 +1,4 @@
-"""Advice after a run: at most three cards with an estimate each, and afterwards the estimate against what came out."""
+"""Advice after a run: at most three cards with estimates; after the next run, the estimate beside the result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AdviceCard(QFrame):
     """One card."""
 
     def __init__(self, panel: AdvicePanel, index: int, card: Advice) -> None:
-        """Build the card with this place in the ranking."""
+        """Build the card for the advice at this place."""
         super().__init__()
         self.card = card
         self.setProperty("role", "card")
@@ -52,8 +52,10 @@ class AdviceCard(QFrame):
             part.setVisible(bool(text))
         for part in (heading, gain, sets, first):
             part.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.show_button = button("Show", lambda: panel.show_what(card), tip="The ops or the choice that it is about")
-        self.show_button.setAccessibleName(f"Show what advice {index + 1} is about")
+        self.show_button = button(
+            "Show", lambda: panel.show_what(card), tip="Show the ops or the choice of this advice"
+        )
+        self.show_button.setAccessibleName(f"Show the ops of advice {index + 1}")
         self.apply_button = button(
             "Apply as a new run", lambda: panel.session.jobs.apply_advice(index), role="primary" if index == 0 else ""
         )
@@ -62,14 +64,14 @@ class AdviceCard(QFrame):
         self.setLayout(column(heading, gain, label(card.why), sets, first, buttons, None, margin=10, gap=6))
 
     def allow(self, why: str) -> None:
-        """Whether it can be applied now; ``why`` says why not."""
+        """Enable or disable applying; ``why`` is the reason."""
         reason = why or self.card.do_first or ("" if self.card.change else "This has to be done by hand")
         self.apply_button.setEnabled(not reason)
         self.apply_button.setToolTip(reason or "Sets the choices below, as one step of undo, and runs them")
 
 
 class AdvicePanel(Panel):
-    """Three ranked cards, and what became of the one that was applied last."""
+    """Three ranked cards, and the result of the one that was applied last."""
 
     title = "Advice"
     shows = frozenset({Part.RUNS, Part.ACTIVITY, Part.TRUST})
@@ -112,7 +114,7 @@ class AdvicePanel(Panel):
         self._empty.tint(colours.text_dim)
 
     def show_what(self, card: Advice) -> None:
-        """Select the ops that a card is about, or open the panel in which its change is made."""
+        """Select the ops of a card, or open the panel of its change."""
         ops = ops_of_advice(card, self.session.document)
         if ops:
             self.session.view.select(ops)
@@ -142,7 +144,7 @@ class AdvicePanel(Panel):
 
 def _why_none(document: Document) -> tuple[str, str]:
     if document.activity.is_working:
-        return "No advice yet", "It comes with the end of the run."
+        return "No advice yet", "It appears at the end of the run."
     if document.result is not None:
-        return "Nothing to advise", "Nothing is left that usually helps a run like this one."
-    return "No advice yet", "After a run, three cards say what to try next and what it should give."
+        return "Nothing to advise", "None of the usual improvements fits this run."
+    return "No advice yet", "After a run, up to three cards suggest what to try next, with the expected gain."

@@ -53,7 +53,7 @@ class ChartsPanel(Panel):
 
     @property
     def chart_id(self) -> str:
-        """The chart that is chosen."""
+        """Id of the chosen chart."""
         return str(self.list.currentItem().data(_ID))
 
     def show_chart(self, chart_id: str) -> ChartView:
@@ -66,7 +66,7 @@ class ChartsPanel(Panel):
         self.show_chart(part_id)
 
     def update_from(self, document: Document) -> None:
-        """Draw the chosen chart, if anything that it shows is another."""
+        """Draw the chosen chart, if its data changed."""
         wanted = (
             self.chart_id, document.runs, document.baseline, document.selection, document.result, document.recipe,
             document.graph, document.activity.verb, document.activity.fraction, document.sensitivity, document.pruning,

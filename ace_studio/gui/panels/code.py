@@ -1,4 +1,4 @@
-"""Code and Command: the choices as Python and as a shell line, live."""
+"""The code panel: the recipe as Python and as a command line, kept up to date."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ace_studio.session.session import Session
 
 
 class CodePanel(Panel):
-    """Both at once; each can be copied."""
+    """Python above, the command line below; each can be copied."""
 
     title = "Code"
     shows = frozenset({Part.RECIPE, Part.FILE})
@@ -41,7 +41,7 @@ class CodePanel(Panel):
         self.setFocusProxy(self.python)
 
     def update_from(self, document: Document) -> None:
-        """Write both anew."""
+        """Rewrite both."""
         for view, text in ((self.python, python_code(document)), (self.command, command_line(document))):
             if view.toPlainText() != text.rstrip("\n"):
                 view.show_code(text.rstrip("\n"))

@@ -1,4 +1,4 @@
-"""The runs that were made on this machine: what was chosen and what it gave; reports and recipes open again."""
+"""The history panel: past runs on this machine with their choices and results, to open again."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
-from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, EmptyState, button, column, label, row
+from ace_studio.gui.widgets.small import GAP, EmptyState, FilterField, button, column, label, row
 from ace_studio.gui.widgets.table_look import plain_table, set_widths
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, bytes_text, metric_text, ms_text, percent_text, plural
@@ -72,7 +72,7 @@ def _ratio(speedup: float | None) -> str:
 
 
 class HistoryPanel(Panel):
-    """The list, a filter, and what can be done with the selected runs."""
+    """The list of runs, a filter, and buttons for the selected runs."""
 
     title = "History"
     shows = frozenset({Part.HISTORY})
@@ -82,13 +82,8 @@ class HistoryPanel(Panel):
         super().__init__(session, theme)
         self._runs: tuple[RunSummary, ...] = ()
         self.model = ColumnsModel(self)
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter: model openvino 2026-11 …")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.setAccessibleName("Filter the runs")
-        self._filter_later = QTimer(self, singleShot=True, interval=80)
-        self.filter.textChanged.connect(lambda _: self._filter_later.start())
-        self._filter_later.timeout.connect(self._apply_filter)
+        self.filter = FilterField("Filter the runs", "Filter: model openvino 2026-11 …")
+        self.filter.settled.connect(self._apply_filter)
         self._count = label("", "dim", wrap=False)
         self.table = plain_table(self.model, "Past runs", many=True)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
@@ -113,7 +108,7 @@ class HistoryPanel(Panel):
         content.setLayout(column(tools, self.table, gap=0))
         self._empty = EmptyState("clock")
         self._empty.tint(theme.colours.text_dim)
-        self._empty.say("No runs yet", "Every run of this window and of the command line is kept here.")
+        self._empty.say("No runs yet", "Runs of the window and of the command line are listed here.")
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
         self._pages.addWidget(content)
@@ -121,7 +116,7 @@ class HistoryPanel(Panel):
         self.setFocusProxy(self.filter)
 
     def update_from(self, document: Document) -> None:
-        """Show the list; it is read when it is asked for the first time."""
+        """Show the list; it is read when the panel is first seen."""
         if document.history is None:
             QTimer.singleShot(0, self, self.session.history.load_history)
             return
@@ -161,12 +156,12 @@ class HistoryPanel(Panel):
         self._count.setText(plural(total, "run") if shown == total else f"{shown} of {plural(total, 'run')}")
 
     def _show_buttons(self) -> None:
-        """Each says why it is grey."""
+        """Enable the buttons; a disabled button says why."""
         chosen = self._chosen()
         one = chosen[0] if len(chosen) == 1 else None
         folder = Path(one.output) if one is not None and one.output else None
         nothing = "Select a run" if not chosen else "Select one run only"
-        gone = f"It is not there any more: {folder}" if folder is not None else "The run wrote no folder"
+        gone = f"The folder no longer exists: {folder}" if folder is not None else "The run wrote no folder"
         has_report = folder is not None and (folder / REPORT_NAME).is_file()
         for each, is_on, why in (
             (self.report_button, has_report, gone if one else nothing),
@@ -196,8 +191,8 @@ class HistoryPanel(Panel):
 
 
 _TIPS = {
-    "Open report": "Its report, in your browser",
-    "Open folder": "Where its artifacts are",
-    "Open recipe": "Its choices, as they were; what is open now can be brought back",
-    "Remove": "Forget it; its folder stays on the disk",
+    "Open report": "Open the report of the run in your browser",
+    "Open folder": "Open the folder of its artifacts",
+    "Open recipe": "Open the recipe of the run; unsaved choices can be restored",
+    "Remove": "Remove the run from the list; its folder stays on the disk",
 }

@@ -1,4 +1,4 @@
-"""The model panel: what the file is, what opening it would run, and which of its functions serve for what."""
+"""The model panel: the file, what opening it would run, and the functions to use."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from ace_studio.session.document import Document, Part
 from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.session import Session
 
-DATA_FILES = "Data (*.npz *.safetensors *.pt *.pth);;All files (*)"
+_DATA_FILES = "Data (*.npz *.safetensors *.pt *.pth);;All files (*)"
 _TENSORS_SHOWN = 2000
 _TRUST_WORDS = {
-    "inspect": ("Only looked at: nothing of it is ever run", "good"),
+    "inspect": ("Only inspected: nothing in it ever runs", "good"),
     "data": ("Data only: reading it runs no code", "good"),
 }
 
@@ -127,7 +127,7 @@ class ModelPanel(Panel):
         combo.setEditable(True)
         combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         combo.setAccessibleName(name)
-        combo.setToolTip(f"{name}. Another file's is written file.py:name")
+        combo.setToolTip(f"{name}. Write a function of another file as file.py:name")
         combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         combo.setMinimumContentsLength(10)
         combo.activated.connect(lambda at: choose(str(combo.itemData(at) or "")))
@@ -204,7 +204,7 @@ class ModelPanel(Panel):
         if report is None:
             return "", "dim"
         if document.needs_trust:
-            return "A program: opening it would run", "warn"
+            return "A program; opening it would run:", "warn"
         if report.trust in _TRUST_WORDS:
             return _TRUST_WORDS[report.trust]
         return ("Trusted: this very file may run", "good") if document.is_trusted else ("Not trusted yet", "warn")
@@ -221,14 +221,14 @@ class ModelPanel(Panel):
 
     def _data_buttons(self) -> tuple[QWidget, QWidget]:
         file = button("File…", self._browse_data, tip="Tensors by the names of the inputs: .npz, .safetensors or .pt")
-        folder = button("Images…", self._browse_images, tip="A folder of pictures, resized to what the model takes")
+        folder = button("Images…", self._browse_images, tip="A folder of pictures, resized to the model's input size")
         file.setAccessibleName("Calibration inputs from a file")
         folder.setAccessibleName("Calibration inputs from a folder of images")
         return file, folder
 
     def _browse_data(self) -> None:
         folder = self.session.document.folder
-        path, _ = QFileDialog.getOpenFileName(self, "Calibration inputs", folder, DATA_FILES)
+        path, _ = QFileDialog.getOpenFileName(self, "Calibration inputs", folder, _DATA_FILES)
         if path:
             self.session.choices.set_calibration(inputs=relative_to(Path(path), Path(folder)))
 

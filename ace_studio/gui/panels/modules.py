@@ -1,4 +1,4 @@
-"""The module tree: the model as its author nested it, with what each part costs."""
+"""The modules panel: the tree of modules with ops, weights and FLOPs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ancestors(path: str) -> Iterable[str]:
 
 
 def _with_parents(own: dict[str, list[int]]) -> dict[str, list[int]]:
-    """Sums of every module with all that is inside it, from those of the ops that lie directly in it."""
+    """Add the sums of inner modules to every module."""
     total: dict[str, list[int]] = {}
     for path, sums in own.items():
         for above in ancestors(path):
@@ -48,7 +48,7 @@ def _with_parents(own: dict[str, list[int]]) -> dict[str, list[int]]:
 
 
 class _Numbers(QStyledItemDelegate):
-    """Numbers stand at the right. Said once for the column: saying it per item takes longer than all the rest."""
+    """Aligns numbers right, once for the column; per item it would dominate the time."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:  # noqa: N802 - Qt's name
         super().initStyleOption(option, index)

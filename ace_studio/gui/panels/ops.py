@@ -1,18 +1,18 @@
-"""The op table: every op with all that is known of it, filtered and sorted at once."""
+"""The ops panel: a table of every op, which filters and sorts at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, Qt, QTimer
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QMenu, QStackedWidget, QTableView, QWidget
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStackedWidget, QTableView, QWidget
 
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, EmptyState, column, label, row
+from ace_studio.gui.widgets.small import GAP, EmptyState, FilterField, column, label, row
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, bytes_text, count_text, decibel_text, ms_text, plural, shape_text
 from ace_studio.records.graph import GraphTable
@@ -57,9 +57,9 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
         Column(title="planned", values=planned, width=108, swatch=lambda at: colours.precision.get(planned[at], "")),
         Column(title="actual", values=actual, width=108, colour=actual_colour,
                swatch=lambda at: colours.precision.get(actual[at], ""), tips=lambda at: reasons[at],
-               tip="What the selected target really ran it at, read back from the runtime"),
+               tip="Precision at which the selected target ran it, read back from the runtime"),
         Column(title="became", values=became, width=150, tips=lambda at: reasons[at],
-               tip="What became of it in the selected run"),
+               tip="Its fate in the selected run: fused, folded, gone or run by itself"),
         Column(title="device", values=devices, width=76),
         Column(title="latency", values=of_report(lambda report: report.latency_ms), text=ms_text, is_number=True,
                width=84, tip="Of this op in the selected run"),
@@ -71,10 +71,10 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
         Column(title="sensitivity", values=sensitivities, text=decibel_text, is_number=True, width=84,
                tip="Signal-to-noise ratio at the outputs if only this op is compressed: the lower, the more sensitive"),
         Column(title="error", values=of_report(lambda report: report.error_db), text=decibel_text,
-               is_number=True, width=78, tip="Fidelity of its value in the selected run, the ops before it included"),
+               is_number=True, width=78, tip="Fidelity of its value in the selected run, with all earlier errors"),
         Column(title="source", values=places, width=110),
-        Column(title="not as it is in", values=support, width=200, tips=lambda at: support[at],
-               tip="Targets that do not have this op as it is, and what they do instead"),
+        Column(title="unsupported in", values=support, width=200, tips=lambda at: support[at],
+               tip="Targets without this op, and what they do instead"),
         Column(title="reason", values=reasons, width=320, tips=lambda at: reasons[at]),
     ]  # fmt: skip
 
@@ -98,13 +98,8 @@ class OpsPanel(Panel):
         super().__init__(session, theme)
         self._shown: tuple[object, object] = (None, None)
         self.model = ColumnsModel(self)
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter: conv layer1 int8 …")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.setAccessibleName("Filter the ops")
-        self._filter_later = QTimer(self, singleShot=True, interval=80)
-        self.filter.textChanged.connect(lambda _: self._filter_later.start())
-        self._filter_later.timeout.connect(self._apply_filter)
+        self.filter = FilterField("Filter the ops", "Filter: conv layer1 int8 …")
+        self.filter.settled.connect(self._apply_filter)
         self._count = label("", "dim", wrap=False)
         self.table = QTableView()
         self.table.setModel(self.model)
@@ -212,7 +207,7 @@ class OpsPanel(Panel):
 
 
 def _stretches(rows: list[int]) -> list[tuple[int, int]]:
-    """Runs of neighbouring rows: 20,000 selected rows are a few ranges."""
+    """Ranges of neighbouring rows: 20,000 selected rows are a few ranges."""
     found: list[tuple[int, int]] = []
     for each in rows:
         if found and found[-1][1] == each - 1:

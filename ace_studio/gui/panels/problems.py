@@ -1,4 +1,4 @@
-"""The problems: what happened, why, what to do, and where; the details when asked for."""
+"""The problems panel: what happened, why, what to do, and where; details on request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ace_studio.session.session import Session
 
 
 class ProblemsPanel(Panel):
-    """One card per problem, the newest first, then what the capture warned of."""
+    """One card per problem, the newest first, then the warnings of the capture."""
 
     title = "Problems"
     shows = frozenset({Part.PROBLEMS, Part.GRAPH})
@@ -54,7 +54,7 @@ class ProblemsPanel(Panel):
         breaks = capture.graph_breaks if capture else ()
         warnings = capture.warnings if capture else ()
         if capture is not None and breaks:
-            left = f", {plural(capture.ops_left_eager, 'op')} left to eager" if capture.ops_left_eager else ""
+            left = f", {plural(capture.ops_left_eager, 'op')} left eager" if capture.ops_left_eager else ""
             show = button("Show breaks", lambda: self.panel_wanted.emit("breaks"))
             words = f"The capture stops at {plural(len(breaks), 'break')}{left}"
             self._cards.addWidget(_Note(words, below=row(show, None)))
@@ -100,7 +100,7 @@ class ProblemsPanel(Panel):
 
 
 class _Note(QFrame):
-    """A card that nobody has to dismiss: it belongs to the capture."""
+    """A card about the capture, which cannot be dismissed."""
 
     def __init__(self, what: str, *, where: str = "", below: QLayout | None = None) -> None:
         super().__init__()

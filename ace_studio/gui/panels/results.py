@@ -1,4 +1,4 @@
-"""The comparison of targets: latency with its spread, speed-up with its interval, accuracy, fidelity and size."""
+"""The results panel: the targets compared by latency, speed-up, accuracy, fidelity and size."""
 
 from __future__ import annotations
 
@@ -86,21 +86,21 @@ def result_columns(
                tips=lambda at: _interval(rows[at].metric_low, rows[at].metric_high, metric_text)),
         Column(title="drop", values=[run.metric_drop for run in rows], text=percent_text, is_number=True,
                tips=lambda at: _interval(rows[at].drop_low, rows[at].drop_high, percent_text),
-               tip="Relative to eager fp32; negative is a gain. The pointer says the 95 % interval, where it is known"),
+               tip="Relative to eager fp32; negative is a gain. The tooltip of a cell has the 95 % interval, if known"),
         Column(title="SQNR", values=[run.sqnr_db for run in rows], text=decibel_text, is_number=True,
                tip="Fidelity of the outputs to eager fp32"),
         Column(title="size", values=[run.size_bytes for run in rows], text=bytes_text, is_number=True),
         *_where_known("memory", [run.peak_memory_bytes for run in rows], bytes_text,
-                      "What the memory of a fresh process grew by at most while it opened and ran the artifact"),
+                      "Peak growth of memory in a fresh process that loads and runs the artifact"),
         *_where_known("tokens/s", [run.tokens_per_s for run in rows], lambda rate: f"{rate:.1f}" if rate else NOTHING,
-                      "Really decoded, step by step"),
+                      "Measured by decoding step by step"),
         Column(title="verified", values=[_verified(run) for run in rows],
-               tip="Reloaded in a fresh process and compared, an unseen size included"),
+               tip="Reloaded in a fresh process and compared with eager, also at an unseen size"),
     ]  # fmt: skip
 
 
 def _where_known(title: str, values: list[Any], text: Callable[[Any], str], tip: str) -> list[Column]:
-    """A column that is there only if some run has a value for it."""
+    """A column that appears only if some run has a value."""
     if all(value is None for value in values):
         return []
     return [Column(title=title, values=values, text=text, is_number=True, tip=tip)]
@@ -164,19 +164,19 @@ def _reason(error: Problem) -> str:
 
 
 def _lost_words(runs: Sequence[TargetRun]) -> str:
-    """What is said of runs without numbers while no run is selected; empty if there are none."""
+    """The note on runs without numbers while no run is selected; empty if there are none."""
     lost = sum(run.error is not None for run in runs)
-    return f"{lost} of {len(runs)} runs gave no numbers; select one to read why." if lost else ""
+    return f"{lost} of {len(runs)} runs gave no numbers; select one to see why." if lost else ""
 
 
 def _is_uncompressed(result: Result) -> bool:
-    """Whether there was no goal, and all runs that gave numbers are at the precision of the original."""
+    """Whether there was no goal, and all measured runs have the original precision."""
     measured = [run for run in result.runs if run.status is RunStatus.OK]
     return result.goal_met is None and bool(measured) and all(run.precision == str(Precision.FP32) for run in measured)
 
 
 class ResultsPanel(Panel):
-    """The table, and what can be done with the selected run."""
+    """The table, and buttons for the selected run."""
 
     title = "Results"
     shows = frozenset({Part.RUNS, Part.SELECTION, Part.ACTIVITY})
@@ -187,7 +187,7 @@ class ResultsPanel(Panel):
         self._shown: tuple[object, ...] = ()
         self._widths: dict[str, int] = {}
         self._exported: tuple[TargetRun | None, str] = (None, "")
-        """The run that was exported last, and what to say of it."""
+        """The last exported run, and the note on it."""
         self.model = ColumnsModel(self)
         self.table = QTableView()
         self.table.setModel(self.model)
@@ -225,7 +225,7 @@ class ResultsPanel(Panel):
         self.setFocusProxy(self.table)
 
     def _build_foot(self) -> QHBoxLayout:
-        """The line below the table: the verdict, and what can be done now."""
+        """The line below the table: the verdict and the buttons."""
         self._verdict = label("", wrap=True)
         self._why = label("", "dim")
         self.export_button = button("Export artifact…", self._export)
@@ -247,7 +247,7 @@ class ResultsPanel(Panel):
             columns = result_columns(document.runs, document.baseline, chosen=chosen, colours=self.colours)
             self.model.set_columns(columns)
             self._make_room()
-            QTimer.singleShot(0, self, self._bring_best_into_sight)  # where it was not shown yet, it has no height yet
+            QTimer.singleShot(0, self, self._bring_best_into_sight)  # it has no height before it is first shown
         self._show_selection(document)
         self._show_words(document)
 
@@ -257,7 +257,7 @@ class ResultsPanel(Panel):
             self.table.scrollTo(self.model.index(self.model.view_row(document.result.chosen + self._first()), 0))
 
     def _make_room(self) -> None:
-        """Let every column be wide enough for what it says now; none becomes narrower again."""
+        """Widen columns to their contents; none becomes narrower."""
         metrics = self.fontMetrics()
         for at, each in enumerate(self.model.columns):
             texts = (str(self.model.index(row, at).data() or "") for row in range(self.model.rowCount()))

@@ -17,7 +17,7 @@ from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus,
 from ace_studio.session.document import Activity, Document, EngineState, JobKind, Part
 from ace_studio.session.session import Session
 
-_RUNG_WORDS: dict[AttemptStatus, str] = {
+_ATTEMPT_WORDS: dict[AttemptStatus, str] = {
     AttemptStatus.OK: "captured, and equal to eager",
     AttemptStatus.FAILED: "could not capture it",
     AttemptStatus.WRONG: "captured, but not equal to eager",
@@ -26,11 +26,11 @@ _RUNG_WORDS: dict[AttemptStatus, str] = {
     AttemptStatus.SKIPPED: "not needed",
 }
 
-_RUNG_MOODS: dict[AttemptStatus, str] = {AttemptStatus.OK: "good", AttemptStatus.SKIPPED: ""}
+_ATTEMPT_MOODS: dict[AttemptStatus, str] = {AttemptStatus.OK: "good", AttemptStatus.SKIPPED: ""}
 
 
 class RunPanel(Panel):
-    """What goes on, and what was printed."""
+    """Progress, the steps so far, and the log."""
 
     title = "Run"
     shows = frozenset({Part.ACTIVITY, Part.LOG, Part.GRAPH, Part.RUNS, Part.FILE})
@@ -74,7 +74,7 @@ class RunPanel(Panel):
         self.log.setUndoRedoEnabled(False)
         self.log.setFont(monospace())
         self.log.setAccessibleName("Log")
-        self.log.setPlaceholderText("What your code and torch print appears here.")
+        self.log.setPlaceholderText("Output of your code and of torch appears here.")
         self.log.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         split = QSplitter()
         split.setHandleWidth(1)
@@ -148,8 +148,8 @@ class RunPanel(Panel):
 
     def _fill_steps(self, document: Document) -> None:
         self.steps.clear()
-        for rung in document.rungs:
-            self._step(f"capture: {rung.name}", _rung_text(rung), _RUNG_MOODS.get(rung.status, "bad"))
+        for attempt in document.rungs:
+            self._step(f"capture: {attempt.name}", _attempt_text(attempt), _ATTEMPT_MOODS.get(attempt.status, "bad"))
         if document.baseline is not None and document.baseline.latency_ms is not None:
             self._step(document.baseline.name, latency_text(document.baseline.latency_ms), "")
         for run in document.runs:
@@ -166,7 +166,7 @@ class RunPanel(Panel):
         self.steps.addTopLevelItem(item)
 
     def _show_log(self, lines: tuple[str, ...]) -> None:
-        """Append what is new; start again only if old lines went."""
+        """Append new lines; rewrite the log only if old lines were dropped."""
         old = self._log_shown
         self._log_shown = lines
         is_continued = len(lines) >= len(old) and (not old or lines[len(old) - 1] is old[-1])
@@ -182,11 +182,11 @@ class RunPanel(Panel):
             bar.setValue(bar.maximum())
 
 
-def _rung_text(rung: CaptureAttempt) -> str:
-    words = _RUNG_WORDS[rung.status]
-    if rung.status is AttemptStatus.OK:
-        return f"{words}: {plural(rung.ops, 'op')} in {seconds_text(rung.seconds)}"
-    return f"{words}: {rung.error.what}" if rung.error else words
+def _attempt_text(attempt: CaptureAttempt) -> str:
+    words = _ATTEMPT_WORDS[attempt.status]
+    if attempt.status is AttemptStatus.OK:
+        return f"{words}: {plural(attempt.ops, 'op')} in {seconds_text(attempt.seconds)}"
+    return f"{words}: {attempt.error.what}" if attempt.error else words
 
 
 def _run_text(run: TargetRun) -> str:

@@ -24,7 +24,7 @@ from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
 _MARKED_LINES = 400
-"""Qt takes 35 µs per marked line; whoever selects a whole model does not look for one of them."""
+"""Most marked lines: Qt takes 35 µs per line, and nobody needs the marks of a whole model."""
 
 
 class SourcePanel(Panel):
@@ -70,7 +70,7 @@ class SourcePanel(Panel):
         self._pages.setCurrentIndex(1 if document.sources else 0)
         if not document.sources:
             if document.graph is not None:
-                self._empty.say("No source", "The graph does not name lines of your code.")
+                self._empty.say("No source", "The graph has no references to lines of your code.")
             elif document.file is not None:
                 QTimer.singleShot(0, self, self.session.view.read_model_source)
             return
@@ -171,7 +171,7 @@ class SourcePanel(Panel):
         menu.popup(self.text.viewport().mapToGlobal(place))
 
     def menu_at(self, line: int) -> QMenu:
-        """What can be done at a line: how the capture is to treat the function around it."""
+        """The context menu of a line: controls for the function around it."""
         menu = QMenu(self)
         copy = menu.addAction("Copy")
         copy.setEnabled(self.text.textCursor().hasSelection())
@@ -196,7 +196,7 @@ def kinds_for(name: CodeName) -> tuple[ControlKind, ...]:
 
 
 def badges(document: Document, path: str) -> dict[int, Badge]:
-    """Marks of one file: breaks by number, then what went wrong and what the capture warns of."""
+    """Badges of one file: breaks by number, then problems and warnings of the capture."""
     found: dict[int, Badge] = {}
     warnings = document.capture.warnings if document.capture else ()
     told = [(one.where, one.what) for one in warnings]
@@ -216,7 +216,7 @@ def badges(document: Document, path: str) -> dict[int, Badge]:
 
 
 def _places(document: Document) -> list[tuple[str, int]]:
-    """The selected lines: the one that is looked at for itself, else those of the selected ops."""
+    """The selected lines: the selected place, else the lines of the selected ops."""
     graph, selection = document.graph, document.selection
     if selection.place is not None and selection.place[0] in document.sources:
         return [selection.place]

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
 
 from ace_studio.gui.shell.commands import Commands
-from ace_studio.gui.shell.panel_table import PANELS, Place
+from ace_studio.gui.shell.panel_table import PANELS, Area
 from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.records.recipes.plan import Precision
@@ -57,7 +57,7 @@ def _runs_trusted_code(document: Document) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ActionRow:
-    """One thing that can be done."""
+    """One action."""
 
     id: str
     text: str
@@ -68,7 +68,7 @@ class ActionRow:
     icon: str = ""
     enabled: Callable[[Document], bool] = _always
     label: Callable[[Document], str] | None = None
-    """A text that follows the document."""
+    """A text that depends on the document."""
     in_toolbar: bool = False
     starts_group: bool = False
     """A line above it in the menu, and before it in the toolbar."""
@@ -104,7 +104,7 @@ def _file_rows() -> Iterator[ActionRow]:
                     run=lambda commands: commands.save_as())  # fmt: skip
     yield ActionRow(id="save-graph", text="Save the &graph as a picture…", menu=menu, icon="export",
                     enabled=_has_graph, run=lambda commands: commands.save_graph(),
-                    tip="What is open of the graph, as SVG, PDF or PNG")  # fmt: skip
+                    tip="Save the open part of the graph as SVG, PDF or PNG")  # fmt: skip
     yield ActionRow(id="settings", text="Se&ttings…", menu=menu, shortcut="Ctrl+,", icon="settings", starts_group=True,
                     run=lambda commands: commands.open_settings())  # fmt: skip
     yield ActionRow(id="quit", text="&Quit", menu=menu, shortcut="Ctrl+Q", starts_group=True,
@@ -142,22 +142,22 @@ def _engine_rows() -> Iterator[ActionRow]:
                     tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
     yield ActionRow(id="scan", text="&Scan sensitivity", menu=menu, enabled=_can_start,
                     run=lambda commands: commands.scan_sensitivity(),
-                    tip="Find which ops disturb the outputs most when they are compressed")  # fmt: skip
+                    tip="Measure how much compressing each op disturbs the outputs")  # fmt: skip
     yield ActionRow(id="catch", text="Catch &inputs…", menu=menu, enabled=_has_model,
                     run=lambda commands: commands.open_catch(),
-                    tip="Run a script of yours and take what it calls the model with as examples")  # fmt: skip
+                    tip="Run a script of yours and keep the inputs of its calls as examples")  # fmt: skip
     yield ActionRow(id="cancel", text="&Cancel", menu=menu, shortcut="Esc", icon="cancel", in_toolbar=True,
                     enabled=_can_cancel, run=lambda commands: commands.session.jobs.cancel(),
                     tip="Stop what the engine is doing")  # fmt: skip
     yield ActionRow(id="trace-anew", text="Trace a&new", menu=menu, shortcut="Shift+F5", enabled=_can_start,
                     starts_group=True, run=lambda commands: commands.session.jobs.trace(anew=True),
-                    tip="Trace although a capture of this very model was kept")  # fmt: skip
-    yield ActionRow(id="compare-rungs", text="Compare all capture &methods", menu=menu, enabled=_can_start,
-                    run=lambda commands: commands.compare_rungs(),
+                    tip="Trace although a cached capture fits")  # fmt: skip
+    yield ActionRow(id="compare-methods", text="Compare all capture &methods", menu=menu, enabled=_can_start,
+                    run=lambda commands: commands.compare_methods(),
                     tip="Try every capture method, to see which of them work")  # fmt: skip
     yield ActionRow(id="try-fixes", text="Try fi&xes for every break", menu=menu, enabled=_has_breaks,
                     run=lambda commands: commands.try_fixes(),
-                    tip="Each in a copy of your files; nothing is taken over by itself")  # fmt: skip
+                    tip="Each fix runs in a copy of your files; your files do not change")  # fmt: skip
     yield ActionRow(id="trust", text="Trust this &file", menu=menu, icon="shield", starts_group=True,
                     enabled=lambda document: document.needs_trust,
                     run=lambda commands: commands.session.trust.trust_file())  # fmt: skip
@@ -166,7 +166,7 @@ def _engine_rows() -> Iterator[ActionRow]:
                     tip="Ask again before the code of this file runs")  # fmt: skip
     yield ActionRow(id="restart-engine", text="Re&start the engine", menu=menu,
                     run=lambda commands: commands.session.jobs.restart_engine())  # fmt: skip
-    yield ActionRow(id="environment", text="&Ask the engine what it has", menu=menu,
+    yield ActionRow(id="environment", text="&Query the engine's environment", menu=menu,
                     run=lambda commands: commands.session.jobs.request_environment())  # fmt: skip
 
 
@@ -176,16 +176,16 @@ def _view_rows() -> Iterator[ActionRow]:
                     run=lambda commands: commands.palette_asked.emit())  # fmt: skip
     yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, enabled=_has_model,
                     run=_show_panel("graph"))  # fmt: skip
-    yield ActionRow(id="compare-graph", text="Graph beside what really &runs", menu=menu, shortcut="Ctrl+D",
+    yield ActionRow(id="compare-graph", text="Compare with what really &runs", menu=menu, shortcut="Ctrl+D",
                     enabled=_has_graph, run=lambda commands: commands.toggle_compare(),
-                    tip="Open or close the graph as the selected run really runs it")  # fmt: skip
+                    tip="Show or hide the graph as the selected run executes it")  # fmt: skip
     for row in PANELS:
         yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, shortcut=row.shortcut, enabled=_has_model,
                         tip=row.tip, run=_show_panel(row.id))  # fmt: skip
     yield ActionRow(id="toggle-side", text="Choices beside the graph", menu=menu, shortcut="Ctrl+B", starts_group=True,
-                    enabled=_has_model, run=lambda commands: commands.toggle_area(Place.SIDE))  # fmt: skip
+                    enabled=_has_model, run=lambda commands: commands.toggle_area(Area.SIDE))  # fmt: skip
     yield ActionRow(id="toggle-bottom", text="Findings under the graph", menu=menu, shortcut="Ctrl+J",
-                    enabled=_has_model, run=lambda commands: commands.toggle_area(Place.BOTTOM))  # fmt: skip
+                    enabled=_has_model, run=lambda commands: commands.toggle_area(Area.BOTTOM))  # fmt: skip
     for theme in ("system", *THEMES):
         yield ActionRow(id=f"theme-{theme}", text=theme.replace("-", " ").capitalize(), menu=menu, submenu="&Theme",
                         run=_set_theme(theme))  # fmt: skip
@@ -202,7 +202,7 @@ ACTIONS: tuple[ActionRow, ...] = (*_file_rows(), *_edit_rows(), *_engine_rows(),
 
 
 class Actions:
-    """The Qt actions made from the rows, kept right as the document changes."""
+    """The Qt actions made from the rows, updated as the document changes."""
 
     def __init__(self, window: QWidget, commands: Commands) -> None:
         """Make all of them; their shortcuts work at once."""
@@ -246,7 +246,7 @@ class Actions:
                 toolbar.addAction(self.by_id[row.id])
 
     def update_from(self, document: Document) -> None:
-        """Enable what makes sense now."""
+        """Enable the actions that the document allows."""
         for row in ACTIONS:
             action = self.by_id[row.id]
             action.setEnabled(row.enabled(document))

@@ -34,12 +34,12 @@ USAGE = "usage: ace-studio [open] [PATH]"
 
 
 class Preload(QThread):
-    """Imports what the first opened model will need, so that opening it does not make anybody wait."""
+    """Imports the panels in the background, so that opening the first model does not wait for them."""
 
     MODULES = ("shell.workbench", "style.graph_colours", *(f"panels.{row.module}" for row in PANELS), "panels.graph")
 
     def run(self) -> None:
-        """Import; the main thread goes on painting meanwhile."""
+        """Import the modules while the main thread paints."""
         for name in self.MODULES:
             import_module(f"ace_studio.gui.{name}")
 
@@ -48,7 +48,7 @@ class Studio:
     """The parts of a running application, put together."""
 
     def __init__(self, application: QApplication, folders: UserFolders, *, client: WorkerClient | None = None) -> None:
-        """Make everything; the engine process starts after the window's first picture."""
+        """Make all parts; the engine process starts after the window's first paint."""
         self.application = application
         settings = Settings(folders.settings)
         self.engine = EngineThread(
@@ -64,7 +64,7 @@ class Studio:
         self.session.subscribe(self._ask_environment)
         self._environment_asked = 0
         self._preload = Preload(self.window)
-        # What was imported stays for good: looking through all of it again and again would stop the window for 50 ms.
+        # Modules stay for good; without this, each full garbage collection would scan them, which takes 50 ms.
         self._preload.finished.connect(gc.freeze)
 
     def _apply(self, event: AnyEvent) -> None:
@@ -75,7 +75,7 @@ class Studio:
         self._preload.start()
 
     def _ask_environment(self, document: Document, parts: frozenset[Part]) -> None:
-        """Once the engine has nothing else to do, ask what it has: targets and devices are grey until then."""
+        """Query the environment as soon as the engine is idle: targets and devices are disabled until then."""
         is_wanted = document.environment is None and document.activity.state is EngineState.IDLE
         if is_wanted and Part.ACTIVITY in parts and self._environment_asked < ENVIRONMENT_TRIES:
             self._environment_asked += 1
@@ -88,7 +88,7 @@ class Studio:
             self.session.jobs.request_environment()
 
     def open_first(self, path: str) -> None:
-        """Open what the command line or the settings say."""
+        """Open the path of the command line, or the last file if the settings say so."""
         recent = self.session.settings.recent_files
         if path:
             self.session.files.open_path(path)
@@ -141,7 +141,7 @@ def _application(settings: Settings) -> QApplication:
 
 
 def _show_mistake(studio: Studio, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A mistake of ours in a slot: Qt goes on, the window says it, and the terminal gets what a report needs."""
+    """Report an exception in a slot: the window shows it, and the traceback goes to the terminal."""
     traceback.print_exception(kind, error, trace)
     if isinstance(error, Exception):
         problem = Problem(

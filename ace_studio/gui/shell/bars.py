@@ -1,4 +1,4 @@
-"""Bars under the toolbar: things to know or to decide, without ever stopping anybody."""
+"""Bars under the toolbar: messages and decisions that do not block the window."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Bars(QWidget):
         self.restore = Bar(theme, mood="info", icon="undo", closable=self._forget_restore)
         self.restore.add_button("Restore", self._restore, role="primary")
         self.trust = Bar(theme, mood="warn", icon="shield")
-        self.trust.add_button("What would run", lambda: show_panel("model"))
+        self.trust.add_button("Show what would run", lambda: show_panel("model"))
         self.trust.add_button("Trust this file", session.trust.trust_file, role="primary")
         self.problem = Bar(theme, mood="bad", icon="bad", closable=self._dismiss)
         self._details = self.problem.add_button("Details", lambda: show_panel("problems"))
@@ -98,13 +98,13 @@ class Bars(QWidget):
             layout.addWidget(bar)
 
     def offer_restore(self) -> None:
-        """If a window crashed with unsaved choices, say so; nobody has to answer."""
+        """Offer to restore the unsaved choices of a window that crashed."""
         saved = self._session.files.restorable()
         if saved:
             self._offer(saved[0], "A window ended with unsaved choices")
 
     def offer_return(self) -> None:
-        """What is open has unsaved choices and something else is about to be opened: they can be brought back."""
+        """Offer to restore the unsaved choices of the present model, before another one is opened."""
         document = self._session.document
         if document.is_dirty:
             kept = SavedChoices(
@@ -121,7 +121,7 @@ class Bars(QWidget):
         recipe = saved.recipe()
         name = PurePath(saved.recipe_path or (recipe.model.source if recipe else "")).name
         self._offered = saved
-        self.restore.say(headline, f"They were made for {name or 'a model'}")
+        self.restore.say(headline, f"Recipe of {name or 'a model'}")
 
     def update_from(self, document: Document) -> None:
         """Show the bars that the document asks for."""
@@ -129,7 +129,7 @@ class Bars(QWidget):
         self._update_problem(document)
         is_stale = bool(document.runs) and document.is_stale and not document.activity.is_working
         if is_stale and self._hidden_stale is not document.recipe:
-            self.stale.say("The results are from earlier choices", "Run again to see what the new ones give")
+            self.stale.say("The results are from earlier choices", "Run again to measure the new choices")
         else:
             self.stale.hide()
 
@@ -147,7 +147,7 @@ class Bars(QWidget):
         if newest is None or newest is self._dismissed:
             self.problem.hide()
             return
-        # Without an open model there is no panel with the rest of it: the bar says what it can.
+        # Without an open model there is no Problems panel.
         has_panels = bool(document.recipe.model.source)
         self._details.setVisible(has_panels)
         everything = " ".join(sentence(part) for part in (newest.why, newest.remedy) if part)

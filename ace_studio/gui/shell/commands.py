@@ -1,4 +1,4 @@
-"""What the menus, the toolbar and the palette ask of the window: opening, saving, dialogs and panels."""
+"""The commands of menus, toolbar and palette: open, save, show dialogs and panels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
-from ace_studio.gui.shell.panel_table import Place
+from ace_studio.gui.shell.panel_table import Area
 from ace_studio.gui.style.theme import Theme
 from ace_studio.records.errors import AceError
 from ace_studio.records.places import example_recipe
@@ -47,7 +47,7 @@ class Commands(QObject):
         if self.session.document.recipe.model.source:
             self._workbench().show_panel(panel_id, focus=focus)
 
-    def toggle_area(self, place: Place) -> None:
+    def toggle_area(self, place: Area) -> None:
         """Hide or show the panels of one area."""
         self._workbench().toggle(place)
 
@@ -113,7 +113,7 @@ class Commands(QObject):
         self._workbench().toggle_compare()
 
     def scan_sensitivity(self) -> None:
-        """Find which ops are sensitive, and show how it goes."""
+        """Scan the sensitivity, and show the chart of it."""
         self.session.jobs.scan_sensitivity()
         self.show_chart("sensitivity")
 
@@ -122,13 +122,13 @@ class Commands(QObject):
         self.show_panel("charts")
         self._workbench().show_chart(chart_id)
 
-    def compare_rungs(self) -> None:
+    def compare_methods(self) -> None:
         """Trace with every capture method, and show how each ends."""
         self.session.jobs.trace(compare_rungs=True)
         self.show_panel("capture")
 
     def try_fixes(self) -> None:
-        """Try fixes for every place where the capture stops, and show what comes of them."""
+        """Try fixes for every break, and show the results."""
         self.session.jobs.try_fixes()
         self.show_panel("breaks")
 
@@ -155,7 +155,7 @@ class Commands(QObject):
         self._show_dialog(HelpDialog(self._theme, self._window, page=page))
 
     def open_about(self) -> None:
-        """Say what this is and what runs."""
+        """Show the versions of the window and the engine."""
         from ace_studio.gui.dialogs.about import AboutDialog  # noqa: PLC0415 - loaded when it is needed
 
         self._show_dialog(AboutDialog(self.session, self._window))

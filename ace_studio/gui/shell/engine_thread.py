@@ -1,4 +1,4 @@
-"""The engine process as the window sees it: verbs go out, events come in as queued signals on the main thread.
+"""The link to the engine process: requests go out, events come in as queued signals on the main thread.
 
 Two threads, because a thread that waits for events cannot send, and because ending a process may take seconds that
 the main thread does not have.
@@ -16,7 +16,7 @@ from ace_studio.records.messages import AnyRequest
 
 
 class _Events(QThread):
-    """Waits for events of the client and hands them on."""
+    """Waits for events of the client and emits them."""
 
     received = Signal(object)
 
@@ -30,7 +30,7 @@ class _Events(QThread):
 
 
 class _Commands(QThread):
-    """Calls the client, one call after the other, so that nobody else waits for it."""
+    """Calls the client, one call after the other, off the main thread."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -102,7 +102,7 @@ class EngineThread(QObject):
         self._commands.put(lambda: self._client.restart(interpreter))
 
     def close(self) -> None:
-        """End the process and the threads; returns when nothing of them is left."""
+        """End the process and the threads, and wait for them."""
         if self._is_closed:
             return
         self._is_closed = True

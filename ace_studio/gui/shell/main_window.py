@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from ace_studio.gui.shell.actions import Actions
 from ace_studio.gui.shell.bars import Bars
 from ace_studio.gui.shell.commands import Commands
-from ace_studio.gui.shell.panel_table import Place
+from ace_studio.gui.shell.panel_table import Area
 from ace_studio.gui.shell.start_page import StartPage
 from ace_studio.gui.shell.status_line import StatusLine
 from ace_studio.gui.style.colours import Colours
@@ -45,7 +45,7 @@ REFRESH_MS = 12
 
 
 class MainWindow(QMainWindow):
-    """The application's window. It passes gestures to the session, and changes of the document to its parts."""
+    """The main window. It passes changes of the document to its parts."""
 
     def __init__(self, session: Session, theme: Theme, *, on_first_paint: Callable[[], object] = lambda: None) -> None:
         """Build what is seen first; the workbench is made when a model is opened."""
@@ -126,7 +126,7 @@ class MainWindow(QMainWindow):
             self._follow_work(document)
 
     def _follow_work(self, document: Document) -> None:
-        """Bring what was just asked for to the front: the run while it goes on, then its results."""
+        """Show the Run panel when a run starts, and the results when it ends."""
         verb = document.activity.verb if document.activity.is_working else JobKind.NONE
         if verb is not self._last_verb:
             if verb is JobKind.RUN:
@@ -136,7 +136,7 @@ class MainWindow(QMainWindow):
             self._last_verb = verb
 
     def _is_front(self, panel_id: str) -> bool:
-        return panel_id in {self.workbench.current(place) for place in Place}
+        return panel_id in {self.workbench.current(place) for place in Area}
 
     def _bring_workbench(self) -> Workbench:
         self._pages.setCurrentWidget(self.workbench)
@@ -174,14 +174,14 @@ class MainWindow(QMainWindow):
         self.actions_.restyle(colours)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
-        """Tell once that there is something to see: the engine starts after that."""
+        """Call ``on_first_paint`` once: the engine starts after that."""
         super().paintEvent(event)
         if self._on_first_paint is not None:
             QTimer.singleShot(0, self._on_first_paint)
             self._on_first_paint = None
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
-        """Where it is narrow, the toolbar keeps its icons and drops its words."""
+        """Show only icons in the toolbar of a narrow window."""
         super().resizeEvent(event)
         is_wide = self.width() >= WIDE_PX
         style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon if is_wide else Qt.ToolButtonStyle.ToolButtonIconOnly
@@ -189,13 +189,13 @@ class MainWindow(QMainWindow):
             self.toolbar.setToolButtonStyle(style)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
-        """Take files."""
+        """Accept files."""
         if _dropped_path(event.mimeData()):
             event.acceptProposedAction()
             self.start_page.set_hot(True)
 
     def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802 - Qt's name
-        """The file goes elsewhere."""
+        """End the highlight of the drop area."""
         super().dragLeaveEvent(event)
         self.start_page.set_hot(False)
 

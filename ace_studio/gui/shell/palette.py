@@ -13,7 +13,7 @@ _MOVES = frozenset({Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Ke
 
 
 class CommandPalette(QFrame):
-    """A field over the window, and the commands that match it, best first. It goes as soon as it loses the keyboard."""
+    """A field over the window, and the commands that match it, best first. It closes when it loses the focus."""
 
     def __init__(self, commands: Sequence[tuple[str, QAction]], parent: QWidget) -> None:
         """Offer these commands."""
@@ -45,7 +45,7 @@ class CommandPalette(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
 
     def open(self) -> None:
-        """Show it and take the keyboard."""
+        """Show the palette and take the focus."""
         self.show()
         self.raise_()
         self.field.setFocus(Qt.FocusReason.PopupFocusReason)
@@ -90,7 +90,7 @@ class CommandPalette(QFrame):
 
 
 def match_rank(typed: str, words: str) -> tuple[int, int] | None:
-    """How well words match what was typed: smaller is better, None is not at all.
+    """Rank of a match: smaller is better, None is no match.
 
     All letters must occur in order; the words themselves rank before letters spread over them.
     """

@@ -13,13 +13,13 @@ from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 
-class Place(StrEnum):
-    """Where a panel lives."""
+class Area(StrEnum):
+    """The area of a panel."""
 
     SIDE = "side"
-    """Beside the graph: what is asked for."""
+    """Beside the graph: choices."""
     BOTTOM = "bottom"
-    """Under the graph: what there is."""
+    """Under the graph: findings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +28,14 @@ class PanelRow:
 
     id: str
     title: str
-    place: Place
+    place: Area
     module: str
     """Module in ``ace_studio.gui.panels``; its class is ``panel_class``."""
     panel_class: str
     tip: str
     shortcut: str = ""
     count: Callable[[Document], int] | None = None
-    """A number for the tab, if it is not 0."""
+    """A number for the tab; 0 is not shown."""
 
     def build(self, session: Session, theme: Theme) -> Panel:
         """Import and make the panel."""
@@ -47,7 +47,7 @@ class PanelRow:
 def _row(
     id_: str,
     title: str,
-    place: Place,
+    place: Area,
     panel_class: str,
     tip: str,
     key: str = "",
@@ -63,63 +63,65 @@ PANELS: tuple[PanelRow, ...] = (
     _row(
         "model",
         "Model",
-        Place.SIDE,
+        Area.SIDE,
         "ModelPanel",
-        "The file, what it would run, and which of its functions to use",
+        "The file, the code that it would run, and the functions to use",
         "1",
     ),
-    _row("plan", "Plan", Place.SIDE, "PlanPanel", "Precisions, goal, targets and how to measure", "2"),
-    _row("modules", "Modules", Place.SIDE, "ModulesPanel", "The model's modules as a tree", "3"),
+    _row("plan", "Plan", Area.SIDE, "PlanPanel", "Precisions, goal, targets and how to measure", "2"),
+    _row("modules", "Modules", Area.SIDE, "ModulesPanel", "The model's modules as a tree", "3"),
     _row(
         "shapes",
         "Inputs",
-        Place.BOTTOM,
+        Area.BOTTOM,
         "ShapesPanel",
         "Examples to trace with, and the verdict on every dimension",
         "4",
     ),
     _row(
-        "capture", "Capture", Place.BOTTOM, "CapturePanel", "The ways to capture, how each ended, and the controls", "C"
+        "capture", "Capture", Area.BOTTOM, "CapturePanel", "The capture methods, their results, and the controls", "C"
     ),
     _row(
         "breaks",
         "Breaks",
-        Place.BOTTOM,
+        Area.BOTTOM,
         "BreaksPanel",
-        "Where the capture stops, what it costs, and fixes that are tried",
+        "Where the capture stops, what that costs, and the fixes tried",
         key="B",
         count=lambda document: len(document.capture.graph_breaks) if document.capture else 0,
     ),
-    _row("ops", "Ops", Place.BOTTOM, "OpsPanel", "Every op with its planned and actual precision", "5"),
-    _row("source", "Source", Place.BOTTOM, "SourcePanel", "Your code, with the lines that became ops", "6"),
-    _row("run", "Run", Place.BOTTOM, "RunPanel", "Progress, the steps so far, and the log", "7"),
+    _row("ops", "Ops", Area.BOTTOM, "OpsPanel", "Every op with its planned and actual precision", "5"),
+    _row("source", "Source", Area.BOTTOM, "SourcePanel", "Your code, with the lines that became ops", "6"),
+    _row("run", "Run", Area.BOTTOM, "RunPanel", "Progress, the steps so far, and the log", "7"),
     _row(
         "results",
         "Results",
-        Place.BOTTOM,
+        Area.BOTTOM,
         "ResultsPanel",
         "The comparison of targets",
         key="8",
         count=lambda document: len(document.runs),
     ),
-    _row("charts", "Charts", Place.BOTTOM, "ChartsPanel", "Latency with its spread, accuracy and size", "9"),
+    _row(
+        "charts", "Charts", Area.BOTTOM, "ChartsPanel", "Charts of latency, accuracy, size, errors and sensitivity", "9"
+    ),
     _row(
         "advice",
         "Advice",
-        Place.BOTTOM,
+        Area.BOTTOM,
         "AdvicePanel",
-        "What to try next, with what it should give",
+        "What to try next, with the expected gain",
         key="A",
         count=lambda document: len(document.result.advice) if document.result else 0,
     ),
     _row(
         "problems",
         "Problems",
-        Place.BOTTOM,
+        Area.BOTTOM,
         "ProblemsPanel",
         "What went wrong, why, and what to do",
         count=lambda document: len(document.problems),
     ),
-    _row("history", "History", Place.BOTTOM, "HistoryPanel", "The runs that were made on this machine", "Y"),
-    _row("code", "Code", Place.BOTTOM, "CodePanel", "The same as Python and as a command line"),
+    _row("history", "History", Area.BOTTOM, "HistoryPanel", "Past runs on this machine", "Y"),
+    _row("code", "Code", Area.BOTTOM, "CodePanel", "The recipe as Python and as a command line"),
 )

@@ -18,8 +18,8 @@ from ace_studio.session.session import Session
 _WIDTH = 620
 _STEPS = (
     "Open a PyTorch model: a .py file with a function that makes it, weights, or an exported program.",
-    "Trace it: the graph, the dynamic sizes, and every op with its line of your code.",
-    "Say what you want: a precision, or how much accuracy may go. Run measures every target and picks.",
+    "Trace it to see the graph, the dynamic sizes, and the line of your code behind every op.",
+    "Choose a precision, or a limit for the loss of accuracy. Run measures every target and picks the best.",
 )
 
 
@@ -57,7 +57,7 @@ class StartPage(QWidget):
         steps = [row(_number(at), label(text, "dim"), gap=10) for at, text in enumerate(_STEPS, start=1)]
         for line in steps:
             line.setStretch(1, 1)
-        how = column(label("How it goes", "heading"), *steps)
+        how = column(label("How it works", "heading"), *steps)
         content = QWidget()
         content.setMaximumWidth(_WIDTH)
         content.setLayout(column(self._drop, self._recent_title, self._recent, how, gap=14))
@@ -94,7 +94,7 @@ class StartPage(QWidget):
         return line
 
     def set_hot(self, is_hot: bool) -> None:
-        """A file hovers over the window."""
+        """Highlight the drop area while a file is dragged over the window."""
         self._drop.setProperty("over", "true" if is_hot else "false")
         self._drop.style().unpolish(self._drop)
         self._drop.style().polish(self._drop)

@@ -1,4 +1,4 @@
-"""The status line: what the engine is doing, how far it is, how to stop it, and what it runs on."""
+"""The status line: what the engine is doing, its progress, a button to cancel, and its environment."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _STATE_WORDS: dict[EngineState, str] = {
 }
 _VERB_WORDS: dict[JobKind, str] = {
     JobKind.INSPECT: "Looking at the file",
-    JobKind.ENVIRONMENT: "Looking at what the engine has",
+    JobKind.ENVIRONMENT: "Querying the engine",
 }
 
 
 def activity_text(activity: Activity) -> str:
-    """What the engine is doing, in words."""
+    """The activity of the engine, in words."""
     if activity.state is EngineState.BUSY:
         words = _VERB_WORDS.get(activity.verb, str(activity.phase.value))
         return f"{words}: {activity.detail}" if activity.detail else words
@@ -55,7 +55,7 @@ class StatusLine(QWidget):
         self._about = QLabel()
         for each in (self.cancel_button, self.restart_button):
             each.setStyleSheet("padding: 1px 10px")
-        # The line is as high with its buttons as without: nothing above it moves when a job starts.
+        # A fixed height, so that nothing moves when the buttons appear.
         self.setFixedHeight(self.cancel_button.sizeHint().height() + 4)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(GAP, 2, GAP, 2)
@@ -70,7 +70,7 @@ class StatusLine(QWidget):
         theme.changed.connect(lambda _: self._show_dot())
 
     def update_from(self, document: Document) -> None:
-        """Show what is going on."""
+        """Show the activity."""
         activity = self._activity = document.activity
         self._what.setText(activity_text(activity))
         working = activity.is_working and activity.state in {EngineState.BUSY, EngineState.CANCELLING}

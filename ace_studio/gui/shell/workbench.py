@@ -10,7 +10,7 @@ from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
 
-from ace_studio.gui.shell.panel_table import PANELS, PanelRow, Place
+from ace_studio.gui.shell.panel_table import PANELS, Area, PanelRow
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.records.errors import ErrorCode, Problem
@@ -23,7 +23,7 @@ BOTTOM_HEIGHT = 290
 _GRAPH = PanelRow(
     id="graph",
     title="Graph",
-    place=Place.SIDE,
+    place=Area.SIDE,
     module="graph",
     panel_class="GraphPanel",
     tip="The captured graph",
@@ -31,17 +31,17 @@ _GRAPH = PanelRow(
 
 
 class PanelSlot(QWidget):
-    """The place of a panel.
+    """Holds one panel.
 
-    The panel is made when it is first seen, and brought up to date only while it is.
+    The panel is made when it is first seen, and updated only while it is visible.
     """
 
     failed = Signal(object)
-    """A `Problem`, after a mistake in the panel."""
+    """A `Problem`, after an exception in the panel."""
     panel_wanted = Signal(str)
-    """Id of a panel in which a gesture goes on."""
+    """Id of the panel to show next."""
     about_to_open = Signal()
-    """What is open is about to be replaced."""
+    """Another model is about to be opened."""
 
     def __init__(self, row: PanelRow, session: Session, theme: Theme) -> None:
         """Keep the place; nothing is imported yet."""
@@ -56,7 +56,7 @@ class PanelSlot(QWidget):
         self._layout.setContentsMargins(0, 0, 0, 0)
 
     def refresh(self, document: Document, parts: frozenset[Part]) -> None:
-        """Show what changed, now or when it is seen again."""
+        """Show the changes, now or when the panel is seen again."""
         if self.panel is None:
             return
         if not self.isVisible():
@@ -65,7 +65,7 @@ class PanelSlot(QWidget):
             self._guarded(lambda: self._update(document))
 
     def wants(self, parts: frozenset[Part]) -> bool:
-        """Whether these changes are shown now by work of the panel."""
+        """Whether the panel has to work now to show these changes."""
         return self.panel is not None and self.isVisible() and bool(parts & self.panel.shows)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
@@ -85,7 +85,7 @@ class PanelSlot(QWidget):
             self.panel.update_from(document)
 
     def _guarded(self, work: Callable[[], object]) -> None:
-        """A mistake in one panel must not take the window with it: it is reported like any other problem."""
+        """Run an update. An exception in one panel is reported as a problem; the window goes on."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 - the top of the window: behind it is only Qt, which would abort
@@ -93,7 +93,7 @@ class PanelSlot(QWidget):
                 code=ErrorCode.INTERNAL,
                 what=f"The panel {self.row.title} could not show this",
                 why=f"{type(error).__name__}: {error}",
-                remedy="The rest of the window works on. Please report this with the details",
+                remedy="The rest of the window still works. Please report this with the details",
                 details=traceback.format_exc(),
             )
             if problem.why != self._fault:
@@ -116,7 +116,7 @@ class Workbench(QWidget):
     """The panels of an open model, in tabs and splitters."""
 
     about_to_open = Signal()
-    """What is open is about to be replaced."""
+    """Another model is about to be opened."""
     panel_shown = Signal(str)
     """Id of the panel whose tab came to the front."""
 
@@ -129,7 +129,7 @@ class Workbench(QWidget):
             slot.failed.connect(session.report)
             slot.panel_wanted.connect(self.show_panel)
             slot.about_to_open.connect(self.about_to_open)
-        self._tabs: dict[Place, QTabWidget] = {place: self._tab_widget(place) for place in Place}
+        self._tabs: dict[Area, QTabWidget] = {place: self._tab_widget(place) for place in Area}
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)
         self._is_laid_out = False
@@ -138,13 +138,13 @@ class Workbench(QWidget):
         self._next_turn.timeout.connect(self._refresh_next)
         self._assemble()
 
-    def _tab_widget(self, place: Place) -> QTabWidget:
+    def _tab_widget(self, place: Area) -> QTabWidget:
         tabs = QTabWidget()
         tabs.setDocumentMode(True)
         tabs.tabBar().setExpanding(False)
         tabs.tabBar().setUsesScrollButtons(True)
         tabs.tabBar().setDrawBase(False)
-        name = "Choices" if place is Place.SIDE else "Findings"
+        name = "Choices" if place is Area.SIDE else "Findings"
         tabs.setAccessibleName(name)
         tabs.tabBar().setAccessibleName(f"{name}: panels")
         for row in PANELS:
@@ -156,8 +156,8 @@ class Workbench(QWidget):
 
     def _assemble(self) -> None:
         self._rows.addWidget(self._slots["graph"])
-        self._rows.addWidget(self._tabs[Place.BOTTOM])
-        self._columns.addWidget(self._tabs[Place.SIDE])
+        self._rows.addWidget(self._tabs[Area.BOTTOM])
+        self._columns.addWidget(self._tabs[Area.SIDE])
         self._columns.addWidget(self._rows)
         for splitter, sizes, stretchy in (
             (self._rows, (480, BOTTOM_HEIGHT), 0),
@@ -168,15 +168,15 @@ class Workbench(QWidget):
             splitter.setSizes(list(sizes))
             splitter.setStretchFactor(stretchy, 1)
             splitter.setStretchFactor(1 - stretchy, 0)
-        self._tabs[Place.SIDE].setMinimumWidth(230)
-        self._tabs[Place.BOTTOM].setMinimumHeight(90)
+        self._tabs[Area.SIDE].setMinimumWidth(230)
+        self._tabs[Area.BOTTOM].setMinimumHeight(90)
         self._slots["graph"].setMinimumSize(160, 90)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._columns)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
-        """Share the room that there is at first; a layout that was kept stays."""
+        """Set the first sizes of the areas; a restored layout stays."""
         super().showEvent(event)
         if not self._is_laid_out:
             self._is_laid_out = True
@@ -193,7 +193,7 @@ class Workbench(QWidget):
     # --- the document ---
 
     def refresh(self, document: Document, parts: frozenset[Part]) -> None:
-        """Pass changes on to the panels, and keep the numbers on the tabs right.
+        """Pass changes to the panels, and update the numbers on the tabs.
 
         Each panel that has work to do gets a turn of the event loop of its own, the graph first: what a large graph
         costs them together would stop the window for longer than anybody should notice.
@@ -212,17 +212,17 @@ class Workbench(QWidget):
                     tabs.setTabText(at, f"{page.row.title} ({count})" if count else page.row.title)
 
     def _refresh_next(self) -> None:
-        """The panel that has waited longest; then the next, after what the user did meanwhile."""
+        """Update the panel that has waited longest, then the next in another turn of the event loop."""
         if self._waiting:
             slot = next(iter(self._waiting))
             slot.refresh(self._session.document, self._waiting.pop(slot))
         if self._waiting:
             self._next_turn.start()
 
-    # --- getting around ---
+    # --- navigation ---
 
     def panel(self, panel_id: str) -> Panel:
-        """A panel, made if need be."""
+        """A panel by its id; it is made at the first call."""
         return self._slots[panel_id].build()
 
     def save_graph(self, path: Path) -> None:
@@ -247,39 +247,39 @@ class Workbench(QWidget):
         if focus:
             slot.build().setFocus(Qt.FocusReason.ShortcutFocusReason)
 
-    def current(self, place: Place) -> str:
+    def current(self, place: Area) -> str:
         """Id of the panel at the front of an area."""
         slot = self._tabs[place].currentWidget()
         return slot.row.id if isinstance(slot, PanelSlot) else ""
 
-    def toggle(self, place: Place) -> None:
+    def toggle(self, place: Area) -> None:
         """Hide or show an area."""
         tabs = self._tabs[place]
         tabs.setVisible(tabs.isHidden())
 
-    def is_shown(self, place: Place) -> bool:
+    def is_shown(self, place: Area) -> bool:
         """Whether an area is not hidden."""
         return not self._tabs[place].isHidden()
 
-    # --- layout that stays ---
+    # --- saved layout ---
 
     def save_layout(self) -> dict[str, str]:
-        """Sizes, hidden areas and front tabs as plain text."""
-        state = {place.value: self.current(place) for place in Place}
-        state |= {f"{place}-shown": "yes" if self.is_shown(place) else "" for place in Place}
+        """Sizes, hidden areas and front tabs, for `restore_layout`."""
+        state = {place.value: self.current(place) for place in Area}
+        state |= {f"{place}-shown": "yes" if self.is_shown(place) else "" for place in Area}
         for name, splitter in (("columns", self._columns), ("rows", self._rows)):
             state[name] = bytes(splitter.saveState().toBase64().data()).decode("ascii")
         return state
 
     def restore_layout(self, state: Mapping[str, object]) -> None:
-        """Take up what `save_layout` gave. What does not fit is left out."""
+        """Restore the result of `save_layout`; invalid entries are ignored."""
         for name, splitter in (("columns", self._columns), ("rows", self._rows)):
             text = state.get(name)
             if isinstance(text, str):
                 splitter.restoreState(QByteArray.fromBase64(QByteArray(text.encode())))
                 splitter.setHandleWidth(1)
                 self._is_laid_out = True
-        for place in Place:
+        for place in Area:
             front = state.get(place.value)
             if front in self._slots:
                 self._tabs[place].setCurrentWidget(self._slots[str(front)])

@@ -25,7 +25,7 @@ class Colours:
     text: str
     text_dim: str
     faded: str
-    """What cannot be used now."""
+    """Disabled controls."""
     accent: str
     accent_fill: str
     """Selected rows."""
@@ -41,10 +41,10 @@ class Colours:
     series: tuple[str, ...]
     """Lines and bars of plots, in order."""
     precision: Mapping[str, str]
-    """Precision, or what became of the op -> colour in graph, tables and plots."""
+    """Precision or fate of an op -> colour in graph, tables and plots."""
 
 
-DARK = Colours(
+_DARK = Colours(
     name="dark",
     is_dark=True,
     window="#16181d",
@@ -81,7 +81,7 @@ DARK = Colours(
     },
 )
 
-LIGHT = Colours(
+_LIGHT = Colours(
     name="light",
     is_dark=False,
     window="#eef1f5",
@@ -118,8 +118,8 @@ LIGHT = Colours(
     },
 )
 
-HIGH_CONTRAST = replace(
-    DARK,
+_HIGH_CONTRAST = replace(
+    _DARK,
     name="high-contrast",
     window="#000000",
     surface="#000000",
@@ -136,5 +136,5 @@ HIGH_CONTRAST = replace(
     bad="#ff9d96",
 )
 
-THEMES: dict[str, Colours] = {theme.name: theme for theme in (LIGHT, DARK, HIGH_CONTRAST)}
+THEMES: dict[str, Colours] = {theme.name: theme for theme in (_LIGHT, _DARK, _HIGH_CONTRAST)}
 """One row per theme; ``system`` chooses light or dark by the desktop."""

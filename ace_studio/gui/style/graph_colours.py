@@ -1,4 +1,4 @@
-"""The colours of a theme as the graph wants them. Apart from `theme`, because the graph is loaded late."""
+"""The graph's colours in each theme. Separate from `theme`, because the graph is loaded late."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ _BY_THEME: dict[str, GraphColours] = {"dark": DARK, "light": LIGHT, "high-contra
 
 
 def graph_colours(colours: Colours) -> GraphColours:
-    """What the graph gets from a theme; search matches and the selection wear the window's accent."""
+    """The graph's colours in a theme; search matches and the selection use the window's accent."""
     return replace(_BY_THEME[colours.name], accent=colours.accent)

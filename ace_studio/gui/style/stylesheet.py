@@ -1,4 +1,4 @@
-"""The stylesheet: what a palette cannot say. Kept small; ordinary controls keep the look of the platform style."""
+"""The stylesheet: looks that a palette cannot express. Ordinary controls keep the look of the style."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The theme: which colours hold now, and how they get to Qt."""
+"""The theme: the present colours, and how they are applied to Qt."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 from PySide6.QtWidgets import QApplication
 
-from ace_studio.gui.style.colours import DARK, LIGHT, THEMES, Colours
+from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.stylesheet import stylesheet
 
 
 class Theme(QObject):
-    """The theme that holds now. Widgets that paint by themselves follow `changed`."""
+    """The present theme. Widgets that paint by themselves listen to `changed`."""
 
     changed = Signal(object)
     """The new `Colours`."""
 
     def __init__(self, application: QApplication, name: str = "system") -> None:
-        """Take hold of the application's look."""
+        """Apply the theme to the application."""
         super().__init__(application)
         self._application = application
         self._name = name
@@ -42,7 +42,7 @@ class Theme(QObject):
         if self._name in THEMES:
             return THEMES[self._name]
         scheme = self._application.styleHints().colorScheme()
-        return LIGHT if scheme == Qt.ColorScheme.Light else DARK
+        return THEMES["light" if scheme == Qt.ColorScheme.Light else "dark"]
 
     def _apply(self) -> None:
         self._application.setPalette(_palette(self.colours))

@@ -1,4 +1,4 @@
-"""Read-only code with line numbers, marks at some lines, and Python's words in colour."""
+"""Read-only code with line numbers, marks at lines, and highlighted Python."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _TOKENS = re.compile(
     |(?P<word>\b[A-Za-z_]\w*\b)""",
     re.DOTALL | re.VERBOSE,
 )
-"""Read over the whole text, because a string in triple quotes may span lines. An open one goes on to the end."""
+"""Matched over the whole text, because a triple-quoted string may span lines. An open one ends with the text."""
 _WORDS = frozenset(keyword.kwlist)
 
 
 def coloured_spans(text: str) -> dict[int, list[tuple[int, int, str]]]:
-    """What is coloured in Python code: 0-based line -> (first column, length, kind).
+    """The spans to colour in Python code: 0-based line -> (first column, length, kind).
 
     Columns are counted as Qt counts them, in UTF-16 units. Kinds are comment, string, number and word (a keyword).
     """
@@ -75,7 +75,7 @@ class Badge:
 
 
 class _PythonColours(QSyntaxHighlighter):
-    """Colours of Python. The view says what to colour, since Qt asks line by line and strings span lines."""
+    """Colours Python. The view finds the spans, since Qt asks line by line and strings span lines."""
 
     def __init__(self, document: QTextDocument, colours: Colours) -> None:
         super().__init__(document)
@@ -97,7 +97,7 @@ class _PythonColours(QSyntaxHighlighter):
 
 
 class CodeView(QPlainTextEdit):
-    """Code to read. Marked lines can be clicked, or chosen with Enter."""
+    """A view of code. Marked lines can be clicked, or chosen with Enter."""
 
     line_clicked = Signal(int)
     """1-based number of a line, after a click or Enter."""
@@ -125,7 +125,7 @@ class CodeView(QPlainTextEdit):
 
     @property
     def theme_colours(self) -> Colours:
-        """The colours that hold now."""
+        """The colours of the theme."""
         return self._theme.colours
 
     @property
@@ -134,7 +134,7 @@ class CodeView(QPlainTextEdit):
         return self._marks
 
     def show_code(self, text: str, *, path: str = "") -> None:
-        """Show other code."""
+        """Show another text."""
         self.path = path
         self._marks, self._badges = {}, {}
         self._python.spans = coloured_spans(text)
@@ -152,7 +152,7 @@ class CodeView(QPlainTextEdit):
         return self._badges
 
     def set_badges(self, badges: Mapping[int, Badge]) -> None:
-        """Mark lines at which something is to be known."""
+        """Set the badges of lines; their tooltips explain them."""
         self._badges = badges
         self._make_room()
         self._gutter.update()
@@ -172,7 +172,7 @@ class CodeView(QPlainTextEdit):
                 self.centerCursor()
 
     def gutter_width(self) -> int:
-        """Room for numbers and marks, px."""
+        """Width of the strip for numbers and marks, px."""
         digits = len(str(max(1, self.blockCount())))
         badges = self._badge_size() + 6 if self._badges else 0
         return self.fontMetrics().horizontalAdvance("9") * (digits + 4) + 14 + badges
@@ -206,7 +206,7 @@ class CodeView(QPlainTextEdit):
             block, top = block.next(), bottom
 
     def _paint_badge(self, painter: QPainter, badge: Badge, place: QPointF) -> None:
-        """The shape says what it is: a diamond for a break, a triangle for a problem."""
+        """Draw a diamond for a break, a triangle for a problem."""
         colours, size = self._theme.colours, float(self._badge_size())
         middle, half = QPointF(place.x() + size / 2, place.y()), size / 2
         painter.save()
@@ -238,14 +238,14 @@ class CodeView(QPlainTextEdit):
             super().keyPressEvent(event)
 
     def viewportEvent(self, event: QEvent) -> bool:  # noqa: N802 - Qt's name
-        """Over a line with a badge, the pointer tells what is to be known."""
+        """Show the tooltip of a badge."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             self.show_tip(event)
             return True
         return super().viewportEvent(event)
 
     def show_tip(self, event: QHelpEvent) -> None:
-        """Tell about the line under the pointer, if it has a badge."""
+        """Show the tooltip of the line under the pointer, if it has a badge."""
         badge = self._badges.get(self.line_at(event.pos().y()))
         if badge is None:
             QToolTip.hideText()

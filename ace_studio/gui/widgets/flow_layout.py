@@ -1,4 +1,4 @@
-"""A row of widgets that goes on in the next line where it does not fit."""
+"""A layout that wraps a row of widgets into lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Flow(QLayout):
         return self._items.pop(index) if 0 <= index < len(self._items) else None
 
     def expandingDirections(self) -> Qt.Orientation:  # noqa: N802 - Qt's name
-        """It takes the width that it gets."""
+        """It takes any width."""
         return Qt.Orientation.Horizontal
 
     def hasHeightForWidth(self) -> bool:  # noqa: N802 - Qt's name
@@ -73,7 +73,7 @@ class Flow(QLayout):
         return [item for item in self._items if not item.isEmpty()]
 
     def _arrange(self, rect: QRect, *, moves: bool) -> int:
-        """Go through the lines; returns their height."""
+        """Arrange the lines; returns their height."""
         x, y, tallest = rect.left(), rect.top(), 0
         for item in self._shown():
             size = item.sizeHint()

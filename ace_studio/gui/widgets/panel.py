@@ -1,4 +1,4 @@
-"""What every panel is: a widget that shows some parts of the document and turns gestures into verbs of the session."""
+"""The base class of panels: a widget that shows parts of the document and turns gestures into calls of the session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ace_studio.session.session import Session
 
 
 class Panel(QWidget):
-    """One panel. It never talks to other panels; what they share is in the document."""
+    """One panel. It does not know other panels; what they share is in the document."""
 
     title: ClassVar[str] = ""
     """Name on the tab and for screen readers."""
@@ -23,9 +23,9 @@ class Panel(QWidget):
     """Parts of the document whose change calls `update_from`."""
 
     panel_wanted = Signal(str)
-    """Id of a panel in which a gesture of this one goes on."""
+    """Id of the panel to show next, after a gesture in this one."""
     about_to_open = Signal()
-    """What is open is about to be replaced by a gesture of this panel."""
+    """A gesture in this panel is about to open another model."""
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Build the widgets; the first `update_from` follows at once."""
@@ -39,7 +39,7 @@ class Panel(QWidget):
 
     @property
     def colours(self) -> Colours:
-        """The colours that hold now."""
+        """The colours of the theme."""
         return self.theme.colours
 
     def update_from(self, document: Document) -> None:
@@ -59,4 +59,4 @@ class Panel(QWidget):
         raise NotImplementedError
 
     def restyle(self, colours: Colours) -> None:
-        """Another theme was chosen. Only panels that paint by themselves need this."""
+        """Use another theme. Only panels that paint by themselves need this."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from PySide6.QtCore import QObject, QSignalBlocker, QSize, Qt
+from PySide6.QtCore import QObject, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
@@ -39,7 +39,7 @@ def label(text: str, role: str = "", *, wrap: bool = True) -> QLabel:
 
 
 def set_role(widget: QWidget, role: str) -> None:
-    """Change what a widget looks like, and let the stylesheet see it."""
+    """Change the role of a widget, and apply the stylesheet again."""
     if widget.property("role") != role:
         widget.setProperty("role", role)
         widget.style().unpolish(widget)
@@ -82,7 +82,7 @@ def _fill(layout: QVBoxLayout | QHBoxLayout, items: Iterable[QWidget | QLayout |
 
 
 def clear_layout(layout: QLayout) -> None:
-    """Take everything out; the widgets are deleted."""
+    """Remove all items and delete the widgets."""
     while (item := layout.takeAt(0)) is not None:
         old = item.widget()
         if old is not None:
@@ -91,7 +91,7 @@ def clear_layout(layout: QLayout) -> None:
 
 
 def inset(spin: QAbstractSpinBox) -> None:
-    """Keep the text of a number box off its border; the stylesheet cannot."""
+    """Keep the text of a number box off its border, which the stylesheet cannot."""
     line = spin.findChild(QLineEdit)
     if line is not None:
         line.setTextMargins(5, 0, 0, 0)
@@ -106,7 +106,7 @@ def rule() -> QFrame:
 
 
 def scrolling(content: QWidget) -> QScrollArea:
-    """The widget in an area that scrolls; sideways only where it would be cut off."""
+    """Wrap a widget in a scroll area."""
     area = QScrollArea()
     area.setWidgetResizable(True)
     content.setProperty("role", "surface")
@@ -116,7 +116,7 @@ def scrolling(content: QWidget) -> QScrollArea:
 
 @contextmanager
 def quiet(*widgets: QObject) -> Iterator[None]:
-    """Inside, the widgets send no signals: what the document says is not a gesture."""
+    """Block the signals of widgets, while the document is shown in them."""
     blockers = [QSignalBlocker(widget) for widget in widgets]
     try:
         yield
@@ -136,8 +136,24 @@ def fill_combo(combo: QComboBox, options: Sequence[tuple[str, str]], chosen: str
         combo.setCurrentIndex(next(at for at, (_, value) in enumerate(offered) if value == chosen))
 
 
+class FilterField(QLineEdit):
+    """A field to type a filter into. `settled` follows when the typing pauses."""
+
+    settled = Signal()
+
+    def __init__(self, name: str, hint: str) -> None:
+        """``name`` is for screen readers; ``hint`` shows while the field is empty."""
+        super().__init__()
+        self.setPlaceholderText(hint)
+        self.setClearButtonEnabled(True)
+        self.setAccessibleName(name)
+        later = QTimer(self, singleShot=True, interval=80)
+        later.timeout.connect(self.settled)
+        self.textChanged.connect(lambda _: later.start())
+
+
 class ElidedLabel(QLabel):
-    """One line that ends in an ellipsis where it does not fit; the whole text is its tip."""
+    """One line, elided if it does not fit; the tooltip has the whole text."""
 
     def __init__(self, text: str = "", *, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
         """Show the text."""
@@ -167,10 +183,10 @@ class ElidedLabel(QLabel):
 
 
 class EmptyState(QWidget):
-    """What a panel shows instead of nothing: what is missing, and the button that brings it."""
+    """Shown in an empty panel: what is missing, and buttons to get it."""
 
     def __init__(self, icon: str) -> None:
-        """Start without words."""
+        """Start without text."""
         super().__init__()
         self._icon = icon
         self._picture = QLabel()
@@ -205,6 +221,6 @@ class EmptyState(QWidget):
         self._picture.setPixmap(stroke_pixmap(self._icon, colour, size=40, pixel_ratio=self.devicePixelRatioF()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
-        """Where it is low, the picture goes first."""
+        """Hide the picture in a low panel."""
         super().resizeEvent(event)
         self._picture.setVisible(self.height() > 190)

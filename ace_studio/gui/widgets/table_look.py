@@ -1,4 +1,4 @@
-"""The look of all tables: rows as wholes, no grid, widths of their own."""
+"""The look of all tables: whole rows are selected, no grid, widths by column."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def plain_table(model: ColumnsModel, name: str, *, many: bool = False) -> QTable
 
 
 def set_widths(table: QTableView, model: ColumnsModel) -> None:
-    """Give the columns the widths that they ask for."""
+    """Set the widths that the columns ask for."""
     for at, each in enumerate(model.columns):
         table.setColumnWidth(at, each.width)

@@ -25,21 +25,21 @@ class Column:
 
     title: str
     values: Sequence[Any]
-    """One per row. Numbers stay numbers, so that they sort as numbers; None sorts last."""
+    """One value per row. Numbers stay numbers and sort as such; None sorts last."""
     text: Callable[[Any], str] = str
     tip: str = ""
-    """What the column means, shown at its header."""
+    """Tooltip of the header."""
     is_number: bool = False
     """Right-aligned."""
     width: int = 110
     tips: Callable[[int], str] | None = None
-    """Row -> what is shown when the mouse rests on the cell."""
+    """Row -> tooltip of the cell."""
     colour: Callable[[int], str] | None = None
     """Row -> ``#rrggbb`` of the text, or an empty string."""
     swatch: Callable[[int], str] | None = None
     """Row -> ``#rrggbb`` of a small square before the text, or an empty string."""
     order: np.ndarray | None = field(default=None, repr=False)
-    """Sort keys, if the values themselves would sort wrongly."""
+    """Sort keys, if the values would sort wrongly."""
 
 
 class ColumnsModel(QAbstractTableModel):
@@ -57,7 +57,7 @@ class ColumnsModel(QAbstractTableModel):
         self._sort: tuple[int, Qt.SortOrder] | None = None
         self._swatches: dict[str, QPixmap] = {}
 
-    # --- what is in it ---
+    # --- contents ---
 
     def set_columns(self, columns: Sequence[Column]) -> None:
         """Show other columns. Filter and sort order stay."""
@@ -123,7 +123,7 @@ class ColumnsModel(QAbstractTableModel):
             ranked = ranked[::-1]
         return np.concatenate([ranked, rows[~known]])
 
-    # --- what Qt asks ---
+    # --- Qt's interface ---
 
     def rowCount(self, parent: AnyIndex = _NO_INDEX) -> int:  # noqa: N802 - Qt's name
         """Visible rows."""
@@ -193,7 +193,7 @@ def _sort_keys(column: Column) -> np.ndarray:
     if column.is_number:
         return np.array([np.nan if value is None else float(value) for value in column.values], dtype=np.float64)
     words = np.array([column.text(value).lower() for value in column.values], dtype=np.str_)
-    # Ranks instead of words: sorting numbers is what the rest does.
+    # Texts are replaced by ranks, so that everything sorts as numbers.
     return np.unique(words, return_inverse=True)[1] if len(words) else np.empty(0, dtype=np.int64)
 
 

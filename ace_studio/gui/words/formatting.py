@@ -1,4 +1,4 @@
-"""Numbers as people read them. The only place where a number of the engine becomes text for the window."""
+"""Numbers as text for the window."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ace_studio.records.results import Latency, TargetRun
 
 NOTHING = "–"
-"""Shown where nothing was measured: never a zero."""
+"""Shown for a value that was not measured; never a zero."""
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
 _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
 
@@ -38,7 +38,7 @@ def ms_text(latency_ms: float | None) -> str:
 
 
 def latency_text(latency: Latency | None) -> str:
-    """The median."""
+    """The median latency."""
     return ms_text(latency.p50 if latency else None)
 
 
@@ -84,16 +84,16 @@ def decibel_text(decibel: float | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RatioText:
-    """A speed-up in words."""
+    """A speed-up as text."""
 
     text: str
     interval: str
     is_clear: bool
-    """False if the interval holds 1: then it is not called a difference."""
+    """False if the interval contains 1: no difference was measured."""
 
 
 def speedup_text(run: TargetRun) -> RatioText:
-    """The speed-up over eager fp32 with its 95 % interval, or that no difference was seen."""
+    """The speed-up over eager fp32 with its 95 % interval, or that there is no measurable difference."""
     if run.speedup is None:
         return RatioText(text=NOTHING, interval="", is_clear=False)
     interval = ""

@@ -15,7 +15,7 @@ class BoundRow:
     text: str
     suffix: str
     start: float
-    """In the box's unit, when it is first asked for."""
+    """First value in the unit of the box, when the bound is switched on."""
     low: float
     high: float
     decimals: int
@@ -35,7 +35,7 @@ BOUNDS: tuple[BoundRow, ...] = (
 
 
 def goal_words(goal: Goal) -> str:
-    """The bounds and what is optimised, in a few words."""
+    """A goal in a few words: its bounds, and what is optimised."""
     parts = []
     for bound in BOUNDS:
         value = getattr(goal, bound.field)

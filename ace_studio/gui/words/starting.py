@@ -1,4 +1,4 @@
-"""Why a job cannot start now, in the words of a tooltip."""
+"""Why no job can start now, as a tooltip."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ace_studio.session.job_queue import start_problem
 
 
 def why_not(document: Document) -> str:
-    """Why nothing can be started; empty if it can."""
+    """Why no job can start; empty if one can."""
     if document.needs_trust:
-        return "The file has to be trusted first: see Model"
+        return "Trust the file first, in the Model panel"
     problem = start_problem(document)
     return f"{problem.what}. {problem.remedy}" if problem is not None else ""

@@ -1,4 +1,4 @@
-"""The breaks panel and the fixes that were tried."""
+"""The breaks panel: graph breaks, and fixes that were tried for them."""
 
 from __future__ import annotations
 

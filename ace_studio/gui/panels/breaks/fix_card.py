@@ -1,4 +1,4 @@
-"""One fix that was tried: how it ended, what it changed, and what can be done with it."""
+"""The card of one tried fix: its result, its change, and buttons to copy, save or add it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FixCard(QFrame):
     """A card about one fix."""
 
     def __init__(self, fix: FixReport, session: Session, theme: Theme) -> None:
-        """Build it; a fix never changes, so nothing is ever updated."""
+        """Build the card; a fix never changes, so it is never updated."""
         super().__init__()
         self.fix = fix
         self._session = session
@@ -103,7 +103,11 @@ class FixCard(QFrame):
         apply: Callable[[], object] = lambda: self._session.choices.apply_fix(self.fix)  # noqa: E731 - handed on
         made = button("In the recipe" if is_there else "Add to recipe", apply, role="" if is_there else "primary")
         made.setEnabled(not is_there)
-        made.setToolTip("It is a control of the capture" if is_there else "Then trace again; undo takes it back")
+        made.setToolTip(
+            "It is a control of the capture"
+            if is_there
+            else "Adds the control to the recipe; trace again to use it. Undo removes it"
+        )
         return made
 
     def _toggle_diff(self) -> None:
@@ -111,7 +115,7 @@ class FixCard(QFrame):
             self.diff.setVisible(self.diff.isHidden())
 
     def _save_patch(self) -> None:
-        # Its paths are relative to the folder of the recipe: from there it applies.
+        # Paths in the patch are relative to the folder of the recipe.
         name = f"{Path(self.fix.file).stem}-{self.fix.kind}.patch"
         suggestion = str(Path(self._session.document.folder) / name)
         path, _ = QFileDialog.getSaveFileName(self, "Save the patch", suggestion, "Patches (*.patch *.diff)")

@@ -1,4 +1,4 @@
-"""The breaks: where capture stops, what it costs, and fixes that are tried for each."""
+"""The breaks panel: where the capture stops, what that costs, and the fixes tried."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def break_columns(offered: tuple[Entry, ...], colours: Colours) -> list[Column]:
         Column(title="line", values=[one.place or NOTHING for one in offered], width=120,
                tips=lambda at: offered[at].where),
         Column(title="met", values=[one.count for one in offered], text=lambda n: f"{n} ×", is_number=True, width=52,
-               tip="How often the first example comes by"),
+               tip="How often the first example reaches it"),
         Column(title="ops eager", values=[one.ops_left_eager for one in offered],
                text=lambda n: str(n) if n else NOTHING, is_number=True, width=76,
-               tip="Ops that run in Python because of it"),
+               tip="Ops that run eagerly because of it"),
         Column(title="code", values=[one.code.strip() for one in offered], width=230,
                tips=lambda at: offered[at].code.strip()),
     ]  # fmt: skip
@@ -88,7 +88,7 @@ class BreaksPanel(Panel):
         self.try_button = button("Try fix", self._try, role="primary")
         self.source_button = button("In source", self._show_source)
         self.graph_button = button("In graph", self._show_current_in_graph)
-        self.copy_button = button("Copy", self._copy, tip="Everything that is known of this place")
+        self.copy_button = button("Copy", self._copy, tip="All details of this place")
         self.details_button = button("Details", self._toggle_details, tip="What torch said")
         self.try_all_button = button("Try all", self._try_all, tip="Try fixes for every place")
         self._details = QPlainTextEdit()
@@ -149,9 +149,9 @@ class BreaksPanel(Panel):
 
     def _say_nothing(self, document: Document) -> None:
         if document.capture is None:
-            self._empty.say("Not traced yet", "Breaks are places where the capture has to stop and start again.")
+            self._empty.say("Not traced yet", "A graph break is a place where the capture stops and starts again.")
         elif document.graph is not None and document.capture.rung:
-            text = f"All {plural(document.capture.ops, 'op')} are in one graph, found by {document.capture.rung}."
+            text = f"All {plural(document.capture.ops, 'op')} are in one graph, captured by {document.capture.rung}."
             self._empty.say("Captured whole: no breaks", text)
         else:
             self._empty.say("No breaks are known", "")
@@ -191,7 +191,7 @@ class BreaksPanel(Panel):
         if is_other:
             self._details.hide()
         self.source_button.setEnabled(bool(entry.line))
-        self.source_button.setToolTip("Show the line" if entry.line else "Nobody knows the line")
+        self.source_button.setToolTip("Show the line" if entry.line else "The line is not known")
         in_graph = entry.seam is not None or entry.subgraph is not None
         self.graph_button.setVisible(in_graph)
         self.graph_button.setToolTip("Zoom to it (double-click in the list)")
@@ -204,7 +204,7 @@ class BreaksPanel(Panel):
         for card in cards:
             self._fixes.addWidget(card)
         if cards and are_new:
-            # What somebody just asked for should not have to be looked for. Laid out first, then scrolled to.
+            # Scroll to the new fixes, once they are laid out.
             QTimer.singleShot(0, self, lambda: self._scroll_to(cards[0]))
 
     def _scroll_to(self, card: FixCard) -> None:
@@ -216,7 +216,7 @@ class BreaksPanel(Panel):
         return item.widget() if item is not None else None
 
     def _show_starting(self, document: Document) -> None:
-        """What can be tried now, or why it cannot."""
+        """Enable what can be tried now, and give the reason for what cannot."""
         reason = why_not(document)
         for each, tip in (
             (
@@ -296,4 +296,4 @@ def _readable(text: QLabel) -> QLabel:
 
 
 _RANK = {FixStatus.GREEN: 0, FixStatus.WRONG: 1, FixStatus.FAILED: 2, FixStatus.NO_EFFECT: 3}
-"""What works comes first."""
+"""Fixes that work come first."""

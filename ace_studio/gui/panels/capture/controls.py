@@ -1,4 +1,4 @@
-"""The controls of the capture: which function is treated how, with a warning beside one that did nothing."""
+"""The controls of the capture: how the tracer treats single functions, with a warning if a control had no effect."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def offered_names(document: Document) -> list[str]:
 
 
 def idle_words(control: CaptureControl, warnings: Sequence[Warning]) -> str:
-    """The warning that a control did nothing; empty if none was given."""
+    """The warning that a control had no effect; empty without one."""
     title = f"{control.function} as {control.treat_as}"
     return next((one.what for one in warnings if one.code == IDLE_CODE and title in one.what), "")
 
@@ -83,7 +83,7 @@ class ControlsEditor(QWidget):
         self._show_addable()
 
     def update_from(self, document: Document) -> None:
-        """Show the controls and what is known of each."""
+        """Show the controls and their warnings."""
         warnings = document.capture.warnings if document.capture else ()
         shown = (document.recipe.capture.controls, warnings, self._theme.colours)
         if shown != self._shown:
@@ -97,7 +97,7 @@ class ControlsEditor(QWidget):
     def _fill(self, controls: Sequence[CaptureControl], warnings: Sequence[Warning]) -> None:
         clear_layout(self._lines)
         if not controls:
-            text = "No controls. One tells the tracer how to treat a single function or module class."
+            text = "No controls yet. A control tells the tracer how to treat one function or module class."
             self._lines.addWidget(label(text, "dim"))
         for at, control in enumerate(controls):
             self._lines.addWidget(self._line(at, control, idle_words(control, warnings)))
@@ -126,7 +126,7 @@ class ControlsEditor(QWidget):
         return made
 
     def add(self) -> None:
-        """Add what is written, if it names something."""
+        """Add the control, if a function is named."""
         name = self.function.text().strip()
         set_role(self.function, "" if name else "bad")
         if name:

@@ -1,4 +1,4 @@
-"""The capture panel: capture methods with their outcomes, limits, and controls for single functions."""
+"""The capture panel: the capture methods with their progress, limits, and controls for single functions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QApplication, QCheckBox, QDoubleSpinBox, QSplitter, QWidget
 
 from ace_studio.gui.panels.capture.controls import ControlsEditor
-from ace_studio.gui.panels.capture.method_tree import MethodTree
-from ace_studio.gui.panels.capture.rows import capture_summary, method_rows, moved, wants_batch_only
+from ace_studio.gui.panels.capture.method_list import MethodList
+from ace_studio.gui.panels.capture.method_rows import capture_summary, method_rows, moved, wants_batch_only
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
@@ -21,29 +21,29 @@ from ace_studio.session.session import Session
 
 
 class CapturePanel(Panel):
-    """The capture methods at the left, limits and controls at the right."""
+    """Capture methods at the left, limits and controls at the right."""
 
     title = "Capture"
     shows = frozenset({Part.GRAPH, Part.RECIPE, Part.ACTIVITY, Part.TRUST, Part.FILE})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Build the tree of methods and the form."""
+        """Build the list of methods and the form."""
         super().__init__(session, theme)
-        self.methods = MethodTree(theme)
+        self.methods = MethodList(theme)
         self.methods.switched.connect(self._switch)
         self.methods.move_wanted.connect(self._move)
         self.methods.currentItemChanged.connect(lambda *_: self._show_movable())
         self._summary = label("", "dim")
         self.anew_button = button(
-            "Trace anew", lambda: session.jobs.trace(anew=True), tip="Do not take the kept capture"
+            "Trace anew", lambda: session.jobs.trace(anew=True), tip="Trace although a cached capture fits"
         )
         self.compare_button = button("Compare all methods", lambda: session.jobs.trace(compare_rungs=True))
         self.up_button = button("Earlier", lambda: self._move(self.methods.current, -1), tip="Try it earlier (Alt+Up)")
         self.down_button = button("Later", lambda: self._move(self.methods.current, 1), tip="Try it later (Alt+Down)")
-        self.copy_button = button("Copy", self._copy, tip="The outcomes with their problems as text")
+        self.copy_button = button("Copy", self._copy, tip="The methods with their problems as text")
         self.reset_button = button("Usual order", self._reset, tip="All methods, in the order that suits most models")
         self.batch_button = button("Trace with batch only", self._trace_batch_only)
-        self.batch_button.setToolTip("A method took too long: hold every size but the batch, which is much faster")
+        self.batch_button.setToolTip("A method took too long: keep only the batch dynamic, which is much faster")
         tools = Flow(
             self.batch_button,
             self.compare_button,
@@ -77,19 +77,19 @@ class CapturePanel(Panel):
         self.limit.setDecimals(0)
         self.limit.setSuffix(" s")
         self.limit.setAccessibleName("Time limit of each method")
-        self.limit.setToolTip("A method that takes longer is ended, and the next one is tried")
+        self.limit.setToolTip("A method that takes longer is stopped, and the next one is tried")
         inset(self.limit)
         self.limit.valueChanged.connect(lambda seconds: self._set(time_limit_s=float(seconds)))
         self.batch_only = QCheckBox("Batch only")
         self.batch_only.setToolTip(
-            "Only the batch stays free; every other size is held. Much faster where several sizes vary"
+            "Only the batch stays dynamic; every other size is fixed. Much faster if several sizes vary"
         )
         self.batch_only.toggled.connect(lambda on: self._set(batch_only=on))
         self.keep = QCheckBox("Keep captures")
-        self.keep.setToolTip("A model that did not change, with the same inputs and options, is not traced again")
+        self.keep.setToolTip("An unchanged model with the same inputs and options is not traced again")
         self.keep.toggled.connect(lambda on: self._set(cache=on))
         self.always_compare = QCheckBox("Always compare all methods")
-        self.always_compare.setToolTip("Costs time; the graph is that of the first method that works")
+        self.always_compare.setToolTip("Takes longer; the graph is still that of the first method that works")
         self.always_compare.toggled.connect(lambda on: self._set(compare_rungs=on))
         self.controls = ControlsEditor(self.session, self.theme)
         name = label("Time limit of each method", wrap=False)
@@ -106,7 +106,9 @@ class CapturePanel(Panel):
     def update_from(self, document: Document) -> None:
         """Show methods, options and controls."""
         self.methods.show_rows(method_rows(document))
-        self._summary.setText(capture_summary(document) or "Tried from top to bottom; the first that works is taken.")
+        self._summary.setText(
+            capture_summary(document) or "Methods are tried from the top; the first that works is taken."
+        )
         capture = document.recipe.capture
         with quiet(self.limit, self.batch_only, self.keep, self.always_compare):
             self.limit.setValue(capture.time_limit_s)
@@ -116,8 +118,8 @@ class CapturePanel(Panel):
         self.controls.update_from(document)
         reason = why_not(document)
         for each, tip in (
-            (self.compare_button, "Try every method this time, and show the outcome of each"),
-            (self.anew_button, "Trace although a capture was kept"),
+            (self.compare_button, "Try every method once, to see which work"),
+            (self.anew_button, "Trace although a cached capture fits"),
         ):
             each.setEnabled(not reason)
             each.setToolTip(reason or tip)
@@ -126,7 +128,7 @@ class CapturePanel(Panel):
         self._show_movable()
 
     def restyle(self, colours: Colours) -> None:
-        """Another theme."""
+        """Use another theme."""
         del colours
         self.methods.restyle()
         self.controls.update_from(self.session.document)
@@ -141,9 +143,9 @@ class CapturePanel(Panel):
         self.session.jobs.trace()
 
     def _switch(self, name: str, is_on: bool) -> None:
-        rungs = self.session.document.recipe.capture.rungs
-        self.session.choices.set_rungs((*rungs, name) if is_on else tuple(one for one in rungs if one != name))
-        # After the tree has handled its item: a choice that was refused is shown unchanged again.
+        methods = self.session.document.recipe.capture.rungs
+        self.session.choices.set_rungs((*methods, name) if is_on else tuple(one for one in methods if one != name))
+        # Later, when the tree has finished its edit: a refused change shows the old state again.
         QTimer.singleShot(0, self, self._show_again)
 
     def _show_again(self) -> None:
@@ -157,11 +159,11 @@ class CapturePanel(Panel):
         self.session.choices.set_rungs(ALL_CAPTURE_METHODS)
 
     def _show_movable(self) -> None:
-        rungs, name = self.session.document.recipe.capture.rungs, self.methods.current
-        is_on = name in rungs
-        self.up_button.setEnabled(is_on and rungs[0] != name)
-        self.down_button.setEnabled(is_on and rungs[-1] != name)
-        self.reset_button.setEnabled(rungs != ALL_CAPTURE_METHODS)
+        methods, name = self.session.document.recipe.capture.rungs, self.methods.current
+        is_on = name in methods
+        self.up_button.setEnabled(is_on and methods[0] != name)
+        self.down_button.setEnabled(is_on and methods[-1] != name)
+        self.reset_button.setEnabled(methods != ALL_CAPTURE_METHODS)
 
     def _copy(self) -> None:
         lines = []

@@ -1,4 +1,4 @@
-"""The graph as the selected run really runs it, beside what was captured.
+"""The comparison: the graph that the selected run executes, beside the captured graph.
 
 The second view has the smaller graph: what is fused into another op is drawn with it, what is folded or gone is not
 there. The first says of such an op where it went. Both have the same blocks open, one selection, and one camera: they
@@ -29,16 +29,16 @@ from ace_studio.session.document import Document, EdgeChoice
 from ace_studio.session.session import Session
 
 ABSENT = frozenset({Fate.FUSED, Fate.FOLDED, Fate.GONE})
-"""Nothing of these runs by itself."""
+"""Fates of ops that do not run by themselves."""
 _NAMED = 3
-"""So many ops that are done along are named on a box."""
+"""A box names at most this many fused ops."""
 
 
 class CompareView(QWidget):
-    """The second view with a line above it that counts the fates."""
+    """The second view, with a line above it that counts the fates."""
 
     def __init__(self, session: Session, first: GraphView, colours: Colours) -> None:
-        """Follow ``first`` from now on, and lead it."""
+        """Follow ``first`` and lead it, from now on."""
         super().__init__()
         self._session = session
         self._first = first
@@ -50,7 +50,7 @@ class CompareView(QWidget):
         self._is_following = False
         self._places: CommonPlaces | None = None
         self.running: RunningGraph | None = None
-        """What the second view shows; None before anything is shown."""
+        """The graph of the second view; None before the first update."""
         self.summary = ElidedLabel()
         self.view = GraphView(colours=graph_colours(colours))
         self.view.setAccessibleName("Graph as it really runs")
@@ -63,7 +63,7 @@ class CompareView(QWidget):
         self._tie(self.view, first)
 
     def update_from(self, document: Document) -> None:
-        """Show what the selected run made of the graph of the document."""
+        """Show the document's graph as the selected run executes it."""
         graph, facts = document.graph, op_facts(document)
         if graph is None:
             return
@@ -77,7 +77,7 @@ class CompareView(QWidget):
         self._show_selection(document)
 
     def leave(self) -> None:
-        """It is closed: the first view says nothing of fates any more."""
+        """Close: the first view shows no fates any more."""
         self._first.set_notes({})
         self._facts = None
 
@@ -108,7 +108,7 @@ class CompareView(QWidget):
     # --- selection ---
 
     def _selected(self, op_ids: tuple[str, ...]) -> None:
-        """Ops that run here were selected: with them all that they do."""
+        """Select the chosen ops together with everything fused into them."""
         if self.running is not None:
             self._session.view.select(self.running.all_members(op_ids))
 
@@ -121,7 +121,7 @@ class CompareView(QWidget):
             self.view.set_selection(homes)
         alone = self._facts.fates.get(op_ids[0]) if len(op_ids) == 1 else None
         said = f"{op_ids[0]}: {alone.words}" if alone is not None and alone.fate in ABSENT else ""
-        self.summary.setText(said or summary_of(self._facts))
+        self.summary.setText(said or running_summary(self._facts))
         if document.selection.edges is not self._edges and self.view.picture is not None:
             self._edges = document.selection.edges
             pairs = self._edges.edges if self._edges else ()
@@ -136,7 +136,7 @@ class CompareView(QWidget):
         leader.canvas.scene_changed.connect(self._once(lambda: self._follow_blocks(leader, follower)))
 
     def _once(self, follow: Callable[[], None]) -> Callable[[], None]:
-        """A follower that moves must not lead in turn."""
+        """Call the function, but not while the other view follows: a follower must not lead in turn."""
 
         def act() -> None:
             if not self._is_following and self.isVisible():
@@ -154,7 +154,7 @@ class CompareView(QWidget):
         return self._places
 
     def _follow_camera(self, leader: GraphView, follower: GraphView) -> None:
-        """Look where the leader looks: at the same ops, as large."""
+        """Show the same ops as the leader, at the same scale."""
         places = self._common_places()
         camera, mine = leader.canvas.camera, follower.canvas
         x, y = camera.to_scene(leader.canvas.width() / 2, leader.canvas.height() / 2)
@@ -169,7 +169,7 @@ class CompareView(QWidget):
             mine.moved_from_outside()
 
     def _follow_blocks(self, leader: GraphView, follower: GraphView) -> None:
-        """Open what is open in the leader. Blocks that only one side has stay as they are."""
+        """Open and close blocks as in the leader. Blocks that only one side has do not change."""
         if leader.picture is None or follower.picture is None or self._common_places() is None:
             return
         wanted, have = _open_paths(leader.picture), _open_paths(follower.picture)
@@ -182,7 +182,7 @@ class CompareView(QWidget):
 
 
 class _Held:
-    """While it lasts, neither view follows the other."""
+    """Inside, neither view follows the other."""
 
     def __init__(self, view: CompareView) -> None:
         self._view = view
@@ -196,7 +196,7 @@ class _Held:
 
 
 def _short(op_id: str, facts: OpFacts) -> str:
-    """A fate in as few letters as a box has room for."""
+    """A fate in few letters, for the box."""
     one = facts.fates[op_id]
     if one.into:
         return f"→ {one.into}"
@@ -205,7 +205,7 @@ def _short(op_id: str, facts: OpFacts) -> str:
 
 
 def _joined(op_id: str, members: Sequence[str], facts: OpFacts) -> tuple[str, str]:
-    """What an op that runs does besides itself: as short as a box has room for, and in full."""
+    """The ops fused into an op that runs: short for the box, and in full for the tooltip."""
     along = [member for member in members if member != op_id]
     own = _short(op_id, facts)
     if not along:
@@ -223,7 +223,7 @@ def _open_paths(picture: Picture) -> dict[str, tuple[int, bool]]:
 
 
 def running_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
-    """The precision that an op really runs at; what does not run by itself is a category of its own."""
+    """Colours by actual precision; ops that do not run by themselves are a category of their own."""
     if not facts.fates:
         return None
     actual = {op_id: report.actual for op_id, report in facts.reports.items()}
@@ -235,12 +235,12 @@ def running_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
     return Colouring.from_labels(f"as {target} runs it", labels, colours=chosen, letters=letters)
 
 
-def summary_of(facts: OpFacts) -> str:
+def running_summary(facts: OpFacts) -> str:
     """How many ops ended how, in words."""
     if facts.run is None:
-        return "Select a run: it is shown here as it really runs"
+        return "Select a run to see the graph as it really runs"
     if not facts.fates:
-        return f"{facts.run.target} does not say what it made of the ops"
+        return f"{facts.run.target} does not report what it did with the ops"
     counts = Counter(one.fate for one in facts.fates.values())
     words = {
         Fate.AS_PLANNED: "run as planned",

@@ -1,4 +1,4 @@
-"""The line above the graph while some of its edges are looked at: what they are, ways along them, and the way back."""
+"""The bar above the graph while edges are highlighted: what they are, with buttons to step through them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EdgeBar(QFrame):
         self._at = -1
         self.words = ElidedLabel()
         self.words.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        self.previous = self._button("‹", lambda: self._step(-1), "The edge before")  # noqa: RUF001
+        self.previous = self._button("‹", lambda: self._step(-1), "The previous edge")  # noqa: RUF001
         self.next = self._button("›", lambda: self._step(1), "The next edge")  # noqa: RUF001
         self.open = self._button("Open blocks", self._open_all, "Open the blocks that hide some of these edges")
         self.back = self._button(
@@ -45,7 +45,7 @@ class EdgeBar(QFrame):
         return made
 
     def update_from(self, document: Document, *, is_new_graph: bool = False) -> None:
-        """Show the edges of the document on the graph; called once the graph itself is up to date."""
+        """Highlight the edges of the document. Called after the graph is up to date."""
         wanted = document.selection.edges
         if wanted is self._shown and not is_new_graph:
             return
@@ -72,7 +72,7 @@ class EdgeBar(QFrame):
         self.open.setVisible(bool(hidden))
 
     def _step(self, step: int) -> None:
-        """Go to another edge: open what hides it, and show both of its ends."""
+        """Go to another edge: open the blocks that hide it, and show both ends."""
         choice, picture = self._shown, self._view.picture
         if choice is None or picture is None:
             return

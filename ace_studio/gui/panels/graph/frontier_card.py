@@ -1,4 +1,4 @@
-"""The card on the frontier: why the capture ends here, what helps, and the buttons for it."""
+"""The card at the place where the capture stops: what happened, why, what helps, and buttons for it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ WIDTH = 380
 
 
 class FrontierCard(QFrame):
-    """What / why / remedy / where of one place, with Open line, Try fix and Copy."""
+    """What, why, remedy and place of one entry, with Open line, Try fix and Copy."""
 
     panel_wanted = Signal(str)
-    """Id of the panel that goes on from here."""
+    """Id of the panel to show next."""
     closed = Signal()
 
     def __init__(self, session: Session, theme: Theme, *, closable: bool = True) -> None:
@@ -40,8 +40,8 @@ class FrontierCard(QFrame):
         self._heading.setStyleSheet("font-weight: 600")
         self._close = QToolButton()
         self._close.setAutoRaise(True)
-        self._close.setToolTip("Put away; the list of breaks keeps it")
-        self._close.setAccessibleName("Put away")
+        self._close.setToolTip("Close; the list of breaks keeps the entry")
+        self._close.setAccessibleName("Close")
         self._close.clicked.connect(lambda _=False: self.closed.emit())
         if not closable:
             self._close.hide()
@@ -94,7 +94,7 @@ class FrontierCard(QFrame):
         self.open_button.setVisible(bool(entry.line))
         self.try_button.setVisible(entry.is_fixable)
         self.try_button.setEnabled(not why_not)
-        self.try_button.setToolTip(why_not or "Try what fits, each in a copy of your files")
+        self.try_button.setToolTip(why_not or "Try every fix that fits, each in a copy of your files")
         self.list_button.setVisible(others > 0)
         self.setAccessibleName(f"{entry.heading}. {entry.title}")
         self.setAccessibleDescription(entry.as_text())
@@ -114,7 +114,7 @@ class FrontierCard(QFrame):
         super().adjustSize()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
-        """Esc puts the card away."""
+        """Esc closes the card."""
         if event.key() == Qt.Key.Key_Escape:
             self.closed.emit()
         else:
@@ -147,9 +147,9 @@ class FrontierCard(QFrame):
 
 
 def _older(entry: Entry, document: Document) -> str:
-    """Say that the graph beneath is from an earlier trace."""
+    """The words that the graph below is from an earlier trace; empty if it is not."""
     failure = document.failure
     is_failure = failure is not None and entry.seam is None and entry.subgraph is None
     if not is_failure or failure is None or document.graph is None or failure.job == document.graph_job:
         return ""
-    return " this time; the graph is from before"
+    return "this time; the graph is from an earlier trace"

@@ -1,4 +1,4 @@
-"""The graph panel: the graph view, what its colours mean, and the selected ops with their precision."""
+"""The graph panel: the graph view, the colouring, and the precision of the selected ops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.session import Session
 
 WEIGHTS_ALONE = frozenset({"safetensors", "state-dict"})
-"""Kinds of files that hold weights and nothing else."""
+"""Kinds of files that hold only weights."""
 _MIXED = "mixed"
 _FROM_PLAN = ""
 
@@ -103,7 +103,9 @@ class GraphPanel(Panel):
         self.compare_button.setText("Compare")
         self.compare_button.setCheckable(True)
         self.compare_button.setProperty("role", "plain")
-        self.compare_button.setToolTip("Beside it, the graph as the selected run really runs it (Ctrl+D)")
+        self.compare_button.setToolTip(
+            "Show the graph as the selected run executes it, beside the captured graph (Ctrl+D)"
+        )
         self.compare_button.setAccessibleName("Compare with what really runs")
         self.compare_button.toggled.connect(self._show_compare)
         named = label("Colour by", "dim", wrap=False)
@@ -114,7 +116,7 @@ class GraphPanel(Panel):
         return bar
 
     def _build_cards(self) -> None:
-        """One card that lies over the graph, and one that stands where there is none."""
+        """Build the card over the graph, and the card for a window without a graph."""
         self.card = FrontierCard(self.session, self.theme)
         self.card.closed.connect(self._close_card)
         self.card.panel_wanted.connect(self.panel_wanted)
@@ -154,7 +156,7 @@ class GraphPanel(Panel):
         self._show_card(document)
 
     def _seams_differ(self, document: Document) -> bool:
-        """Whether the report names other breaks or subgraphs than those that are drawn."""
+        """Whether the report has other breaks or subgraphs than the picture."""
         old, new = self._capture, document.capture
         if old is new or old is None or new is None:
             return False
@@ -167,7 +169,7 @@ class GraphPanel(Panel):
             self.view.canvas.frame_selection()
 
     def _show_source(self, op_id: str) -> None:
-        """An op was entered or double-clicked: go on in the source."""
+        """Show an activated op in the source."""
         self.session.view.select([op_id])
         self.panel_wanted.emit("source")
 
@@ -182,13 +184,13 @@ class GraphPanel(Panel):
         self._recolour(self.session.document)
 
     def _show_compare(self, is_on: bool) -> None:
-        """Open or close the second view; it is made when it is first asked for."""
+        """Open or close the second view; it is made when it is first opened."""
         if self.compare is None:
             self.compare = CompareView(self.session, self.view, self.colours)
             self._split.addWidget(self.compare)
         self.compare.setVisible(is_on)
         self._captured.setVisible(is_on)
-        # Half as wide, map and legend would cover the graph.
+        # At half the width, map and legend would cover the graph.
         self.view.shows_map = not is_on
         self.view.legend.title.setChecked(not is_on)
         if is_on:
@@ -197,7 +199,7 @@ class GraphPanel(Panel):
             self.compare.update_from(self.session.document)
         else:
             self.compare.leave()
-        # Once both have their sizes.
+        # After both views have their sizes.
         QTimer.singleShot(0, self.view, self.view.fit)
 
     def save(self, path: Path) -> None:
@@ -314,7 +316,7 @@ class GraphPanel(Panel):
 
     def _missing(self, document: Document) -> tuple[str, str, Sequence[QPushButton]]:
         if document.needs_trust:
-            text = "Opening it runs its code. Nothing of it has been run so far; Model says what would be."
+            text = "Opening it runs its code. Nothing has run so far; the Model panel lists what would run."
             return "This file is a program", text, ()
         if document.activity.is_working:
             words = "Stopping" if document.activity.state is EngineState.CANCELLING else "Working"
@@ -324,16 +326,16 @@ class GraphPanel(Panel):
         trace = button("Trace (F5)", self.session.jobs.trace, role="primary")
         run = button("Run everything (F6)", self.session.jobs.run)
         if document.rungs:
-            text = "Problems says why; Run lists what was tried."
+            text = "The Problems panel says why; the Run panel lists what was tried."
             return "No graph yet", text, (trace,)
         if not document.recipe.model.entry and document.file is not None and document.file.entries:
             return "Which function makes the model?", "Choose the entry under Model, then trace.", (trace,)
         if not document.recipe.model.entry and document.file is not None and document.file.kind in WEIGHTS_ALONE:
-            text = "Weights do not say what computes with them. Under Model, name the function as file.py:name."
+            text = "A weights file holds no code. Under Model, name the function that makes the model, as file.py:name."
             return "Which function makes the model?", text, (trace,)
         if _has_no_examples(document):
             add = button("Add inputs", lambda: self.panel_wanted.emit("shapes"), role="primary")
-            text = "Say under Inputs what the model takes, one row per example; then trace it or run everything."
+            text = "Under Inputs, enter what the model takes, one row per example; then trace or run."
             if document.recipe.model.entry in _functions(document):
                 text += f" If {document.recipe.model.entry}() returns examples too, just trace it."
             return "No examples yet", text, (add, button("Trace (F5)", self.session.jobs.trace), run)
@@ -341,7 +343,7 @@ class GraphPanel(Panel):
 
 
 def _has_no_examples(document: Document) -> bool:
-    """Whether nothing says what to call the model with, and its file is of a kind that does not say it either."""
+    """Whether there are no examples, and the file is of a kind that holds none."""
     inputs, file = document.recipe.inputs, document.file
     is_said = bool(inputs.rows or inputs.tracing or inputs.caught)
     return not is_said and file is not None and file.kind in {"python", *WEIGHTS_ALONE}
@@ -353,18 +355,18 @@ def _functions(document: Document) -> frozenset[str]:
 
 
 def _size_words(document: Document) -> str:
-    """How much was captured; for a graph in subgraphs also what was not."""
+    """The number of captured ops; for a partial capture also the number left eager."""
     count = document.graph.op_count if document.graph else 0
     capture = document.capture
     if capture is None or not capture.pieces:
         return plural(count, "op")
-    left = f"{plural(capture.ops_left_eager, 'op')} left to eager" if capture.ops_left_eager else ""
+    left = f"{plural(capture.ops_left_eager, 'op')} left eager" if capture.ops_left_eager else ""
     size = f"{plural(count, 'op')} in {plural(len(capture.pieces), 'subgraph')}"
     return "  ·  ".join(part for part in (size, plural(len(capture.graph_breaks), "break"), left) if part)
 
 
 def _has_ops(op_ids: Sequence[str], graph: GraphTable | None) -> bool:
-    """Whether a precision can be meant by the selection: breaks have none."""
+    """Whether the selection can have a precision; breaks have none."""
     if graph is None:
         return False
     rows = row_of_ops(graph)

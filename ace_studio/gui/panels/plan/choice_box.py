@@ -1,4 +1,4 @@
-"""A list of words to choose from: closed it shows the word alone, which always fits; open, also what each one means."""
+"""A combo box of words: closed it shows the word alone; open, also what each word means."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from ace_studio.gui.panels.plan.choosers import AnyIndex
 from ace_studio.gui.widgets.small import fill_combo
+from ace_studio.gui.widgets.table_model import AnyIndex
 
 _WHOLE = int(Qt.ItemDataRole.AccessibleTextRole)
 _POPUP_MARGIN = 36
@@ -42,7 +42,7 @@ class ChoiceBox(QComboBox):
             self.setItemData(at, self._whole(self.itemText(at), word_at), _WHOLE)
 
     def meaning(self) -> str:
-        """What the chosen word means; empty if the word says it all."""
+        """What the chosen word means; may be empty."""
         return self._meanings.get(str(self.currentData()), "")
 
     def showPopup(self) -> None:  # noqa: N802 - Qt's name
@@ -51,7 +51,7 @@ class ChoiceBox(QComboBox):
         super().showPopup()
 
     def fit_list(self) -> None:
-        """Make the list that will open as wide as its longest row."""
+        """Set the width of the open list to that of its longest row."""
         rows = (str(self.itemData(at, _WHOLE)) for at in range(self.count()))
         widest = max((self.fontMetrics().horizontalAdvance(text) for text in rows), default=0)
         self.view().setMinimumWidth(widest + _POPUP_MARGIN)
@@ -68,7 +68,7 @@ class _WholeWords(QStyledItemDelegate):
         super().__init__(parent)
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: AnyIndex) -> None:  # noqa: N802 - Qt's name
-        """The whole words instead of the short ones."""
+        """Show word and meaning instead of the word alone."""
         super().initStyleOption(option, index)
         whole = index.data(_WHOLE)
         if whole:

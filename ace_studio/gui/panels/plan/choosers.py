@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from ace_studio.gui.ops.precision_offers import Offer, grey_out
+from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.recipes.plan import Precision
 
 AS_PLANNED = ""
-AnyIndex = QModelIndex | QPersistentModelIndex
 
 
 class PrecisionCells(QStyledItemDelegate):
@@ -26,7 +26,7 @@ class PrecisionCells(QStyledItemDelegate):
         choose: Callable[[QModelIndex, Precision | None], object],
         can_clear: str = "",
     ) -> None:
-        """What is chosen goes to ``choose``; the view shows it when the document says so.
+        """Pass the choice to ``choose``; the view shows it after the document changed.
 
         Args:
             parent: The view.
@@ -56,12 +56,12 @@ class PrecisionCells(QStyledItemDelegate):
         self.closeEditor.emit(combo)
 
     def setEditorData(self, editor: QWidget, index: AnyIndex) -> None:  # noqa: N802 - Qt's name
-        """Begin with what the cell says."""
+        """Start with the value of the cell."""
         if isinstance(editor, QComboBox):
             editor.setCurrentIndex(max(0, editor.findText(str(index.data()))))
 
     def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: AnyIndex) -> None:  # noqa: N802 - Qt's name
-        """Tell what was chosen."""
+        """Pass on the choice."""
         if isinstance(editor, QComboBox):
             value = str(editor.currentData())
             if editor.currentText() != str(index.data(Qt.ItemDataRole.DisplayRole)):

@@ -25,19 +25,19 @@ from ace_studio.session.document import Document
 
 
 class Form(Protocol):
-    """What an editor tells of gestures."""
+    """Signals of an editor."""
 
     def choose(self, field: FieldRow, value: object) -> None:
         """A value was chosen."""
 
     def complain(self, field: FieldRow, words: str) -> None:
-        """What was typed makes no sense; the recipe keeps what it has. No words: it does."""
+        """Why the typed text is invalid (the recipe keeps its value); empty when it is valid again."""
 
     def is_wrong(self, field: FieldRow) -> bool:
-        """Whether what stands in the editor makes no sense, and is left there to be mended."""
+        """Whether the editor holds invalid text."""
 
     def browse(self, field: FieldRow) -> None:
-        """A file is wanted."""
+        """Asks for a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +48,9 @@ class Editor:
     show: Callable[[Any, Document], None]
     """Show a value of the recipe without a signal."""
     above: bool = False
-    """It needs the whole width, and says its name itself."""
+    """Whether it spans the form and shows its own name."""
     meaning: Callable[[], str] = lambda: ""
-    """What the value that is shown means, for the line below it."""
+    """What the present value means, for the line below."""
 
 
 def _choice(form: Form, field: FieldRow) -> Editor:
@@ -100,7 +100,7 @@ def _flag(form: Form, field: FieldRow) -> Editor:
 
 
 def _typed(form: Form, field: FieldRow) -> Editor:
-    """A line of text that stands for a value; text that does not is left there, with the reason below it."""
+    """A line of text that stands for a value; invalid text stays, with the reason below."""
     line, text_form = QLineEdit(), TEXT_FORMS[field.kind]
     line.setPlaceholderText(field.unset)
 
@@ -148,7 +148,7 @@ def _ticks(form: Form, field: FieldRow) -> Editor:
 
 
 def _named(form: Form, field: FieldRow) -> Editor:
-    """A name that may be typed, or taken from those that are known."""
+    """A name that can be typed or chosen from the known ones."""
     combo = QComboBox()
     combo.setEditable(True)
     combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
@@ -199,4 +199,4 @@ EDITORS: dict[FieldKind, Callable[[Form, FieldRow], Editor]] = {
     FieldKind.TICKS: _ticks,
     FieldKind.NAME: _named,
 }
-"""Kind -> what makes its editor."""
+"""Kind -> function that makes its editor."""

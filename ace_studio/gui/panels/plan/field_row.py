@@ -1,4 +1,4 @@
-"""What a row of a form is: one key of one table of the recipe, and how it is chosen."""
+"""A row of a form: one key of one table of the recipe, and how it is edited."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def functions_of(document: Document) -> Sequence[tuple[str, str]]:
 
 
 class FieldKind(StrEnum):
-    """How a key is chosen."""
+    """How a key is edited."""
 
     CHOICE = "choice"
     """One of a few words."""
@@ -28,13 +28,13 @@ class FieldKind(StrEnum):
     """Several texts, separated by commas."""
     TEXT = "text"
     TICKS = "ticks"
-    """Some of a few words, in their order."""
+    """Any of a few words, in their order."""
     COUNTS = "counts"
     """Several whole numbers from 1 on, separated by commas."""
     PAIRS = "pairs"
     """Several ``name = value``, separated by commas."""
     NAME = "name"
-    """A name that is typed, or taken from those that are known; perhaps a file."""
+    """A name that is typed or chosen from the known ones; perhaps a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +56,15 @@ class FieldRow:
     """Words for the lowest number if it stands for None, and for an empty text."""
     tip: str = ""
     about: str = ""
-    """What stands below the editor, where its value has no meaning of its own to tell."""
+    """The line below the editor, if the value has no meaning of its own."""
     takes_file: bool = False
     """A name that may be a file instead."""
     known: Callable[[Document], Sequence[tuple[str, str]]] = functions_of
     """Names that are offered, each as text and value."""
     why_grey: Callable[[Document], str] = lambda _: ""
-    """Why it cannot be chosen now; empty if it can."""
+    """Why the key cannot be edited now; empty if it can."""
     problem: Callable[[Document], str] = lambda _: ""
-    """What is wrong with the value that the recipe has; empty if nothing is."""
+    """What is wrong with the recipe's value; empty if nothing is."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What can be chosen in the smaller tables of the recipe, one row per key. The forms are made from these rows."""
+"""The rows of the forms: the keys of the smaller tables of the recipe."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _only_pattern(document: Document) -> str:
 
 def _no_amount(document: Document) -> str:
     method = getattr(getattr(document.recipe, "prune", None), "method", "")
-    return _no_pruning(document) or ("n:m: the pattern says how much goes" if method == "n:m" else "")
+    return _no_pruning(document) or ("n:m: the pattern sets the amount" if method == "n:m" else "")
 
 
 def _no_tuning(document: Document) -> str:
@@ -65,7 +65,7 @@ def _has_function(document: Document) -> str:
 
 
 def _input_names(document: Document) -> tuple[str, ...]:
-    """What the model takes, as far as the last trace or the shape table says."""
+    """The inputs of the model, from the last trace or the shape table."""
     if document.capture is not None and document.capture.inputs:
         return tuple(one.name for one in document.capture.inputs)
     rows = document.recipe.inputs.rows
@@ -99,7 +99,7 @@ def _no_token(document: Document) -> str:
 def _unfed(document: Document) -> str:
     feed = document.recipe.measure.decode.feed
     if not feed:
-        return "Nothing is fed back: each step would forget those before it. Write for example cache = 1."
+        return "Nothing is fed back: each step would forget the earlier ones. Write for example cache = 1."
     return next((found for name in feed if (found := _no_such_input(name, document))), "")
 
 
@@ -115,7 +115,9 @@ def _fixed_batch(document: Document) -> str:
     batch = next((dim for dim in first.dims if dim.index == 0), None)
     if batch is not None and batch.verdict is DimVerdict.DYNAMIC:
         return ""
-    return f"{first.name} · 0 is not free in this graph. Add an example of another size under Inputs, and trace again."
+    return (
+        f"{first.name} · 0 is not dynamic in this graph. Add an example of another size under Inputs, and trace again."
+    )
 
 
 _KIND = FieldKind
@@ -128,17 +130,17 @@ SCHEME_FIELDS: tuple[FieldRow, ...] = (
              options=(("affine", "a zero point: fits one-sided ranges"), ("symmetric", "no zero point"))),
     FieldRow(table="plan", key="group_size", text="Group size", kind=_KIND.CHOICE,
              why_grey=_only_for(_GROUPED, "weight-only ops"),
-             tip="ONNX Runtime takes 256 at most, OpenVINO's int8-weight whole channels",
+             tip="ONNX Runtime allows at most 256; OpenVINO's int8-weight only whole channels",
              options=(("0", "all weights of a channel share a scale"),
                       *((str(2**n), f"{2**n} weights share a scale") for n in range(4, 9)))),
     FieldRow(table="plan", key="rest", text="The rest", kind=_KIND.CHOICE, why_grey=_only_for(_INT8, "8-bit ops"),
              options=(("fp32", "as eager"), ("bf16", "faster where the processor has it"), ("fp16", "likewise")),
-             tip="What ops run at that the target cannot run as planned, such as a softmax"),
+             tip="Precision of ops that the target cannot run as planned, such as a softmax"),
 )  # fmt: skip
 CALIBRATION_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="calibration", key="observer", text="Ranges by", kind=_KIND.CHOICE,
              why_grey=_only_for(_STATIC, "int8-static"),
-             options=(("min-max", "the extremes that were seen"), ("percentile", "without rare extremes"),
+             options=(("min-max", "the observed extremes"), ("percentile", "without rare extremes"),
                       ("mse", "least squared error"), ("entropy", "least change of the distribution"))),
     FieldRow(table="calibration", key="percentile", text="Percentile", kind=_KIND.NUMBER, low=50.0, high=100.0,
              decimals=3, suffix=" %", why_grey=_only_percentile),
@@ -149,12 +151,12 @@ IMPROVE_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="improve", key="methods", text="Methods", kind=_KIND.TICKS,
              options=(("equalize", "even out the ranges of neighbouring layers"),
                       ("smoothquant", "move outliers from activations into weights"),
-                      ("bias-correction", "take the mean error out of each output"),
-                      ("gptq", "round weights one by one, the rest makes up for it"),
+                      ("bias-correction", "correct the mean error of each output"),
+                      ("gptq", "round weights one by one and adjust the rest"),
                       ("awq", "scale the weights that matter before rounding")),
-             tip="Each is kept only if it helps; the results say how much it did"),
-    FieldRow(table="improve", key="by_search", text="Search tries them", kind=_KIND.FLAG,
-             tip="A search for a goal tries methods by itself, if none is ticked, before it keeps ops high"),
+             tip="Each method is kept only if it helps; the results show by how much"),
+    FieldRow(table="improve", key="by_search", text="Search may use them", kind=_KIND.FLAG,
+             tip="A search for a goal tries these methods, if none is ticked, before it raises the precision of ops"),
 )  # fmt: skip
 SENSITIVITY_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="sensitivity", key="scan", text="Scan in a run", kind=_KIND.CHOICE,
@@ -165,18 +167,18 @@ SENSITIVITY_FIELDS: tuple[FieldRow, ...] = (
 )  # fmt: skip
 PRUNE_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="prune", key="method", text="Remove", kind=_KIND.CHOICE,
-             options=(("none", "nothing goes"), ("unstructured", "single weights, the smallest first"),
-                      ("n:m", "so many of every few weights"), ("structured", "whole channels: smaller layers"))),
+             options=(("none", "nothing is removed"), ("unstructured", "single weights, the smallest first"),
+                      ("n:m", "n of every m weights"), ("structured", "whole channels: smaller layers"))),
     FieldRow(table="prune", key="amount", text="Amount", kind=_KIND.NUMBER, low=0.0, high=0.99, decimals=2,
              why_grey=_no_amount, tip="As a fraction of the weights, or of the channels"),
     FieldRow(table="prune", key="pattern", text="Pattern", kind=_KIND.CHOICE, why_grey=_only_pattern,
-             options=(("2:4", "two of every four stay"), ("1:4", "one of every four stays"), ("4:8", "four of eight"))),
-    FieldRow(table="prune", key="importance", text="Least first by", kind=_KIND.CHOICE, why_grey=_no_pruning,
+             options=(("2:4", "2 of 4 stay"), ("1:4", "1 of 4 stays"), ("4:8", "4 of 8 stay"))),
+    FieldRow(table="prune", key="importance", text="Rank by", kind=_KIND.CHOICE, why_grey=_no_pruning,
              options=(("magnitude", "size"), ("taylor", "size times gradient"))),
     FieldRow(table="prune", key="round_to", text="Multiples of", kind=_KIND.COUNT, low=1, high=256,
-             why_grey=_only_structured, tip="Channels that are left are a multiple of this"),
+             why_grey=_only_structured, tip="Of the remaining channels"),
     FieldRow(table="prune", key="ignore", text="Never touch", kind=_KIND.WORDS, unset="module:classifier, …",
-             why_grey=_no_pruning, tip="Matches as in the rules of the plan"),
+             why_grey=_no_pruning, tip="Patterns as in the rules of the plan"),
 )  # fmt: skip
 FINETUNE_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="finetune", key="method", text="Train", kind=_KIND.CHOICE,
@@ -189,7 +191,7 @@ FINETUNE_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="finetune", key="learning_rate", text="Learning rate", kind=_KIND.NUMBER, low=0.0, high=10.0,
              decimals=7, why_grey=_no_tuning),
     FieldRow(table="finetune", key="held_out", text="Held out", kind=_KIND.NUMBER, low=0.01, high=0.9, decimals=2,
-             why_grey=_no_tuning, tip="Fraction of the batches that is not trained on but judged by"),
+             why_grey=_no_tuning, tip="Fraction of the batches for scoring instead of training"),
     FieldRow(table="finetune", key="max_seconds", text="Time limit", kind=_KIND.NUMBER, low=1.0, high=1e6, decimals=0,
              suffix=" s", why_grey=_no_tuning),
     FieldRow(table="finetune", key="seed", text="Seed", kind=_KIND.COUNT, low=0, high=2**31 - 1, why_grey=_no_tuning),
@@ -197,28 +199,28 @@ FINETUNE_FIELDS: tuple[FieldRow, ...] = (
 EVALUATE_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="evaluate", key="metric", text="Metric", kind=_KIND.CHOICE, why_grey=_has_function,
              options=(("", "none: fidelity to the original"), ("top-1", "accuracy of the best class"),
-                      ("top-5", "right among the best five"),
+                      ("top-5", "accuracy of the best five classes"),
                       ("f1", "macro F1"), ("auc", "area under the ROC curve"), ("spearman", "rank correlation"),
                       ("mse", "mean squared error"), ("perplexity", "of language models"))),
     FieldRow(table="evaluate", key="data", text="Labelled data", kind=_KIND.NAME, why_grey=_no_metric,
              unset="none", takes_file=True),
     FieldRow(table="evaluate", key="output", text="Output", kind=_KIND.TEXT, why_grey=_no_metric,
-             unset="the first tensor", tip="Which output is judged, as a path such as 0 or logits"),
+             unset="the first tensor", tip="The output to score, as a path such as 0 or logits"),
 )  # fmt: skip
 MEASURE_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="measure", key="profile", text="Profile of every op", kind=_KIND.FLAG,
-             about="Its time, and what this machine can do at most. A run takes a little longer.",
+             about="Times every op against the ceilings of this machine. A run takes a little longer.",
              tip="Where the time goes, op by op, in the original and in every target"),
     FieldRow(table="measure", key="batches", text="Batch sizes", kind=_KIND.COUNTS, unset="none, or 1, 8, 32",
-             problem=_fixed_batch, about="Each is timed too, and told as samples a second.",
-             tip="Throughput at these sizes; the batch has to be free"),
+             problem=_fixed_batch, about="Each is timed too, in samples per second.",
+             tip="Throughput at these sizes; the batch must be dynamic"),
 )  # fmt: skip
 DECODE_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="measure.decode", key="token", text="Token input", kind=_KIND.NAME, unset="no step model",
              known=_inputs, problem=_unknown_input("token"), tip="The input that takes the last token, [batch, 1]",
-             about="For a model that is one step of a decoder: the input that takes the last token."),
+             about="For a model that is one decoder step: the input of the last token."),
     FieldRow(table="measure.decode", key="feed", text="Feed back", kind=_KIND.PAIRS, unset="cache = 1",
-             why_grey=_no_token, problem=_unfed, about="Inputs, and the output that each gets for the next step.",
+             why_grey=_no_token, problem=_unfed, about="Inputs, and the output that feeds each at the next step.",
              tip="A name stands for every tensor below it: cache for cache.0.0, cache.0.1, ..."),
     FieldRow(table="measure.decode", key="logits", text="Scores", kind=_KIND.TEXT, unset="0", why_grey=_no_token,
              problem=_no_logits, about="The output with the scores of the next token.",
@@ -229,7 +231,7 @@ DECODE_FIELDS: tuple[FieldRow, ...] = (
              why_grey=_no_token, problem=_unknown_input("mask"),
              tip="The input that gets one more 1 at its end at every step"),
     FieldRow(table="measure.decode", key="tokens", text="Tokens", kind=_KIND.COUNT, low=2, high=100_000,
-             why_grey=_no_token, tip="How many are decoded; 32 to 128 are usual"),
+             why_grey=_no_token, tip="Number of tokens to decode; 32 to 128 are usual"),
 )  # fmt: skip
 
 FIELD_ROWS = (

@@ -1,4 +1,4 @@
-"""What the result must satisfy, and what to optimise among the candidates that do."""
+"""The form of the goal: its bounds, and what to optimise among the candidates that meet them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class GoalForm(QWidget):
         self.objective = QComboBox()
         self.objective.setAccessibleName("Optimise")
         self.objective.activated.connect(lambda _: self._choose_objective())
-        grid.addWidget(QLabel("Among those, optimise"), len(BOUNDS), 0)
+        grid.addWidget(QLabel("Among these, optimise"), len(BOUNDS), 0)
         grid.addWidget(self.objective, len(BOUNDS), 1)
 
     def update_from(self, document: Document) -> None:

@@ -1,4 +1,4 @@
-"""How to measure: the same for every target and for the baseline."""
+"""The form for measuring, which holds for every target and the baseline."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class MeasureForm(QWidget):
         self._device_note.setVisible(bool(reason))
         self.more.update_from(document)
         self.decode.update_from(document)
-        self.decode_part.say(summary_of(DECODE_FIELDS, document) or "no step model")
+        self.decode_part.say(summary_of(DECODE_FIELDS, document) or "not a decoder step")
 
     def _set(self, **values: object) -> None:
         measure: MeasureChoice = replace(self._session.document.recipe.measure, **values)
@@ -90,7 +90,7 @@ class MeasureForm(QWidget):
 
 
 def measure_words(document: Document) -> str:
-    """What is chosen, in a few words."""
+    """The choices in a few words."""
     measure = document.recipe.measure
     more = summary_of((*MEASURE_FIELDS, *DECODE_FIELDS), document)
     return ", ".join(
@@ -99,7 +99,7 @@ def measure_words(document: Document) -> str:
 
 
 def _no_cuda(environment: EnvironmentReport | None) -> str:
-    """Why there is no CUDA; empty if there is, or if nobody knows yet."""
+    """Why there is no CUDA device; empty if there is one, or if it is not known yet."""
     if environment is None:
         return ""
     found = [device for device in environment.devices if device.name.startswith("cuda")]

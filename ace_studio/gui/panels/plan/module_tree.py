@@ -1,4 +1,4 @@
-"""The modules and their ops with a tick each: what is compressed and what is kept, and at which precision."""
+"""The tree of modules and ops with check boxes: what is compressed, and at which precision."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QMenu, 
 from ace_studio.gui.ops.facts import op_facts, plan_index
 from ace_studio.gui.ops.precision_menu import fill_precisions
 from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
-from ace_studio.gui.panels.plan.choosers import AnyIndex, NoEditor, PrecisionCells
+from ace_studio.gui.panels.plan.choosers import NoEditor, PrecisionCells
 from ace_studio.gui.panels.plan.op_note import OpNote
 from ace_studio.gui.widgets.small import column, label, quiet, row
+from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document
@@ -28,7 +29,7 @@ _HIGH = str(Precision.FP32)
 
 
 class ModuleTree(QWidget):
-    """A tick means: compressed. A module some of whose ops are has a dash."""
+    """A ticked row is compressed. A module with some compressed ops has a dash."""
 
     def __init__(self, session: Session) -> None:
         """Start empty."""
@@ -39,7 +40,7 @@ class ModuleTree(QWidget):
         self._offers: Mapping[str, Offer] = {}
         self._items: dict[str, QTreeWidgetItem] = {}
         self._op_items: dict[str, QTreeWidgetItem] = {}
-        """Of ops whose module was opened once."""
+        """Rows of the ops whose module was opened."""
         self._rows_of: dict[str, list[int]] = {}
         """Module -> rows of the ops that are directly in it."""
         self.tree = QTreeWidget()
@@ -106,7 +107,7 @@ class ModuleTree(QWidget):
         self.show_selection(document)
 
     def show_selection(self, document: Document) -> None:
-        """Go to the selected op, if its module was opened, and say what it can be."""
+        """Go to the selected op, if its module was opened, and show its possible precisions."""
         op_ids = document.selection.op_ids
         item = self._op_items.get(op_ids[0]) if len(op_ids) == 1 else None
         if item is not None and item is not self.tree.currentItem():
@@ -149,7 +150,7 @@ class ModuleTree(QWidget):
         self._fit_height()
 
     def _add_ops(self, item: QTreeWidgetItem) -> bool:
-        """List the ops that are directly in a module; False if they are there, or there are none."""
+        """List the ops that are directly in a module; False if they are listed already or there are none."""
         rows = self._rows_of.pop(item.data(_NAME, _PATH), [])
         graph = self._graph
         if graph is None or item.data(_NAME, _OP) or not rows:
@@ -164,7 +165,7 @@ class ModuleTree(QWidget):
         return True
 
     def _fit_height(self) -> None:
-        """As high as what is unfolded, within limits."""
+        """Fit the height to the open rows, within limits."""
         shown = 0
         item = self.tree.topLevelItem(0)
         while item is not None and shown < _ROWS_SHOWN:
@@ -196,7 +197,7 @@ class ModuleTree(QWidget):
 
     def _ticked(self, item: QTreeWidgetItem, place: int) -> None:
         if place == _NAME:
-            # What the box shows now is what the document says, not what Qt made of the click.
+            # The box shows the document, not what Qt made of the click.
             self._shown = None
             precision = Precision(self.ticks.currentData())
             is_on = item.checkState(_NAME) is not Qt.CheckState.Unchecked
@@ -213,7 +214,7 @@ class ModuleTree(QWidget):
         self._choice_of(self._item_at(place))(precision)
 
     def _choice_of(self, item: QTreeWidgetItem) -> Callable[[Precision | None], None]:
-        """What sets the precision of a row."""
+        """The rule or default that sets the precision of a row."""
         op_id, path = item.data(_NAME, _OP), item.data(_NAME, _PATH)
         if op_id:
             return lambda precision: self._session.plan.set_precision_of_ops((op_id,), precision)
@@ -223,7 +224,7 @@ class ModuleTree(QWidget):
         return self.tree.itemFromIndex(place)
 
     def _offers_of(self, item: QTreeWidgetItem) -> Mapping[str, Offer]:
-        """What is possible for an op, or for some op of a module."""
+        """The possible precisions of an op, or of any op of a module."""
         graph, op_id = self._graph, item.data(_NAME, _OP)
         if op_id or graph is None:
             return op_offers(self._session.document, (op_id,) if op_id else ())

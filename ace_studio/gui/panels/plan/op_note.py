@@ -1,4 +1,4 @@
-"""What the selected op can be, and for every other precision which target does not do it for this op, and why."""
+"""The note on the selected op: its possible precisions, and which targets refuse the others, and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ace_studio.session.document import Document
 
 
 class OpNote(QWidget):
-    """Two or three lines below the modules; hidden unless something is refused for what is selected."""
+    """A few lines below the modules; hidden unless a precision is refused for the selected ops."""
 
     def __init__(self) -> None:
         """Start hidden."""
@@ -48,24 +48,26 @@ class OpNote(QWidget):
 
     def _fold(self) -> None:
         is_open = self.why.isChecked()
-        self.why.setText(f"{'▾' if is_open else '▸'}  What its targets do not do, and why")
+        self.why.setText(f"{'▾' if is_open else '▸'}  What the targets refuse, and why")
         self.reasons.setVisible(is_open)
 
 
 def _planned_in_vain(document: Document, offers: dict[str, Offer]) -> str:
-    """What to say of a precision that is planned for some of the selected ops and that no chosen target does."""
+    """A planned precision of the selected ops that no chosen target supports, in words."""
     planned = op_facts(document).planned
     wanted = {planned[op_id] for op_id in document.selection.op_ids if op_id in planned}
     refused = [name for name in sorted(wanted) if name in offers and not offers[name].is_possible]
     return (
-        f"planned at {', '.join(refused)}, which none of its targets does, so it stays in floats. " if refused else ""
+        f"planned at {', '.join(refused)}, which no chosen target supports, so it stays in floating point. "
+        if refused
+        else ""
     )
 
 
 def reasons_of(refused: dict[str, Offer]) -> str:
     """A paragraph per precision, a line per reason with the targets that give it; as rich text.
 
-    Precisions that no target does come first.
+    Precisions that no target supports come first.
     """
     parts = []
     for name, offer in sorted(refused.items(), key=lambda pair: pair[1].is_possible):

@@ -1,4 +1,4 @@
-"""The plan panel: precisions, goal, targets, and all that a run may do besides. What is not possible is grey."""
+"""The plan panel: precisions, goal, targets and the other options of a run. What is not possible is grey."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _FORMS = {
     "Pruning": PRUNE_FIELDS,
     "Fine-tuning": FINETUNE_FIELDS,
 }
-"""Folded at first, and made when they are opened: what most runs leave as it is."""
+"""Sections for rarer options, folded at first and made when they are opened."""
 
 
 class PlanPanel(Panel):
-    """What is wanted."""
+    """The choices of the recipe, in sections."""
 
     title = "Plan"
     shows = frozenset({Part.RECIPE, Part.ENVIRONMENT, Part.GRAPH, Part.RUNS, Part.FILE, Part.SELECTION})
@@ -82,7 +82,7 @@ class PlanPanel(Panel):
         return self.forms[name]
 
     def update_from(self, document: Document) -> None:
-        """Show the choices. If only other ops are selected, little is to be done."""
+        """Show the choices. A change of the selection alone is cheap."""
         wanted = (
             document.recipe, document.environment, document.graph, document.capture, document.refusals, document.file,
             document.folder, op_facts(document),

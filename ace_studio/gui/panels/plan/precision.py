@@ -1,4 +1,4 @@
-"""The default precision, the modules that are ticked, the rules that say otherwise, and the scheme of the numbers."""
+"""The form of precisions: the default, ticks on modules, rules, and the scheme of the numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 FROM_GOAL = "from-goal"
-NO_GOAL = "No goal is set below: a run would compress nothing. Choose a precision here, or tick a bound of the goal."
+NO_GOAL = "No goal is set below, so a run would compress nothing. Choose a precision here, or tick a bound of the goal."
 _ABOUT: dict[str, str] = {
     FROM_GOAL: "The goal below chooses the precision of every op when it runs.",
     "fp32": "The reference: nothing is compressed.",

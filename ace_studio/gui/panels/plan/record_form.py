@@ -1,4 +1,4 @@
-"""A form made of `FieldRow`s: an editor per row, and below it what its value means, or why it is grey or wrong."""
+"""A form made of `FieldRow`s: an editor per row, and below it what the value means, or why it is disabled or wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ace_studio.session.document import Document
 from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.session import Session
 
-DATA_FILES = "Data (*.npz *.npy *.safetensors *.pt *.pth);;All files (*)"
+_DATA_FILES = "Data (*.npz *.npy *.safetensors *.pt *.pth);;All files (*)"
 
 
 def is_in_recipe(field: FieldRow) -> bool:
@@ -30,18 +30,18 @@ def is_in_recipe(field: FieldRow) -> bool:
 
 
 def typed_value(field: FieldRow, value: object) -> Any:
-    """A value of an editor as the recipe's record wants it: a word becomes a member of its enumeration."""
+    """A value of an editor in the type of the recipe's field: a word becomes a member of its enumeration."""
     record = type(table_of(Recipe(), field.table))
     return msgspec.convert(value, typing.get_type_hints(record)[field.key], strict=False)
 
 
 def value_of(field: FieldRow, recipe: Recipe) -> Any:
-    """What a recipe has for a key."""
+    """The recipe's value of a key."""
     return getattr(table_of(recipe, field.table), field.key)
 
 
 def summary_of(fields: Iterable[FieldRow], document: Document) -> str:
-    """What differs from the defaults, in words."""
+    """The choices that differ from the defaults, in words."""
     usual, found = Recipe(), []
     for field in filter(is_in_recipe, fields):
         value = value_of(field, document.recipe)
@@ -60,7 +60,7 @@ def _in_words(field: FieldRow, value: object) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Complaint:
-    """Why what stands in an editor is no value, and what the recipe had when it was typed."""
+    """Why the text in an editor is invalid, and the recipe's value when it was typed."""
 
     words: str
     recipe_value: object
@@ -77,7 +77,7 @@ class RecordForm(QWidget):
         self.fields = tuple(field for field in fields if is_in_recipe(field))
         self.editors: dict[str, QWidget] = {}
         self.notes: dict[str, QLabel] = {}
-        """What stands below each editor."""
+        """The line below each editor."""
         self._made: dict[str, Editor] = {}
         self._names: dict[str, QLabel] = {}
         self._complaints: dict[str, _Complaint] = {}
@@ -106,7 +106,7 @@ class RecordForm(QWidget):
         self.editors[field.name], self._made[field.name] = made.widget, made
 
     def update_from(self, document: Document) -> None:
-        """Show the values, what they mean, and what cannot be chosen now."""
+        """Show the values, their meaning, and what cannot be edited now."""
         self._forget_complaints(document)
         above = ""
         for field in self.fields:
@@ -120,7 +120,7 @@ class RecordForm(QWidget):
             above = why
 
     def _say(self, field: FieldRow, made: Editor, document: Document, *, why: str, is_grey: bool) -> None:
-        """The line below an editor. A reason that holds for several in a row stands below the first."""
+        """The line below an editor. A reason shared by several rows in a row stands below the first."""
         note = self.notes[field.name]
         words, role = why, "dim"
         if not is_grey:
@@ -134,17 +134,17 @@ class RecordForm(QWidget):
         set_role(note, role)
         self.editors[field.name].setAccessibleDescription(words or field.tip)
 
-    # --- what editors tell ---
+    # --- signals of the editors ---
 
     def choose(self, field: FieldRow, value: object) -> None:
-        """A gesture chose a value."""
+        """Put a value that the user chose into the recipe."""
         wanted = typed_value(field, value)
         if wanted != value_of(field, self._session.document.recipe):
             words = f"{field.table.rpartition('.')[2]}: {field.text.lower()}"
             self._session.choices.set_choice(field.table, words, **{field.key: wanted})
 
     def complain(self, field: FieldRow, words: str) -> None:
-        """What was typed makes no sense: say so below it. No words: it does."""
+        """Show below the editor why its text is invalid; empty words mean that it is valid."""
         document = self._session.document
         if words:
             value = value_of(field, document.recipe)
@@ -154,18 +154,18 @@ class RecordForm(QWidget):
         self.update_from(document)
 
     def is_wrong(self, field: FieldRow) -> bool:
-        """Whether what stands in the editor is no value."""
+        """Whether the editor holds invalid text."""
         return field.name in self._complaints
 
     def browse(self, field: FieldRow) -> None:
         """Ask for a file."""
         folder = self._session.document.folder
-        path, _ = QFileDialog.getOpenFileName(self, field.text, folder, DATA_FILES)
+        path, _ = QFileDialog.getOpenFileName(self, field.text, folder, _DATA_FILES)
         if path:
             self.choose(field, relative_to(Path(path), Path(folder)))
 
     def _forget_complaints(self, document: Document) -> None:
-        """Text that was typed for another model, or before the recipe got another value, is not kept."""
+        """Drop invalid text that was typed for another model or another value."""
         for field in self.fields:
             one = self._complaints.get(field.name)
             if one and (one.source, one.recipe_value) != (_source(document), value_of(field, document.recipe)):

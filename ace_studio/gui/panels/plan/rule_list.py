@@ -1,4 +1,4 @@
-"""The rules of the plan as a table: their words, their precision, and what each matches in the graph."""
+"""The rules of the plan as a table: pattern, precision, and the ops that each matches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MATCH, _PRECISION, _COUNT = range(3)
 _TITLES = (
     ("rule", "module:, op:, type: or id:, and a pattern"),
     ("precision", ""),
-    ("ops", "Ops that the rule decides; behind the stroke those that it matches"),
+    ("ops", "Ops that the rule decides / ops that it matches"),
 )
 _ROWS_SHOWN = 7
 _AS_PLANNED: tuple[str, object] = ("as the plan says", None)
@@ -47,7 +47,7 @@ _GRIDS: dict[str, tuple[str, tuple[tuple[str, object], ...]]] = {
 
 
 class _RuleTable(QTableWidget):
-    """A table of which some keys do more than move about."""
+    """A table with keys of its own for some rows."""
 
     def __init__(self, keys: Mapping[tuple[Qt.Key, Qt.KeyboardModifier], Callable[[], object]]) -> None:
         super().__init__(0, len(_TITLES))
@@ -64,7 +64,7 @@ class _RuleTable(QTableWidget):
 
 
 class RuleList(QWidget):
-    """Rules can be added, written anew, moved and removed; later ones win."""
+    """Rules can be added, edited, moved and removed; later ones win."""
 
     def __init__(self, session: Session) -> None:
         """Build table, buttons and the line for a new rule."""
@@ -81,7 +81,7 @@ class RuleList(QWidget):
             tool.setAccessibleName(name)
         self.match = QLineEdit()
         self.match.setPlaceholderText("New rule: module:layer1.*")
-        self.match.setAccessibleName("Ops that the new rule is for")
+        self.match.setAccessibleName("Pattern of the new rule")
         self.match.setToolTip("module:layer1.*   op:aten.conv2d.default   type:Linear   id:conv2d_3")
         self.match.returnPressed.connect(self._add)
         self.match.textChanged.connect(lambda _: self._preview())
@@ -179,7 +179,7 @@ class RuleList(QWidget):
     # --- gestures ---
 
     def _written(self, item: QTableWidgetItem) -> None:
-        """The words of a rule were edited in place; those that make no sense are taken back."""
+        """Take over a pattern that was edited in place, or restore the old one if it is invalid."""
         rules = self._rules()
         if item.column() == _MATCH and item.row() < len(rules):
             self._session.plan.change_rule(item.row(), match=item.text().strip())
@@ -196,7 +196,7 @@ class RuleList(QWidget):
             menu.popup(self.table.viewport().mapToGlobal(place))
 
     def menu(self) -> QMenu:
-        """The grids of the current rule: a submenu per quantity, what holds now with a tick. It deletes itself."""
+        """The scheme of the current rule: a submenu per quantity, with the present value ticked. It deletes itself."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         at, rules = self.table.currentRow(), self._rules()
@@ -231,7 +231,7 @@ class RuleList(QWidget):
                 self.match.clear()
 
     def _preview(self) -> None:
-        """What the words in the line would match."""
+        """Count the ops that the typed pattern would match."""
         words = self.match.text().strip()
         self.preview.setText(_preview_words(words, self._session.document.graph) if words else "")
         self.preview.setVisible(bool(words))
@@ -241,14 +241,14 @@ class RuleList(QWidget):
 
 
 def _grid_words(rule: PlanRule) -> str:
-    """What a rule says of grids besides the precision; the plan says the rest."""
+    """The scheme that a rule sets besides the precision; the plan sets the rest."""
     group = "" if rule.group_size is None else f"groups of {rule.group_size or 'a whole channel'}"
     return ", ".join(str(part) for part in (rule.weights, rule.activations, group) if part)
 
 
 def _count_words(matched: int, decided: int) -> str:
     if not matched:
-        return "No op of this graph matches: perhaps a misspelt name"
+        return "No op of this graph matches; check the spelling"
     return f"Matches {matched} ops and decides {decided}" + (
         "; later rules win the others" if decided < matched else ""
     )

@@ -1,4 +1,4 @@
-"""A heading that folds what is below it, and says in a few words what is chosen there while it is folded."""
+"""A heading that folds its content; while folded, it summarises the choices."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ace_studio.session.session import Session
 
 
 class Section(QWidget):
-    """A part of a form. Whether it is open is remembered between starts."""
+    """A folding part of a form. It remembers between starts whether it is open."""
 
     opened = Signal()
-    """It was opened; its content is there now."""
+    """Emitted after it was opened; its content exists now."""
 
     def __init__(self, session: Session, name: str, make: Callable[[], QWidget], *, is_open: bool = True) -> None:
-        """Put what will be the content below a heading.
+        """Make the heading; the content follows when it is first opened.
 
         Args:
             session: Where to remember it.
@@ -49,7 +49,7 @@ class Section(QWidget):
         self._show()
 
     def say(self, summary: str) -> None:
-        """What is chosen inside, shown while it is folded."""
+        """Set the summary that shows while it is folded."""
         self._words = summary
         self._summary.setText("" if self.head.isChecked() else summary)
 
@@ -60,7 +60,7 @@ class Section(QWidget):
         try:
             self._session.settings.remember(f"section-{self._name}", is_open)
         except AceError:
-            return  # a fold is not worth a message
+            return  # not worth a message
 
     def _show(self) -> None:
         is_open = self.head.isChecked()

@@ -1,18 +1,18 @@
-"""Which targets to build for. Those that are missing here say why, and how to get them."""
+"""The list of targets to build for. A missing target says why, and how to install it."""
 
 from __future__ import annotations
 
 from PySide6.QtWidgets import QCheckBox, QWidget
 
+from ace_studio.gui.ops.precision_offers import AUTO
 from ace_studio.gui.widgets.small import column, label, quiet, set_role
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
-AUTO = "auto"
-BY_NAME = "Left out: another target runs the same code and is built sooner. Untick the first line to choose it."
-"""Of a target that is here and that ``auto`` leaves out."""
+BY_NAME = "Left out: another target runs the same code and builds faster. Untick the first line to choose it."
+"""Note on an available target that ``auto`` leaves out."""
 
 
 class TargetsForm(QWidget):
@@ -22,7 +22,7 @@ class TargetsForm(QWidget):
         """Build a line per target."""
         super().__init__()
         self._session = session
-        self.auto = QCheckBox("All that are here and fit the plan")
+        self.auto = QCheckBox("All available targets that fit the plan")
         self.auto.toggled.connect(self._choose_auto)
         self.boxes: dict[str, QCheckBox] = {}
         self._reasons = {name: label("", "dim") for name in TARGET_ROWS}
@@ -79,7 +79,7 @@ class TargetsForm(QWidget):
 
 
 def _is_taken(report: TargetReport | None, precision: str) -> bool:
-    """Whether ``auto`` means this target; before the engine has said what is here, it may."""
+    """Whether ``auto`` includes this target; true until the engine has reported."""
     return report is None or (report.available and report.is_in_auto and not report.precisions.get(precision))
 
 

@@ -1,4 +1,4 @@
-"""Values of the recipe that are typed as one line: how each is read, and how it is written."""
+"""Reads and writes recipe values that are typed as one line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ace_studio.gui.panels.plan.field_row import FieldKind
 
 @dataclass(frozen=True, kw_only=True)
 class TextForm:
-    """One way to write values."""
+    """How one kind of value is read and written."""
 
     read: Callable[[str], Any]
-    """Raises ValueError with what is wrong, in words for the line below."""
+    """Raises ValueError with the text for the line below."""
     write: Callable[[Any], str]
 
 
@@ -31,7 +31,7 @@ def read_counts(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for word in read_words(text):
         if not (word.isascii() and word.isdigit() and int(word) >= 1):
-            raise ValueError(f"'{word}' is no whole number from 1 on. Write them as 1, 8, 32.")
+            raise ValueError(f"'{word}' is not a whole number from 1 on. Write for example 1, 8, 32.")
         found.append(int(word))
     return tuple(dict.fromkeys(found))
 
@@ -45,9 +45,9 @@ def read_pairs(text: str) -> dict[str, str]:
     for part in read_words(text):
         name, sign, value = (word.strip() for word in part.partition("="))
         if not (name and sign and value):
-            raise ValueError(f"'{part}' is no pair. Write an input and the output that it gets: cache = 1.")
+            raise ValueError(f"'{part}' is not a pair. Write an input and its output: cache = 1.")
         if name in found:
-            raise ValueError(f"'{name}' stands twice. An input gets one output.")
+            raise ValueError(f"'{name}' appears twice. An input gets one output.")
         found[name] = value
     return found
 
@@ -58,7 +58,7 @@ def write_list(value: Iterable[object]) -> str:
 
 
 def write_pairs(value: Mapping[str, str]) -> str:
-    """As `read_pairs` reads them."""
+    """Write pairs as `read_pairs` reads them."""
     return ", ".join(f"{name} = {output}" for name, output in value.items())
 
 

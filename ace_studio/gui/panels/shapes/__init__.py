@@ -1,4 +1,4 @@
-"""The shape-set table panel."""
+"""The inputs panel: the table of examples and shapes."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 
-from ace_studio.gui.panels.shapes.rows import DTYPES, InputSpec, parse_shape
+from ace_studio.gui.panels.shapes.rows import INPUT_DTYPES, InputSpec, parse_shape
 from ace_studio.gui.widgets.small import button, row, set_role
 
 _EXAMPLE = "1x3x224x224"
@@ -34,12 +34,12 @@ class AddInputForm(QWidget):
             field.setMaximumWidth(width)
             field.returnPressed.connect(self.add)
         self.dtype.setAccessibleName("Element type of the new input")
-        self.dtype.addItems(list(DTYPES))
+        self.dtype.addItems(list(INPUT_DTYPES))
         self.button = button("Add input", self.add)
         self.setLayout(row(self.name, self.shape, self.dtype, self.button, gap=4))
 
     def offer(self, names: Sequence[str]) -> None:
-        """Names that the model takes and that have no column yet: the first is meant where none is typed."""
+        """Set the inputs that have no column yet; the first is the default name."""
         self._hint = names[0] if names else "x"
         self.name.setPlaceholderText(self._hint)
         listed = f": the model still needs {', '.join(names)}" if names else ""

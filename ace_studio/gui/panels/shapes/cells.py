@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QFont, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -20,9 +20,9 @@ from ace_studio.gui.panels.shapes.rows import ColumnKind, Row, ShapeColumn, cell
 from ace_studio.gui.panels.shapes.verdicts import Chip, chip_of, find_dim, sizes_text
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.tensors import DimChoice, InputFinding
 
-AnyIndex = QModelIndex | QPersistentModelIndex
 _NO_INDEX = QModelIndex()
 _CHIP = int(Qt.ItemDataRole.UserRole)
 _ENTER = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space})
@@ -86,13 +86,13 @@ class _Model(QAbstractTableModel):
         return self._fault_data(row, column, role)
 
     def fault_of(self, row: int, column: ShapeColumn) -> str:
-        """Why a cell is red: the guard that its size breaks, or why the whole row was refused."""
+        """Why a cell is red: the guard that its size violates, or why the row was refused."""
         if row >= len(self.rows):
             return ""
         return self.faults[row].get(column.name, "") or self.refused.get(row, "")
 
     def row_fault(self, row: int) -> str:
-        """Everything that is wrong with a row."""
+        """All faults of a row."""
         if row >= len(self.rows):
             return ""
         broken = [f"{name}: {why}" for name, why in self.faults[row].items()]
@@ -165,7 +165,7 @@ class _ChipDelegate(QStyledItemDelegate):
 
     @property
     def colours(self) -> Colours:
-        """The colours that hold now."""
+        """The colours of the theme."""
         return self._theme.colours
 
     def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:  # noqa: N802 - Qt's name
@@ -249,7 +249,7 @@ class ShapeTable(QTableView):
         is_stale: bool,
         refused: Mapping[int, str] | None = None,
     ) -> None:
-        """Show examples and verdicts; ``refused`` says of rows (by index) why no graph took them."""
+        """Show examples and verdicts; ``refused``: index of a row -> why no graph accepts it."""
         self._chips.is_stale = is_stale
         self._model.refused = refused or {}
         self._model.alarm = QColor(self._chips.colours.bad)
@@ -265,7 +265,7 @@ class ShapeTable(QTableView):
         return self._model.fault_of(row, column) if column is not None else ""
 
     def chip_text(self, name: str) -> str:
-        """What the chip of a dimension says; empty if there is none."""
+        """The text of a dimension's chip; empty if there is none."""
         found = (chip for column, chip in zip(self.columns, self._model.chips, strict=True) if column.name == name)
         chip = next(found, None)
         return chip.text if chip else ""

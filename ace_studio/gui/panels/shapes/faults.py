@@ -1,4 +1,4 @@
-"""Finds sizes in rows that break a guard of the captured graph, and rows that no graph reproduces."""
+"""Rows that the captured graph does not accept: which size violates which guard."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def size_faults(row: Row, findings: Sequence[InputFinding]) -> dict[str, str]:
 
 def _fault(size: int, dim: DimFinding, sizes: Mapping[str, int]) -> str:
     if dim.verdict is not DimVerdict.DYNAMIC:
-        return "" if size == dim.size else f"the graph holds size {dim.size} here: trace again with this row"
+        return "" if size == dim.size else f"the graph is fixed to size {dim.size} here: trace again with this row"
     if dim.equal_to and dim.equal_to in sizes and sizes[dim.equal_to] != size:
         return f"the graph needs the same size as {dim.equal_to}, which is {sizes[dim.equal_to]} here"
     low, high = dim.min, dim.max
     if low is not None and size < low:
-        return f"the graph holds for {dim.symbol or 'sizes'} ≥ {low} only"
+        return f"the graph allows only {dim.symbol or 'sizes'} ≥ {low}"
     if high is not None and size > high:
-        return f"the graph holds for {dim.symbol or 'sizes'} ≤ {high} only"
+        return f"the graph allows only {dim.symbol or 'sizes'} ≤ {high}"
     return ""
 
 

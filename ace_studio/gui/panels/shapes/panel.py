@@ -1,4 +1,4 @@
-"""The shape-set table: one row per example, and under every dimension the verdict on it."""
+"""The inputs panel: one row per example, and below every dimension its verdict."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class ShapesPanel(Panel):
             each.setEnabled(has_rows)
 
     def _needed(self, document: Document) -> tuple[str, ...]:
-        """What the model takes, as far as its code says, and what no row has yet."""
+        """Inputs in the model's signature that no row has yet."""
         model = document.recipe.model
         path = str(Path(document.folder) / model.source)
         if document.file is not None and path not in document.sources and path.endswith(".py"):
@@ -129,7 +129,7 @@ class ShapesPanel(Panel):
         self.table.viewport().update()
 
     def paste(self) -> None:
-        """Put cells of a spreadsheet where the cursor is."""
+        """Paste cells of a spreadsheet at the cursor."""
         rows = self.session.document.recipe.inputs.rows
         index = self.table.currentIndex()
         at = (max(0, index.row()), max(0, index.column()))
@@ -160,7 +160,7 @@ class ShapesPanel(Panel):
             self.session.choices.set_rows(remove_input(rows, columns[index.column()].input))
 
     def _use_rows(self) -> None:
-        """Take what the function gave as a start for rows of one's own."""
+        """Replace the function's examples by editable rows."""
         document = self.session.document
         findings = document.capture.inputs if document.capture else ()
         if findings and not document.recipe.inputs.rows:
@@ -179,7 +179,7 @@ def _source_words(document: Document) -> str:
     if document.capture and document.is_capture_stale:
         return "Choices changed since the trace: the verdicts are from before. Trace again (F5)."
     if document.recipe.capture.batch_only:
-        return "Batch only is on (Capture): only the batch may vary; other sizes are held as in the first example."
+        return "Batch only is on (Capture): only the batch is dynamic; other sizes are fixed as in the first example."
     if inputs.tracing or inputs.caught:
         return f"Examples come from {_source_name(document)}. Click a verdict to cycle auto, dynamic, static."
     return "One row per example. Sizes that differ between rows are traced as dynamic. Click a verdict to change it."

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ace_studio.records.tensors import InputFinding, TensorSpec
 
-DTYPES = ("float32", "int64", "bool", "float16", "bfloat16", "float64", "int32", "int16", "int8", "uint8")
+INPUT_DTYPES = ("float32", "int64", "bool", "float16", "bfloat16", "float64", "int32", "int16", "int8", "uint8")
 Row = dict[str, TensorSpec]
 
 
@@ -23,7 +23,7 @@ class ColumnKind(StrEnum):
     DTYPE = "dtype"
     """The element type."""
     VALUES = "values"
-    """Where the numbers come from."""
+    """How the values are made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class ShapeColumn:
 
     @property
     def title(self) -> str:
-        """At the head of the column."""
+        """Title of the column."""
         return f"{self.input} · {self.index}" if self.kind is ColumnKind.DIM else f"{self.input} {self.kind.value}"
 
 
@@ -73,7 +73,7 @@ def shape_columns(rows: Sequence[Row], findings: Sequence[InputFinding]) -> tupl
 
 
 def cell_text(row: Row, column: ShapeColumn) -> str:
-    """What a cell shows; empty where the example has no such input or dimension."""
+    """The text of a cell; empty if the example has no such input or dimension."""
     spec = row.get(column.input)
     if spec is None:
         return ""
@@ -83,7 +83,7 @@ def cell_text(row: Row, column: ShapeColumn) -> str:
 
 
 def with_cell(row: Row, column: ShapeColumn, text: str) -> Row | None:
-    """The row with one cell changed; None if the text makes no sense there.
+    """The row with one cell changed; None if the text is invalid there.
 
     A cleared size takes the last dimensions away; a size beyond the last one adds a dimension.
     """
@@ -92,7 +92,7 @@ def with_cell(row: Row, column: ShapeColumn, text: str) -> Row | None:
     if column.kind is ColumnKind.VALUES:
         return {**row, column.input: replace(spec, values=text or "random")}
     if column.kind is ColumnKind.DTYPE:
-        return {**row, column.input: replace(spec, dtype=text)} if text in DTYPES else None
+        return {**row, column.input: replace(spec, dtype=text)} if text in INPUT_DTYPES else None
     if not text:
         return {**row, column.input: replace(spec, shape=spec.shape[: column.index])}
     if not text.isdecimal() or column.index > len(spec.shape):

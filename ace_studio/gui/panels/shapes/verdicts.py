@@ -1,4 +1,4 @@
-"""The verdict on a dimension in a few words, for the chip under its column."""
+"""The verdict on a dimension in a few words, for the chip below its column."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CYCLE = {None: DimChoice.DYNAMIC, DimChoice.AUTO: DimChoice.DYNAMIC, DimChoice.
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """Text and tip of a chip. ``mood`` is dynamic, static, held, unknown or asked (nothing traced yet)."""
+    """The text and look of a chip. ``mood`` is dynamic, static, held, unknown or asked (nothing traced yet)."""
 
     text: str
     mood: str
@@ -29,7 +29,7 @@ def next_choice(choice: DimChoice | None) -> DimChoice:
 def chip_of(
     column: ShapeColumn, rows: Sequence[Row], findings: Sequence[InputFinding], *, dims: Mapping[str, DimChoice]
 ) -> Chip | None:
-    """The chip of a column: the verdict of the trace, or what the examples let expect."""
+    """The chip of a column: the verdict of the trace, or what the examples suggest."""
     if column.kind is not ColumnKind.DIM:
         return None
     choice = dims.get(column.name, DimChoice.AUTO)
@@ -74,7 +74,9 @@ def _sizes(found: DimFinding) -> str:
 
 def _expected(column: ShapeColumn, rows: Sequence[Row], choice: DimChoice) -> Chip:
     if choice is not DimChoice.AUTO:
-        return Chip(text=f"{choice} (asked)", mood="asked", tip="You asked for it; the trace will say whether it holds")
+        return Chip(
+            text=f"{choice} (asked)", mood="asked", tip="You asked for it; the trace shows whether it is possible"
+        )
     sizes = {
         row[column.input].shape[column.index]
         for row in rows

@@ -1,0 +1,82 @@
+"""The widget that draws the graph, and turns events of mouse and keyboard into calls of the surface."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from tests.gui.looking import (
+    LEFT,
+    NONE,
+    block,
+    drag,
+    middle,
+    row,
+)
+
+
+def corner(view, node):
+    scene, camera = view.picture.scene, view.canvas.camera
+    return np.array(camera.to_screen(scene.x[node], scene.y[node]))
+
+
+@pytest.mark.parametrize("scale", [0.3, 0.9, 2.0])
+def test_a_double_clicked_block_opens_and_closes_and_stays_within_a_pixel(view, scale):
+    layers = block(view, "layers")
+    view.zoom_by(scale / view.canvas.camera.scale)
+    view.canvas.show_node(layers)
+    before = corner(view, layers)
+    QTest.mouseDClick(view.canvas, LEFT, NONE, middle(view, layers))
+    assert view.picture.arrangement.is_open(layers)
+    assert np.abs(corner(view, layers) - before).max() <= 1.0
+    QTest.mouseDClick(view.canvas, LEFT, NONE, middle(view, layers))
+    assert not view.picture.arrangement.is_open(layers)
+    assert np.abs(corner(view, layers) - before).max() <= 1.0
+
+
+def test_an_opened_inner_block_stays_where_it_was(view):
+    view.open_block("layers")
+    inner = block(view, "layers.3")
+    view.canvas.show_node(inner)
+    before = corner(view, inner)
+    view.canvas.toggle(inner)
+    assert np.abs(corner(view, inner) - before).max() <= 1.0
+
+
+def test_enter_opens_the_current_block_and_activates_an_op(view, qtbot):
+    view.canvas.set_current(block(view, "layers"))
+    qtbot.keyClick(view.canvas, Qt.Key.Key_Return)
+    assert view.picture.arrangement.is_open(block(view, "layers"))
+    view.canvas.set_current(row(view, "output"))
+    with qtbot.waitSignal(view.op_activated) as signal:
+        qtbot.keyClick(view.canvas, Qt.Key.Key_Return)
+    assert signal.args == ["output"]
+
+
+def test_the_wheel_zooms_at_the_cursor(view):
+    place = QPointF(300, 200)
+    under = view.canvas.camera.to_scene(300, 200)
+    before = view.canvas.camera.scale
+    event = QWheelEvent(
+        place, place, QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton, NONE, Qt.ScrollPhase.NoScrollPhase, False
+    )
+    QApplication.sendEvent(view.canvas, event)
+    assert view.canvas.camera.scale > before
+    assert view.canvas.camera.to_scene(300, 200) == pytest.approx(under)
+
+
+def test_dragging_pans_and_does_not_select(view):
+    before = corner(view, row(view, "x"))
+    drag(view, [QPoint(300, 300), QPoint(330, 310), QPoint(360, 340)], NONE)
+    assert np.abs(corner(view, row(view, "x")) - before - [60, 40]).max() < 1e-6
+    assert view.selected_ops == ()
+
+
+def test_a_fitted_graph_stays_fitted_when_the_window_shrinks(view):
+    view.fit()
+    view.resize(700, 500)
+    assert view.canvas.shows_everything()

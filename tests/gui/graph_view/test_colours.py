@@ -1,0 +1,29 @@
+"""Colours of the graph: those of the theme, and colourings by a property of the ops."""
+
+from __future__ import annotations
+
+import pytest
+
+from ace_studio.gui.graph_view import DARK, LIGHT, Colouring
+from ace_studio.gui.graph_view.colours import blend, luminance, text_on
+from ace_studio.records.ops import OpFamily
+
+
+def test_numbers_become_steps_from_little_to_much():
+    colouring = Colouring.from_numbers("latency", {"a": 0.0, "b": 5.0, "c": 10.0, "d": float("nan")}, unit="ms")
+    assert colouring.value_of == {"a": 0, "b": 3, "c": 5}
+    assert colouring.categories[0].endswith("ms")
+
+
+def test_a_colouring_needs_a_letter_for_each_category():
+    with pytest.raises(ValueError, match="one letter"):
+        Colouring(label="x", categories=("a", "b"), colours=("#000000", "#ffffff"), letters=("A",))
+
+
+def test_text_is_readable_on_every_colour_of_both_themes():
+    for theme in (DARK, LIGHT):
+        for fill in (*theme.families, *theme.scale, theme.block):
+            ink, ground = luminance(text_on(fill)), luminance(fill)
+            assert (max(ink, ground) + 0.05) / (min(ink, ground) + 0.05) >= 4.0
+    assert len(DARK.families) == len(LIGHT.families) == len(OpFamily)
+    assert blend("#ffffff", "#000000", share=0.5) == "#808080"

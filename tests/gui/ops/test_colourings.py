@@ -1,0 +1,38 @@
+"""The colourings of the graph: one row per property, with a letter for each colour."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+
+from ace_studio.gui.ops.colourings import COLOURINGS
+from tests.gui.run_results import TABLE
+
+
+def test_the_graph_is_coloured_by_sensitivity_by_error_and_by_fate_with_a_legend_that_filters(desk, compared_graph):
+    view = compared_graph.view
+    for choice, op_id, words in (
+        ("sensitivity", "stem_linear", "10 - 20 dB"),
+        ("error", "linear_0", "40 - 60 dB"),
+        ("fate", "linear_1", "at another precision"),
+    ):
+        compared_graph.show_colouring(choice)
+        desk.settle()
+        picture = view.picture
+        at = picture.category[TABLE.op_id.index(op_id)]
+        assert picture.colouring.categories[at] == words
+        assert picture.colouring.letters[at]
+    at = compared_graph.view.picture.colouring.categories.index("fused")
+    desk.bot.mouseClick(view.legend.entries[at], Qt.MouseButton.LeftButton)
+    assert view.picture.hidden_categories == {at}
+
+
+@pytest.mark.parametrize("choice", [row.id for row in COLOURINGS])
+def test_every_colouring_names_its_categories_with_a_colour_and_a_letter(desk, choice):
+    desk.ran()
+    panel = desk.window.workbench.panel("graph")
+    panel.show_colouring(choice)
+    desk.settle()
+    colouring = panel.view.picture.colouring
+    assert colouring.categories
+    assert len(colouring.colours) == len(colouring.letters) == len(colouring.categories)

@@ -1,0 +1,33 @@
+"""Facts about every op: the plan's precision, and what the selected run did."""
+
+from __future__ import annotations
+
+from ace_studio.gui.ops.facts import op_facts, selected_run
+from ace_studio.records.recipes.plan import Precision
+
+
+def test_actual_precisions_are_those_of_the_selected_run(desk):
+    desk.ran()
+    panel = desk.window.workbench.panel("graph")
+    panel.show_colouring("actual")
+    for index, run in enumerate(desk.document.runs):
+        desk.session.view.select_run(index)
+        desk.settle()
+        if run.ops:
+            assert run.target in panel.view.picture.colouring.label
+            assert set(panel.view.picture.colouring.categories) == {report.actual for report in run.ops}
+
+
+def test_facts_of_the_same_document_are_made_once(desk):
+    desk.ran()
+    first = op_facts(desk.document)
+    desk.session.view.select([desk.document.graph.op_id[1]])
+    assert op_facts(desk.document) is first
+    desk.session.plan.set_default_precision(Precision.FP16)
+    assert op_facts(desk.document) is not first
+
+
+def test_without_a_selected_run_the_chosen_one_is_looked_at(desk):
+    desk.ran()
+    desk.session.view.select_run(None)
+    assert selected_run(desk.document) is desk.document.runs[desk.document.result.chosen]

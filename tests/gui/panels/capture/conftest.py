@@ -1,0 +1,14 @@
+"""Tests of panels/capture/conftest.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gui.capturing import report
+from tests.gui.graph_tables import layered_table
+
+
+@pytest.fixture
+def capture_panel(desk):
+    desk.captured(layered_table(3), report())
+    return desk.panel("capture")

@@ -1,0 +1,94 @@
+"""The capture panel."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QApplication
+
+from ace_studio.gui.panels.capture.method_list import OUTCOME
+from ace_studio.gui.panels.capture.method_rows import moved
+from ace_studio.records.messages import AttemptEnded, AttemptStarted, ModelCaptured, Phase, Progress, TraceRequest
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
+from tests.gui.capturing import LEFT, OUTCOMES, item, report
+from tests.gui.graph_tables import layered_table
+
+
+def test_the_ladder_is_live(desk, capture_panel):
+    desk.do("trace")
+    job = desk.engine.requests[-1].job
+    assert item(capture_panel, "export").text(OUTCOME) == ""
+    desk.session.apply(AttemptEnded(job=job, outcome=OUTCOMES[0]))
+    desk.session.apply(AttemptStarted(job=job, name="export-strict", limit_s=60.0))
+    desk.settle()
+    assert item(capture_panel, "export").text(OUTCOME).startswith("could not")
+    assert item(capture_panel, "export-strict").text(OUTCOME) == "running …"
+    detail = "export-strict: reading the code, 12 s"
+    desk.session.apply(Progress(job=job, phase=Phase.CAPTURE, detail=detail, is_pulse=True))
+    desk.settle()
+    assert item(capture_panel, "export-strict").text(OUTCOME) == "running: reading the code, 12 s"
+    assert item(capture_panel, "dynamo").text(OUTCOME) == "waits"
+    desk.session.jobs.cancel()
+    desk.settle()
+    assert not capture_panel.compare_button.isEnabled()
+    assert "busy" in capture_panel.compare_button.toolTip()
+
+
+def test_a_rung_is_tried_earlier_by_button_and_by_key(desk, capture_panel):
+    capture_panel.methods.setCurrentItem(item(capture_panel, "dynamo"))
+    desk.bot.mouseClick(capture_panel.up_button, LEFT)
+    desk.settle()
+    assert desk.document.recipe.capture.rungs[:3] == ("export", "dynamo", "export-strict")
+    assert capture_panel.methods.current == "dynamo"
+    desk.bot.keyClick(capture_panel.methods, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    desk.settle()
+    assert desk.document.recipe.capture.rungs[0] == "dynamo"
+    assert not capture_panel.up_button.isEnabled()
+    desk.bot.mouseClick(capture_panel.reset_button, LEFT)
+    assert desk.document.recipe.capture.rungs == ALL_CAPTURE_METHODS
+    assert moved(("a", "b"), "c", 1) == ("a", "b")
+
+
+def test_compare_all_rungs_holds_for_one_trace_only(desk, capture_panel):
+    desk.bot.mouseClick(capture_panel.compare_button, LEFT)
+    request = desk.engine.requests[-1]
+    assert isinstance(request, TraceRequest)
+    assert request.recipe.capture.compare_rungs
+    assert not desk.document.recipe.capture.compare_rungs
+
+
+def test_a_rung_that_took_too_long_offers_batch_only(desk, capture_panel):
+    assert capture_panel.batch_button.isVisible()
+    desk.bot.mouseClick(capture_panel.batch_button, LEFT)
+    desk.settle()
+    assert desk.document.recipe.capture.batch_only
+    assert desk.engine.requests[-1].recipe.capture.batch_only
+    assert not capture_panel.batch_button.isVisible()
+
+
+def test_a_kept_capture_says_so_and_can_be_traced_anew(desk):
+    desk.captured(layered_table(3), report(cached=True))
+    capture_panel = desk.panel("capture")
+    assert "Nothing was traced" in capture_panel._summary.text()
+    desk.bot.mouseClick(capture_panel.anew_button, LEFT)
+    assert not desk.engine.requests[-1].recipe.capture.cache
+    job = desk.engine.requests[-1].job
+    desk.session.apply(ModelCaptured(job=job, fingerprint="g", capture=report(), graph=layered_table(3)))
+    desk.settle()
+    assert not capture_panel.anew_button.isVisible()
+    assert not desk.document.is_capture_stale
+
+
+def test_time_limit_batch_only_and_the_kept_captures_are_choices(desk, capture_panel):
+    capture_panel.limit.setValue(30)
+    desk.bot.mouseClick(capture_panel.batch_only, LEFT, pos=QPoint(10, capture_panel.batch_only.height() // 2))
+    desk.bot.mouseClick(capture_panel.keep, LEFT, pos=QPoint(10, capture_panel.keep.height() // 2))
+    desk.settle()
+    capture = desk.document.recipe.capture
+    assert (capture.time_limit_s, capture.batch_only, capture.cache) == (30.0, True, False)
+    assert desk.document.is_capture_stale
+
+
+def test_the_ladder_can_be_copied_as_text(desk, capture_panel):
+    desk.bot.mouseClick(capture_panel.copy_button, LEFT)
+    assert "export: could not capture it: a branch on a value (1.5 s, – ops)" in QApplication.clipboard().text()
+    assert "use where" in QApplication.clipboard().text()

@@ -1,0 +1,104 @@
+"""The graph panel without a graph: what to do next, and the ways there."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import EntryPoint, FileInspected, FileReport, JobFailed
+from tests.gui.gestures import LEFT
+
+NOTHING_TO_RUN_WITH = Problem(
+    code=ErrorCode.BAD_INPUT, what="There is nothing to run the model with", why="no examples", remedy="Add rows",
+    where="[inputs]",
+)  # fmt: skip
+
+
+CODE = """
+class Net(nn.Module):
+    def forward(self, image, mask):
+        return image
+"""
+
+
+@pytest.fixture
+def fresh(desk, tmp_path):
+    """A file with a class and nothing else, opened and trusted."""
+    file = tmp_path / "net.py"
+    file.write_text(CODE)
+    desk.engine.by_itself = False
+    desk.window.commands.open_path(str(file))
+    report = FileReport(
+        path=str(file), kind="python", label="Python source", sha256="a" * 64, size_bytes=9, trust="code",
+        entries=(EntryPoint(name="Net", line=2, kind="class", signature="Net()", is_module=True),),
+    )  # fmt: skip
+    desk.session.apply(FileInspected(job=desk.engine.requests[-1].job, report=report))
+    desk.session.trust.trust_file()
+    desk.settle()
+    desk.settle()
+    return desk
+
+
+def buttons(panel):
+    return {one.text(): one for one in panel.findChildren(QPushButton) if one.isVisible()}
+
+
+def test_a_model_without_examples_leads_to_the_inputs_which_know_what_forward_takes(fresh):
+    graph = fresh.window.workbench.panel("graph")
+    fresh.panel("run")
+    fresh.bot.mouseClick(buttons(graph)["Add inputs"], LEFT)
+    fresh.settle()
+    inputs = fresh.window.workbench.panel("shapes")
+    assert inputs.isVisible()
+    assert "forward() takes image, mask" in inputs._empty._text.text()
+    for name, left in (("image", "mask"), ("mask", "x")):
+        assert inputs.form.name.placeholderText() == name
+        inputs.form.shape.setFocus()
+        fresh.bot.keyClicks(inputs.form.shape, "2x3")
+        fresh.bot.keyClick(inputs.form.shape, Qt.Key.Key_Return)
+        fresh.settle()
+        assert inputs.form.name.placeholderText() == left
+    assert list(fresh.document.recipe.inputs.rows[0]) == ["image", "mask"]
+    assert "Add inputs" not in buttons(graph)
+
+
+def test_weights_alone_ask_for_the_function_that_makes_the_model_before_anything_else(fresh):
+    report = replace(fresh.document.file, kind="state-dict", entries=())
+    fresh.session.choices.set_entry("")
+    fresh.session._state.change(file=report)
+    fresh.settle()
+    graph = fresh.window.workbench.panel("graph")
+    assert graph._empty._title.text() == "Which function makes the model?"
+    assert "file.py:name" in graph._empty._text.text()
+    fresh.session.choices.set_entry("net.py:Net")
+    fresh.settle()
+    assert graph._empty._title.text() == "No examples yet"
+
+
+def test_a_failure_about_the_examples_has_a_way_to_them_and_is_forgotten_by_the_next_start(fresh):
+    fresh.do("trace")
+    fresh.session.apply(JobFailed(job=fresh.engine.requests[-1].job, problems=(NOTHING_TO_RUN_WITH,)))
+    fresh.settle()
+    bar = fresh.window.bars.problem
+    assert bar._sentence.text() == "No examples. Add rows."
+    assert fresh.panel("run")._phase.text() == "Failed: There is nothing to run the model with"
+    card = fresh.window.workbench.panel("graph").lone_card
+    assert not card.open_button.isVisible()
+    fresh.bot.mouseClick(card.inputs_button, LEFT)
+    fresh.settle()
+    assert fresh.window.workbench.panel("shapes").isVisible()
+    fresh.do("trace")
+    assert fresh.document.problems == ()
+    assert not bar.isVisible()
+
+
+def test_trust_is_withdrawn_from_the_menu_and_the_window_asks_again(fresh):
+    action = fresh.window.actions_.by_id["withdraw-trust"]
+    assert action.isEnabled()
+    action.trigger()
+    fresh.settle()
+    assert fresh.document.needs_trust and not fresh.document.is_trusted
+    assert not action.isEnabled()

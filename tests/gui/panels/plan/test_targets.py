@@ -1,0 +1,48 @@
+"""The list of targets to build for. A missing target says why, and how to install it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from PySide6.QtCore import QPoint, Qt
+
+from ace_studio.gui.panels.plan.targets import BY_NAME
+
+
+def test_a_target_that_auto_leaves_out_is_not_ticked_and_says_so(desk, int8_plan):
+    environment = desk.document.environment
+    targets = tuple(replace(one, available=True, reason="", precisions={}) for one in environment.targets)
+    targets = tuple(replace(one, is_in_auto=one.name != "aoti") for one in targets)
+    desk.session._state.change(environment=replace(environment, targets=targets))
+    desk.settle()
+    form = int8_plan.targets
+    assert form.boxes["inductor"].isChecked()
+    assert not form.boxes["aoti"].isChecked()
+    assert form._reasons["aoti"].text() == BY_NAME
+    desk.bot.mouseClick(form.auto, Qt.MouseButton.LeftButton, pos=QPoint(8, form.auto.height() // 2))
+    desk.settle()
+    assert "aoti" not in desk.document.recipe.targets.names
+    box = form.boxes["aoti"]
+    desk.bot.mouseClick(box, Qt.MouseButton.LeftButton, pos=QPoint(8, box.height() // 2))
+    desk.settle()
+    assert "aoti" in desk.document.recipe.targets.names
+    assert form._reasons["aoti"].text() == ""
+
+
+def test_targets_that_are_missing_are_grey_and_say_why(desk, example_plan):
+    example_plan.targets.auto.click()
+    desk.settle()
+    missing = [report for report in desk.document.environment.targets if not report.available]
+    assert missing
+    for report in missing:
+        assert not example_plan.targets.boxes[report.name].isEnabled()
+        assert report.reason in example_plan.targets._reasons[report.name].text()
+
+
+def test_targets_are_chosen_one_by_one(desk, example_plan):
+    example_plan.targets.auto.click()
+    desk.settle()
+    for name in ("eager", "inductor", "openvino"):
+        if example_plan.targets.boxes[name].isChecked():
+            example_plan.targets.boxes[name].click()
+    desk.settle()
+    assert desk.document.recipe.targets.names == ("onnxruntime",)

@@ -1,0 +1,65 @@
+"""The charts panel: a list of charts, and the one that is chosen. Each is loaded when it is first seen."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from PySide6.QtCore import Qt
+
+from ace_studio.gui.charts.kinds import CHARTS
+from tests.gui.charting import open_chart
+from tests.gui.graph_tables import large_table
+from tests.gui.run_results import REPORT, TABLE, show_result
+
+
+def test_charts_are_drawn_for_every_run_that_was_measured(desk):
+    charts = desk.ran().panel("charts")
+    measured = [run for run in desk.document.runs if run.latency_ms is not None]
+    overview = charts.show_chart("overview")
+    assert len(overview.points) == len(measured) + 1
+    assert overview.latency.plot.items
+
+
+@pytest.mark.parametrize("chart", [row.id for row in CHARTS])
+def test_every_chart_says_what_is_missing_or_draws_and_follows_the_theme(desk, charts, chart):
+    view = open_chart(desk, charts, chart)
+    assert charts._pages.currentWidget() is view
+    desk.session.set_setting("theme", "light")
+    desk.settle()
+    assert view.colours.name == "light"
+
+
+@pytest.mark.parametrize("chart", [row.id for row in CHARTS if row.id not in ("transitions", "sensitivity", "weights")])
+def test_without_a_run_a_chart_says_how_to_get_one(desk, chart):
+    desk.captured(TABLE, REPORT)
+    charts = desk.panel("charts")
+    charts.show_chart(chart)
+    assert charts._pages.currentWidget() is charts._empty
+    assert charts._empty._text.text()
+
+
+def test_the_list_is_walked_by_the_keyboard_and_the_chart_is_remembered(desk, charts):
+    charts.list.setFocus()
+    desk.bot.keyClick(charts.list, Qt.Key.Key_Down)
+    assert charts.chart_id == "trade-off"
+    assert desk.session.settings.recall("chart") == "trade-off"
+
+
+def test_no_chart_takes_longer_than_a_blink_at_two_thousand_ops(desk):
+    table = large_table(2000)
+    desk.captured(table, REPORT)
+    charts = desk.panel("charts")
+    show_result(desk, table)
+    slow = {}
+    for chart in CHARTS:
+        view = open_chart(desk, charts, chart.id)
+        took = []
+        for at in range(3):
+            desk.session.view.select_run(at % 2)
+            start = time.process_time()
+            view.update_from(desk.document)
+            took.append(time.process_time() - start)
+        if min(took) > 0.05:
+            slow[chart.id] = min(took)
+    assert slow == {}

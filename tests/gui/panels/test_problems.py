@@ -1,0 +1,50 @@
+"""The problems panel: what happened, why, what to do, and where; details on request."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import JobFailed
+from ace_studio.records.results import Warning
+from tests.gui.graph_tables import partial_capture
+
+
+def test_problems_show_what_why_remedy_and_details_on_request(desk):
+    desk.traced()
+    desk.engine.by_itself = False
+    desk.do("trace")
+    problem = Problem(
+        code=ErrorCode.USER_CODE, what="forward() raised", why="x", remedy="y", where="m.py:3", details="T"
+    )
+    desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=(problem,)))
+    panel = desk.panel("problems")
+    texts = {
+        label.text() for label in panel.findChildren(type(desk.window.bars.problem._headline)) if label.isVisible()
+    }
+    assert {"forward() raised", "x", "→ y", "m.py:3"} <= texts
+
+
+def test_a_click_dismisses_a_problem(desk):
+    desk.open_example()
+    desk.session.report(Problem(code=ErrorCode.USAGE, what="Something"))
+    panel = desk.panel("problems")
+    close = next(one for one in panel.findChildren(object) if getattr(one, "accessibleName", str)() == "Dismiss")
+    desk.bot.mouseClick(close, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.document.problems == ()
+
+
+def test_problems_count_the_breaks_show_them_on_request_and_list_what_the_capture_warns_of(desk):
+    table, capture = partial_capture(3)
+    warned = Warning(code="random", what="draws random numbers", where="m.py:7")
+    desk.captured(table, replace(capture, warnings=(warned,)))
+    panel = desk.panel("problems")
+    texts = {label.text() for label in panel.findChildren(QLabel)}
+    assert {"The capture stops at 2 breaks, 5 ops left eager", "draws random numbers", "m.py:7"} <= texts
+    show = next(each for each in panel.findChildren(QPushButton) if each.text() == "Show breaks")
+    desk.bot.mouseClick(show, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.window.workbench.panel("breaks").isVisible()

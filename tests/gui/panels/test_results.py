@@ -1,0 +1,116 @@
+"""The results panel: the targets compared by latency, speed-up, accuracy, fidelity and size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+from PySide6.QtWidgets import QFileDialog
+
+from tests.gui.gestures import LEFT
+from tests.gui.graph_tables import layered_table
+from tests.gui.run_results import TABLE, result_of, run_of, show_result, three_runs
+
+
+def test_results_in_which_nothing_was_compressed_say_so_and_lead_to_the_plan(desk):
+    table = layered_table(2)
+    desk.traced()
+    show_result(desk, table, result_of(table, (run_of(table, precision="fp32"),), goal_met=None))
+    results = desk.panel("results")
+    assert results._verdict.text().startswith("Nothing was compressed")
+    desk.panel("model")
+    desk.bot.mouseClick(results.plan_button, LEFT)
+    desk.settle()
+    assert desk.window.workbench.panel("plan").isVisible()
+    show_result(desk, table, result_of(table, (run_of(table),), goal_met=None))
+    assert results._verdict.text().startswith("No goal was set; the best is ")
+    assert not results.plan_button.isVisible()
+
+
+def test_an_export_says_where_it_went_until_another_run_is_selected(desk, tmp_path, monkeypatch):
+    desk.ran()
+    results = desk.panel("results")
+    runs = desk.document.runs
+    index = next(at for at, run in enumerate(runs) if run.artifact)
+    artifact = tmp_path / "run" / Path(runs[index].artifact)
+    artifact.parent.mkdir(parents=True)
+    artifact.write_bytes(b"weights")
+    desk.session._state.change(output=str(tmp_path / "run"))
+    desk.session.view.select_run(index)
+    desk.settle()
+    target = tmp_path / "mine.bin"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
+    desk.bot.mouseClick(results.export_button, LEFT)
+    desk.settle()
+    assert target.read_bytes() == b"weights"
+    assert results._why.text() == f"Exported to {target} (checksums beside it)"
+    desk.session.view.select_run(next(at for at in range(len(runs)) if at != index))
+    desk.settle()
+    assert "Exported" not in results._why.text()
+
+
+def test_at_the_usual_width_every_number_of_the_results_can_be_read(desk):
+    desk.ran()
+    results = desk.panel("results")
+    model = results.model
+    for at, column in enumerate(model.columns):
+        for row in range(model.rowCount()):
+            text = str(model.index(row, at).data() or "")
+            needed = results.table.fontMetrics().horizontalAdvance(text) + 8
+            assert needed <= results.table.columnWidth(at), (column.title, text)
+
+
+def test_the_verdict_names_the_best_run_and_its_row_is_in_sight(desk):
+    table = layered_table(2)
+    desk.traced()
+    runs = tuple(run_of(table, target=f"target-{at}", p50=30.0 - at) for at in range(25))
+    result = result_of(table, runs, chosen=24)
+    desk.session._state.change(
+        baseline=result.baseline, runs=runs, run_numbers=tuple(range(25)), result=result, ran_with=desk.document.recipe
+    )
+    results = desk.panel("results")
+    desk.settle()
+    assert desk.document.selection.run is None
+    assert results._verdict.text() == "The goal is met: the best is target-24 int8-static, 1.67×"
+    place = results.table.visualRect(results.model.index(results.model.view_row(25), 0))
+    assert results.table.viewport().rect().contains(place)
+
+
+def test_results_hold_the_baseline_every_run_and_a_star_at_the_chosen_one(desk):
+    model = desk.ran().panel("results").model
+    assert model.rowCount() == len(desk.document.runs) + 1
+    marks = [model.columns[0].values[at] for at in range(model.rowCount())]
+    assert marks.index("★") == desk.document.result.chosen + 1
+
+
+def test_a_run_that_failed_or_was_not_possible_says_why(desk):
+    results = desk.ran().panel("results")
+    lost = next(at for at, run in enumerate(desk.document.runs) if run.error is not None)
+    desk.session.view.select_run(lost)
+    desk.settle()
+    error = desk.document.runs[lost].error
+    assert error.what in results._why.text()
+    assert error.why in results._why.text()
+    status = next(each for each in results.model.columns if each.title == "status")
+    assert status.values[lost + 1] == desk.document.runs[lost].status.value
+    assert error.remedy in status.tips(lost + 1)
+    assert not results.export_button.isEnabled()
+
+
+def test_without_a_selected_run_the_results_say_how_many_gave_no_numbers(desk):
+    results = desk.ran().panel("results")
+    desk.session.view.select_run(None)
+    desk.settle()
+    lost = sum(run.error is not None for run in desk.document.runs)
+    assert lost
+    assert f"{lost} of {len(desk.document.runs)} runs" in results._why.text()
+
+
+def test_the_results_say_intervals_memory_and_tokens_where_they_are_known(desk, charts):
+    first, *others = three_runs(TABLE)
+    first = replace(first, drop_low=-0.01, drop_high=0.05, tokens_per_s=12.5)
+    show_result(desk, TABLE, result_of(TABLE, runs=(first, *others)))
+    columns = {column.title: column for column in desk.panel("results").model.columns}
+    assert columns["drop"].tips(1) == "95 %: -1.00 % – 5.00 %; around 0: no difference was seen"
+    assert columns["tokens/s"].text(12.5) == "12.5"
+    assert "memory" not in columns

@@ -1,0 +1,19 @@
+"""Clicks in the tree of modules and the rules of the plan."""
+
+from __future__ import annotations
+
+from ace_studio.records.recipes.plan import Precision
+
+INT8 = Precision.INT8_STATIC
+
+
+def rules(desk):
+    return [(rule.match, str(rule.precision)) for rule in desk.document.recipe.plan.rules]
+
+
+def item_of(layered_plan, path):
+    return layered_plan.precision.modules._items[path]
+
+
+def trigger(menu, text):
+    next(action for action in menu.actions() if action.text() == text).trigger()

@@ -1,0 +1,67 @@
+"""Bars under the toolbar: messages and decisions that do not block the window."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import TraceRequest, WorkerLost
+from ace_studio.records.recipes.plan import Precision
+
+
+def test_the_example_opens_with_one_click_and_asks_for_trust_before_anything_runs(desk):
+    desk.bot.mouseClick(desk.window.start_page.example_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.window.bars.trust.isVisible()
+    assert not desk.window.actions_.by_id["trace"].isEnabled()
+    assert not any(isinstance(request, TraceRequest) for request in desk.engine.requests)
+
+
+def test_trusting_takes_the_bar_away_and_allows_to_trace(desk):
+    desk.open_example()
+    desk.bot.mouseClick(desk.panel("model").trust_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert not desk.window.bars.trust.isVisible()
+    assert desk.window.actions_.by_id["trace"].isEnabled()
+
+
+def test_a_lost_engine_is_a_bar_and_not_a_dialog_and_the_next_run_works(desk):
+    desk.traced()
+    desk.engine.by_itself = False
+    desk.do("run")
+    problem = Problem(code=ErrorCode.CRASH, what="The engine process was killed (signal 9)", remedy="Run again")
+    desk.session.apply(WorkerLost(job=desk.engine.requests[-1].job, problem=problem, exit_code=-9))
+    desk.settle()
+    assert desk.window.bars.problem.isVisible()
+    assert desk.engine.restarts == 1
+    desk.engine.by_itself = True
+    desk.do("run")
+    assert desk.document.result is not None
+
+
+def test_opening_something_else_offers_the_unsaved_choices_again(desk):
+    desk.open_example()
+    desk.session.plan.set_default_precision(Precision.FP16)
+    desk.open_example()
+    assert desk.window.bars.restore.isVisible()
+    desk.window.bars._restore()
+    desk.settle()
+    assert desk.document.recipe.plan.default is Precision.FP16
+
+
+def test_choices_that_changed_since_the_run_are_said(desk):
+    desk.ran()
+    assert not desk.window.bars.stale.isVisible()
+    desk.session.plan.set_default_precision(Precision.FP16)
+    desk.settle()
+    assert desk.window.bars.stale.isVisible()
+
+
+def test_a_path_that_is_not_there_is_said_on_the_start_page(desk, tmp_path):
+    desk.window.commands.open_path(str(tmp_path / "nothing.py"))
+    desk.settle()
+    bar = desk.window.bars.problem
+    assert bar.isVisible()
+    assert "does not exist" in bar.accessibleName()
+    assert not desk.window.bars._details.isVisible()
+    assert desk.window.start_page.isVisible()

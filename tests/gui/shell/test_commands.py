@@ -1,0 +1,79 @@
+"""The commands of menus, toolbar and palette: open, save, show dialogs and panels."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from PySide6.QtWidgets import QFileDialog, QInputDialog
+
+from ace_studio.records.messages import InspectRequest
+from ace_studio.records.recipes.plan import Precision
+from tests.gui.graph_tables import partial_capture
+
+
+def asked(desk) -> list[str]:
+    return [request.path for request in desk.engine.requests if isinstance(request, InspectRequest)]
+
+
+def test_a_folder_is_opened(desk, tmp_path, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
+    desk.do("open-folder")
+    assert asked(desk) == [str(tmp_path)]
+    assert desk.document.recent_files == (str(tmp_path),)
+
+
+def test_a_folder_can_be_dropped(desk, tmp_path):
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(tmp_path))])
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    desk.window.dropEvent(QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, mime, buttons, keys))
+    assert asked(desk) == [str(tmp_path)]
+
+
+def test_a_model_of_a_package_is_opened_by_its_name_and_again_from_the_recent_ones(desk, monkeypatch):
+    monkeypatch.setattr(QInputDialog, "getText", lambda *_: (" timm:resnet18 ", True))
+    desk.do("open-named")
+    assert [path.rpartition("/")[2] for path in asked(desk)] == ["timm:resnet18"]
+    desk.window.commands.open_path(desk.document.recent_files[0])
+    desk.settle()
+    assert len(asked(desk)) == 2
+    assert desk.document.problems == ()
+
+
+@pytest.mark.parametrize("answer", [("", True), ("timm:resnet18", False)])
+def test_nothing_is_opened_without_a_name(desk, monkeypatch, answer):
+    monkeypatch.setattr(QInputDialog, "getText", lambda *_: answer)
+    desk.do("open-named")
+    assert asked(desk) == []
+
+
+def test_a_name_of_no_package_is_a_problem_in_words(desk, monkeypatch):
+    monkeypatch.setattr(QInputDialog, "getText", lambda *_: ("keras:resnet", True))
+    desk.do("open-named")
+    assert "There is no keras:resnet" in desk.document.problems[0].what
+
+
+def test_the_recipe_is_saved_where_it_is_asked_for_and_opens_again(desk, tmp_path, monkeypatch):
+    desk.open_example()
+    desk.session.plan.set_default_precision(Precision.BF16)
+    path = tmp_path / "mine.toml"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    desk.do("save-as")
+    assert path.exists()
+    assert desk.window.windowTitle().startswith("mine.toml")
+    desk.window.commands.open_path(str(path))
+    desk.settle()
+    assert desk.document.recipe.plan.default is Precision.BF16
+
+
+def test_the_graph_is_saved_as_a_picture(desk, tmp_path, monkeypatch):
+    assert not desk.window.actions_.by_id["save-graph"].isEnabled()
+    desk.captured(*partial_capture(3))
+    path = tmp_path / "graph.svg"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    desk.do("save-graph")
+    assert "a branch depends" in path.read_text(encoding="utf-8")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "graph.doc"), ""))
+    desk.do("save-graph")
+    assert "no ending that the graph can be saved as" in desk.document.problems[-1].what

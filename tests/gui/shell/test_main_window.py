@@ -1,0 +1,63 @@
+"""The window: menus, toolbar, bars, the start page or the workbench, and the status line."""
+
+from __future__ import annotations
+
+import sys
+
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+
+from ace_studio.gui.shell.main_window import MainWindow
+from ace_studio.gui.shell.panel_table import PANELS
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import JobFailed
+from ace_studio.records.places import example_recipe
+
+
+def test_a_trace_shows_the_graph_and_the_verdicts(desk):
+    desk.traced()
+    graph = desk.window.workbench.panel("graph")
+    assert graph.view.picture is not None
+    assert desk.panel("shapes").table.chip_text("pixels.0").startswith("dynamic")
+
+
+def test_a_dropped_file_is_opened(desk):
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(example_recipe()))])
+    event = QDropEvent(
+        QPointF(10, 10), Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    )
+    desk.window.dropEvent(event)
+    desk.settle()
+    assert desk.document.title == "recipe.toml"
+
+
+def test_no_torch_is_imported_by_a_whole_session(desk):
+    # Other tests of the same process may have brought torch along; what counts is that nothing here does.
+    before = "torch" in sys.modules
+    desk.ran()
+    for row in PANELS:
+        desk.panel(row.id)
+    assert ("torch" in sys.modules) == before
+
+
+def test_a_file_that_is_no_model_says_so_and_cannot_be_traced(desk, tmp_path):
+    path = tmp_path / "text.pt"
+    path.write_text("hello", encoding="utf-8")
+    desk.engine.by_itself = False
+    desk.window.commands.open_path(str(path))
+    problem = Problem(code=ErrorCode.BAD_FILE, what="text.pt is plain text, not a model")
+    desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=(problem,)))
+    desk.settle()
+    assert not desk.window.actions_.by_id["trace"].isEnabled()
+    assert desk.window.workbench.panel("graph")._empty._title.text() == "This file could not be opened"
+    assert desk.panel("model")._kind.text() == "It could not be opened"
+    assert not desk.panel("model")._tensors.isVisible()
+
+
+def test_a_new_window_is_never_larger_than_the_screen(desk, qtbot):
+    window = MainWindow(desk.session, desk.window.theme)
+    qtbot.addWidget(window)
+    room = window.screen().availableSize()
+    assert window.width() <= room.width()
+    assert window.height() <= room.height()

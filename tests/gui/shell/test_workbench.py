@@ -1,0 +1,116 @@
+"""The three areas of an open model: choices at the side, the graph in the middle, findings below."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QTimer
+
+from ace_studio.gui.shell.panel_table import PANELS
+from ace_studio.records.errors import ErrorCode
+from ace_studio.records.results import CaptureReport
+from tests.gui.graph_tables import layered_table
+
+
+def test_one_selection_is_shared_by_graph_table_tree_and_source(desk):
+    desk.traced()
+    panels = {name: desk.panel(name) for name in ("ops", "modules", "source", "graph")}
+    op_id = next(one for one in desk.document.graph.op_id if one.startswith("linear"))
+    desk.session.view.select([op_id])
+    for name in ("modules", "source", "ops"):
+        desk.panel(name)
+    rows = panels["ops"].table.selectionModel().selectedRows()
+    assert [panels["ops"].model.columns[1].values[panels["ops"].model.source_row(one.row())] for one in rows] == [op_id]
+    assert panels["graph"].view.selected_ops == (op_id,)
+    assert panels["modules"].tree.selectedItems()[0].data(0, 0x0100).startswith("classifier")
+    assert panels["source"].text.extraSelections()
+
+
+def test_panels_take_turns_when_a_graph_arrives_so_that_the_window_answers_between_them(desk):
+    desk.captured(layered_table(50), CaptureReport(rung="export", ops=150, seconds=1.0))
+    ops = desk.panel("ops")
+    modules = desk.panel("modules")
+    turns = []
+    QTimer.singleShot(0, lambda: turns.append("somebody else"))
+    for name, panel in (("ops", ops), ("modules", modules), ("graph", desk.window.workbench.panel("graph"))):
+        show = panel.update_from
+        panel.update_from = lambda document, name=name, show=show: (turns.append(name), show(document))
+    desk.session.view.select([desk.document.graph.op_id[5]])
+    desk.window._refresh()
+    assert turns == ["graph"]
+    desk.bot.waitUntil(lambda: set(turns) == {"graph", "ops", "modules", "somebody else"})
+    assert turns.index("somebody else") < len(turns) - 1
+    assert ops.table.selectionModel().selectedRows()
+
+
+def test_areas_can_be_hidden_and_the_layout_is_kept(desk):
+    desk.open_example()
+    desk.do("toggle-side")
+    desk.do("show-results")
+    state = desk.window.workbench.save_layout()
+    desk.do("toggle-side")
+    desk.do("show-ops")
+    desk.window.workbench.restore_layout(state)
+    assert desk.window.workbench.save_layout() == state
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "high-contrast"])
+def test_every_panel_can_be_shown_in_every_theme(desk, theme):
+    desk.ran()
+    desk.session.set_setting("theme", theme)
+    for row in PANELS:
+        assert desk.panel(row.id).accessibleName() == row.title
+    assert desk.window.theme.colours.name == theme
+    assert desk.document.problems == ()
+
+
+def test_a_mistake_in_a_panel_is_a_problem_and_the_window_lives(desk, monkeypatch):
+    desk.traced()
+    panel = desk.panel("ops")
+
+    def stumble(_document):
+        raise RuntimeError("stumbled")
+
+    monkeypatch.setattr(panel, "update_from", stumble)
+    desk.session.view.select([desk.document.graph.op_id[1]])
+    desk.settle()
+    assert desk.document.problems[-1].code is ErrorCode.INTERNAL
+    assert desk.panel("source").isVisible()
+
+
+def test_everything_that_takes_the_keyboard_has_a_name(desk):
+    desk.ran()
+    nameless = []
+    for row_id in (
+        "model",
+        "plan",
+        "modules",
+        "shapes",
+        "ops",
+        "source",
+        "run",
+        "results",
+        "charts",
+        "advice",
+        "problems",
+        "code",
+    ):
+        panel = desk.panel(row_id)
+        for widget in panel.findChildren(object):
+            kind = type(widget).__name__
+            if kind in {
+                "QComboBox",
+                "QSpinBox",
+                "QDoubleSpinBox",
+                "QLineEdit",
+                "QTableView",
+                "QTreeWidget",
+                "ShapeTable",
+            }:
+                inside_another = kind == "QLineEdit" and type(widget.parent()).__name__ in {
+                    "QComboBox",
+                    "QSpinBox",
+                    "QDoubleSpinBox",
+                }
+                if not widget.accessibleName() and not inside_another:
+                    nameless.append((row_id, kind))
+    assert nameless == []
