@@ -1,0 +1,16 @@
+"""The stylesheet in the colours of a theme."""
+
+from __future__ import annotations
+
+import pytest
+
+from ace_studio.gui.style.colours import THEMES
+from ace_studio.gui.style.stylesheet import stylesheet
+
+
+@pytest.mark.parametrize("colours", THEMES.values(), ids=THEMES.keys())
+def test_every_theme_fills_the_stylesheet(colours):
+    text = stylesheet(colours)
+    assert colours.accent in text
+    assert "{accent}" not in text
+    assert ("on-dark" in text) is colours.is_dark
