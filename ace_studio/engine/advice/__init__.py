@@ -2,5 +2,3 @@
 
 from ace_studio.engine.advice.cards import advise
 from ace_studio.engine.advice.facts import Facts
-
-__all__ = ["Facts", "advise"]

@@ -103,6 +103,3 @@ def _module_hash(module: torch.nn.Module) -> str:
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
-
-
-__all__ = ["capture_fingerprint", "capture_model"]

@@ -5,5 +5,3 @@ from __future__ import annotations
 from ace_studio.engine.catch.recorder import CallRecorder
 from ace_studio.engine.catch.script import run_script
 from ace_studio.engine.catch.store import rows_of, store_calls
-
-__all__ = ["CallRecorder", "rows_of", "run_script", "store_calls"]

@@ -115,7 +115,7 @@ class CallRecorder:
         recorder = self
 
         def recorded_call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+            if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[no-untyped-call]
                 return original(module, *args, **kwargs)
             return recorder.around(original, module, args, kwargs)
 

@@ -2,5 +2,3 @@
 
 from ace_studio.engine.export.artifact import ModelSource, VerifyOrder, artifact_bytes, verify_artifact
 from ace_studio.engine.export.partial import verify_subgraphs
-
-__all__ = ["ModelSource", "VerifyOrder", "artifact_bytes", "verify_artifact", "verify_subgraphs"]

@@ -8,19 +8,3 @@ from ace_studio.engine.fixes.source_text import SourceText, unified_diff
 from ace_studio.engine.fixes.spots import Spot
 from ace_studio.engine.fixes.table import FIX_ROWS, FixRow, ProposedFix, proposed_fixes
 from ace_studio.engine.fixes.varied import Variation, varied
-
-__all__ = [
-    "FIX_ROWS",
-    "HOOK",
-    "CannotRewriteError",
-    "FixRow",
-    "ProposedFix",
-    "SourceText",
-    "Spot",
-    "ValueCalls",
-    "Variation",
-    "noting",
-    "proposed_fixes",
-    "unified_diff",
-    "varied",
-]

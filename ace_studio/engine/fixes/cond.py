@@ -199,6 +199,3 @@ def _aliases(side: Sequence[ast.stmt]) -> set[str]:
 
 def _cloned(node: ast.expr, text: str) -> str:
     return f"{text}.clone()" if isinstance(node, ast.Name) else text
-
-
-__all__ = ["cond_text"]

@@ -308,6 +308,3 @@ def _is_names(target: ast.expr) -> bool:
     if isinstance(target, ast.Tuple | ast.List):
         return all(_is_names(one) for one in target.elts)
     return isinstance(target, ast.Name)
-
-
-__all__ = ["where_text"]

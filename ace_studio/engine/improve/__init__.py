@@ -29,8 +29,6 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
 
-__all__ = ["METHODS", "Improved", "improve", "with_changed_weights"]
-
 MOST_EXAMPLES = 32
 """At most so many calibration examples are used."""
 

@@ -9,23 +9,3 @@ from ace_studio.engine.load.onnx.model import OnnxModule, dims_of_inputs, onnx_e
 from ace_studio.engine.load.tensors import read_arrays, read_named_content, read_state_dict, read_tensor
 from ace_studio.engine.load.torchscript.program import check_translation, without_script
 from ace_studio.engine.load.torchvision.ops import make_importable
-
-__all__ = [
-    "LOADERS",
-    "OnnxModule",
-    "changed_source",
-    "check_translation",
-    "dims_of_inputs",
-    "files_sha256",
-    "inspect_file",
-    "load_model",
-    "make_importable",
-    "node_ids",
-    "onnx_example",
-    "onnx_table",
-    "read_arrays",
-    "read_named_content",
-    "read_state_dict",
-    "read_tensor",
-    "without_script",
-]

@@ -295,26 +295,3 @@ def read_sources(files: tuple[str, ...]) -> dict[str, str]:
         if path.is_file() and path.stat().st_size <= MAX_SOURCE_BYTES:
             sources[name] = path.read_text(encoding="utf-8", errors="replace")
     return sources
-
-
-__all__ = [
-    "Example",
-    "Outcome",
-    "Prepared",
-    "capture",
-    "catch_inputs",
-    "compress",
-    "doctor",
-    "fixes",
-    "inspect",
-    "load",
-    "make_ready",
-    "prepare_model",
-    "preview_prune",
-    "run",
-    "sensitivity",
-    "trace",
-    "try_fixes",
-    "with_advice",
-    "with_change_reports",
-]

@@ -36,10 +36,6 @@ class ValueRange:
     examples: int
     """How many examples it was seen in."""
 
-    def joined(self, other: ValueRange) -> ValueRange:
-        """The range that covers both."""
-        return ValueRange(min(self.low, other.low), max(self.high, other.high), self.examples + other.examples)
-
     @property
     def symmetric(self) -> ValueRange:
         """The smallest range around 0 that covers it."""

@@ -5,5 +5,3 @@ from __future__ import annotations
 from ace_studio.engine.sensitivity.local_error import SIMULATED
 from ace_studio.engine.sensitivity.saved import SavedScan, read_scan, scan_key, write_scan
 from ace_studio.engine.sensitivity.scan import Noise, Scan, ScanRequest, noise_db
-
-__all__ = ["SIMULATED", "Noise", "SavedScan", "Scan", "ScanRequest", "noise_db", "read_scan", "scan_key", "write_scan"]

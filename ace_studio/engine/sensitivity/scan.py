@@ -85,7 +85,6 @@ class Scan:
         self._path = request.folder / f"{key}.sensitivity.json" if request.folder else None
         self.saved = read_scan(self._path, key) if self._path else SavedScan(key=key)
         self._exact: list[list[Tensor]] | None = None
-        self.resumed = self.saved.samples_done > 0
 
     def run(self, told: Callable[[Noise], None] = lambda _: None) -> Noise:
         """Precision -> op id -> noise power at the outputs, relative to their signal, that the op adds by itself.

@@ -4,13 +4,3 @@ from __future__ import annotations
 
 from ace_studio.engine.shapes.compare import InputDims, compare_examples
 from ace_studio.engine.shapes.resize import DimKey, example_at, tracing_example, unseen_sizes, widest_example
-
-__all__ = [
-    "DimKey",
-    "InputDims",
-    "compare_examples",
-    "example_at",
-    "tracing_example",
-    "unseen_sizes",
-    "widest_example",
-]

@@ -11,5 +11,3 @@ Opening or closing a block lays out that block and its ancestors only; equal blo
 from ace_studio.gui.graph_layout.arrange import Arrangement, Scene
 from ace_studio.gui.graph_layout.hierarchy import Hierarchy, build_hierarchy
 from ace_studio.gui.graph_layout.routes import SegmentKind
-
-__all__ = ["Arrangement", "Hierarchy", "Scene", "SegmentKind", "build_hierarchy"]

@@ -30,5 +30,3 @@ in place, Ctrl-click adds, Shift-drag encircles, Ctrl-drag zooms into a box.
 
 from ace_studio.gui.graph_view.colours import DARK, LIGHT, Colouring, GraphColours
 from ace_studio.gui.graph_view.view import GraphView
-
-__all__ = ["DARK", "LIGHT", "Colouring", "GraphColours", "GraphView"]

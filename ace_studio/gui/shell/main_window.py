@@ -56,7 +56,6 @@ class MainWindow(QMainWindow):
         self._workbench: Workbench | None = None
         self._pending: frozenset[Part] = frozenset(Part)
         self._last_verb = JobKind.NONE
-        self._runs_seen: object = None
         self._refresh_timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
         self._refresh_timer.timeout.connect(self._refresh)
         self.commands = commands = Commands(self, session, theme, workbench=self._bring_workbench)

@@ -124,11 +124,6 @@ class CodeView(QPlainTextEdit):
         theme.changed.connect(self._restyle)
 
     @property
-    def theme_colours(self) -> Colours:
-        """The colours of the theme."""
-        return self._theme.colours
-
-    @property
     def marks(self) -> Mapping[int, int]:
         """Line -> number beside it."""
         return self._marks

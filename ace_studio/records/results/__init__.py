@@ -46,42 +46,6 @@ from ace_studio.records.results.runs import (
 )
 from ace_studio.records.results.search import SearchStep
 
-__all__ = [
-    "PICTURE_NAME",
-    "REPORT_NAME",
-    "RESULT_FORMAT",
-    "RESULT_NAME",
-    "AttemptStatus",
-    "Baseline",
-    "BatchThroughput",
-    "Bound",
-    "CaptureAttempt",
-    "CaptureReport",
-    "Ceilings",
-    "DecodeReport",
-    "GraphBreak",
-    "Improvement",
-    "Latency",
-    "OpReport",
-    "OpSensitivity",
-    "OpSupport",
-    "OpsProfile",
-    "ParetoPoint",
-    "Result",
-    "ResultStatus",
-    "RunStatus",
-    "SearchStep",
-    "SubgraphKind",
-    "SubgraphReport",
-    "SupportStatus",
-    "TargetRun",
-    "TargetSupport",
-    "Warning",
-    "WorstSample",
-    "decode_result",
-    "encode_result",
-]
-
 RESULT_FORMAT = 1
 RESULT_NAME = "result.json"
 PICTURE_NAME = "comparison.svg"

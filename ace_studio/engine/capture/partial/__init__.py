@@ -7,5 +7,3 @@ compared with eager: on all examples, in consecutive calls, and at sizes that no
 """
 
 from ace_studio.engine.capture.partial.capture import PartialCapture, PartialJob
-
-__all__ = ["PartialCapture", "PartialJob"]

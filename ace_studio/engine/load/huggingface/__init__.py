@@ -9,12 +9,3 @@ from __future__ import annotations
 from ace_studio.engine.load.huggingface.build import build_huggingface
 from ace_studio.engine.load.huggingface.describe import describe_huggingface
 from ace_studio.engine.load.huggingface.folder import FOLDER_FILES, ModelFolder, looks_like_huggingface, read_folder
-
-__all__ = [
-    "FOLDER_FILES",
-    "ModelFolder",
-    "build_huggingface",
-    "describe_huggingface",
-    "looks_like_huggingface",
-    "read_folder",
-]

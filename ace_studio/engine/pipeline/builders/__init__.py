@@ -5,5 +5,3 @@ between them, `stored` is the capture on disk, `elsewhere` is a finished build a
 """
 
 from ace_studio.engine.pipeline.builders.builders import Builders, BuildJob, Wanted
-
-__all__ = ["BuildJob", "Builders", "Wanted"]

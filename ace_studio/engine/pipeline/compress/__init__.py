@@ -6,5 +6,3 @@
 from ace_studio.engine.pipeline.compress.choosing import Outcome
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.stages import run_stages
-
-__all__ = ["CompressionJob", "Outcome", "run_stages"]

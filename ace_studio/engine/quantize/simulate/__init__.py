@@ -22,19 +22,3 @@ from ace_studio.engine.quantize.simulate.float_graph import FloatGraph, float_gr
 from ace_studio.engine.quantize.simulate.int8_style import PAIRS, READS, RESULTS, Int8Style, int8_layout, rounding_sums
 from ace_studio.engine.quantize.simulate.op_error import OpError, add_energy
 from ace_studio.engine.quantize.simulate.simulator import Simulator
-
-__all__ = [
-    "PAIRS",
-    "READS",
-    "RESULTS",
-    "FloatGraph",
-    "Int8Style",
-    "OpError",
-    "Simulator",
-    "add_energy",
-    "float_graph",
-    "int8_layout",
-    "ops_of",
-    "rounding_sums",
-    "simulated_precisions",
-]

@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from ace_studio.gui.panels.breaks.panel import BreaksPanel
-
-__all__ = ["BreaksPanel"]

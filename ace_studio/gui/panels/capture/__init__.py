@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from ace_studio.gui.panels.capture.panel import CapturePanel
-
-__all__ = ["CapturePanel"]

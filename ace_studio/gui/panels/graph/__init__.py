@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from ace_studio.gui.panels.graph.panel import GraphPanel
-
-__all__ = ["GraphPanel"]

@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from ace_studio.gui.panels.plan.panel import PlanPanel
-
-__all__ = ["PlanPanel"]

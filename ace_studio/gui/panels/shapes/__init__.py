@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from ace_studio.gui.panels.shapes.panel import ShapesPanel
-
-__all__ = ["ShapesPanel"]
