@@ -47,7 +47,7 @@ def _replace(target: Path, content: bytes, *, mode: int) -> None:
             os.close(descriptor)
         temporary.chmod(mode)
         os.replace(temporary, target)  # noqa: PTH105 - one call that the tests can make fail
-    except BaseException:
+    except BaseException:  # also Ctrl-C; it is raised again
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise

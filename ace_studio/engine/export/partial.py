@@ -89,7 +89,7 @@ def _written(module: nn.Module, folder: Path) -> ModelSource:
         raise CannotLeaveError("the model's class is defined in the running script, and no other process has it")
     try:
         torch.save(module, folder / "model.pt")
-    except Exception as error:
+    except Exception as error:  # the user's classes raise anything when they are pickled
         raise CannotLeaveError("the model cannot be written to a file") from error
     return ModelSource(recipe=Recipe(model=ModelChoice(source="model.pt")), folder=str(folder))
 

@@ -83,7 +83,7 @@ def store_capture(captured: CapturedModel, calibration: Sequence[Example], folde
         write_tensors(folder / _CALLS, [call.tensors() for call in calls])
     except OSError:
         raise
-    except Exception as error:
+    except Exception as error:  # torch and the user's containers raise anything here
         raise CannotLeaveError("its graph or its tensors cannot be written to a file") from error
     (folder / _ABOUT).write_bytes(msgspec.msgpack.encode(about))
 

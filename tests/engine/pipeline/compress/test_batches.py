@@ -1,4 +1,4 @@
-"""Worst examples and throughput over batch sizes in a whole job."""
+"""Throughput over batch sizes in a whole job."""
 
 from __future__ import annotations
 
@@ -17,38 +17,6 @@ def net() -> nn.Module:
 
 def points(n: int, seed: int, scale: float = 1.0) -> torch.Tensor:
     return torch.randn(n, 8, generator=torch.Generator().manual_seed(seed)) * scale
-
-
-def test_calibration_examples_stand_in_where_there_are_no_labels() -> None:
-    report = ace_studio.compile(
-        net(),
-        tracing_inputs=[points(2, 1), points(3, 2)],
-        calibration_inputs=[points(4, seed) for seed in range(8)],
-        target="eager",
-        default="bf16",
-        rounds=2,
-    ).report
-    assert {one.source for one in report.worst} == {"calibration"}
-    assert len(report.worst) == 5
-    assert [one.sqnr_db for one in report.worst] == sorted(one.sqnr_db for one in report.worst)
-    assert report.worst[0].run == 0
-
-
-def test_evaluation_samples_are_named_with_their_label() -> None:
-    x = points(60, 3)
-    with torch.no_grad():
-        labels = net()(x).argmax(1)
-    report = ace_studio.compile(
-        net(),
-        tracing_inputs=[points(2, 1), points(3, 2)],
-        metric="top-1",
-        evaluation_data=[(x, labels)],
-        target="eager",
-        default="bf16",
-        rounds=2,
-    ).report
-    assert {one.source for one in report.worst} == {"evaluation"}
-    assert report.worst[0].label == str(int(labels[report.worst[0].sample]))
 
 
 def test_throughput_is_measured_at_every_batch_size_that_is_asked_for() -> None:

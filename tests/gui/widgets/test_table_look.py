@@ -1,0 +1,57 @@
+"""The look of all tables, and what a click in one selects."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+
+from ace_studio.gui.widgets.table_look import plain_table, set_widths
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+
+
+@pytest.fixture
+def model():
+    model = ColumnsModel()
+    model.set_columns(
+        [Column(title="name", values=["a", "b", "c"], width=150), Column(title="ms", values=[1.0, 2.0, 3.0], width=60)]
+    )
+    return model
+
+
+def shown(qtbot, model, **options):
+    table = plain_table(model, "Runs", **options)
+    qtbot.addWidget(table)
+    table.resize(400, 200)
+    table.show()
+    return table
+
+
+def click(qtbot, table, row, modifier=Qt.KeyboardModifier.NoModifier):
+    place = table.visualRect(table.model().index(row, 0)).center()
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, modifier, place)
+
+
+def selected(table):
+    return sorted(index.row() for index in table.selectionModel().selectedRows())
+
+
+def test_a_click_selects_one_whole_row(qtbot, model):
+    table = shown(qtbot, model)
+    click(qtbot, table, 0)
+    click(qtbot, table, 2, Qt.KeyboardModifier.ControlModifier)
+    assert selected(table) == [2]
+    assert len(table.selectionModel().selectedIndexes()) == 2
+
+
+def test_several_rows_can_be_selected_where_that_makes_sense(qtbot, model):
+    table = shown(qtbot, model, many=True)
+    click(qtbot, table, 0)
+    click(qtbot, table, 2, Qt.KeyboardModifier.ControlModifier)
+    assert selected(table) == [0, 2]
+
+
+def test_columns_are_as_wide_as_they_ask_for_and_the_table_has_a_name_for_screen_readers(qtbot, model):
+    table = shown(qtbot, model)
+    set_widths(table, model)
+    assert [table.columnWidth(at) for at in range(2)] == [150, 60]
+    assert table.accessibleName() == "Runs"
