@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
 
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
@@ -92,12 +92,17 @@ class HistoryPanel(Panel):
         self.folder_button = button("Open folder", self._open_folder)
         self.recipe_button = button("Open recipe", self._open_recipe)
         self.remove_button = button("Remove", self._remove)
+        self.tags = QLineEdit()
+        self.tags.setAccessibleName("Tags of the selected run")
+        self.tags.setPlaceholderText("Tags: a, b")
+        self.tags.setFixedWidth(130)
+        self.tags.returnPressed.connect(self._set_tags)
         self.refresh_button = button(
             "Read again", session.history.load_history, tip="Runs of the command line are listed too"
         )
         tools = row(
-            self.filter, self._count, self.report_button, self.folder_button, self.recipe_button, self.remove_button,
-            self.refresh_button, gap=6,
+            self.filter, self._count, self.tags, self.report_button, self.folder_button, self.recipe_button,
+            self.remove_button, self.refresh_button, gap=6,
         )  # fmt: skip
         tools.setContentsMargins(GAP, GAP, GAP, GAP)
         tools.setStretch(0, 1)
@@ -171,6 +176,9 @@ class HistoryPanel(Panel):
         ):
             each.setEnabled(is_on)
             each.setToolTip(_TIPS[each.text()] if is_on else why)
+        self.tags.setEnabled(one is not None)
+        self.tags.setToolTip("Words for this run, separated by commas; Return keeps them" if one else nothing)
+        self.tags.setText(", ".join(one.tags) if one else "")
 
     def _open_report(self) -> None:
         if self.report_button.isEnabled():
@@ -183,6 +191,10 @@ class HistoryPanel(Panel):
     def _open_recipe(self) -> None:
         self.about_to_open.emit()
         self.session.history.open_past_run(self._chosen()[0].id)
+
+    def _set_tags(self) -> None:
+        words = [word.strip() for word in self.tags.text().split(",")]
+        self.session.history.set_tags(self._chosen()[0].id, [word for word in words if word])
 
     def _remove(self) -> None:
         chosen = self._chosen()

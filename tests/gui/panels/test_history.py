@@ -59,6 +59,20 @@ def test_the_filter_keeps_runs_that_hold_every_word(past):
     assert panel._count.text() == "1 of 3 runs"
 
 
+def test_a_run_is_tagged_in_the_panel_and_found_by_its_tag(past):
+    panel = past.panel("history")
+    assert not panel.tags.isEnabled()
+    click(past, panel, 1)
+    past.bot.keyClicks(panel.tags, "release, int8 ,")
+    past.bot.keyClick(panel.tags, Qt.Key.Key_Return)
+    past.settle()
+    assert [run.tags for run in past.session.history.store.list()] == [(), ("int8", "release"), ()]
+    assert panel.model.index(1, 9).data() == panel.tags.text() == "int8, release"
+    past.bot.keyClicks(panel.filter, "release")
+    past.bot.wait(120)
+    assert [panel.model.index(row, 1).data() for row in range(panel.model.rowCount())] == ["other.py"]
+
+
 def test_buttons_are_grey_with_the_reason(past):
     panel = past.panel("history")
     assert not panel.report_button.isEnabled()
