@@ -118,7 +118,8 @@ def check_same_arithmetic(fidelity: Fidelity) -> None:
         raise AceError.of(
             ErrorCode.WRONG_CAPTURE,
             f"The built model does not compute what eager does: {fidelity.sqnr_db:.1f} dB at fp32",
-            why=f"rounding alone leaves more than {MIN_FP32_SQNR_DB:.0f} dB; an operator has another meaning there",
+            why=f"rounding alone leaves more than {MIN_FP32_SQNR_DB:.0f} dB; an operator has another meaning there, "
+            "or the target rounds weights even at fp32",
             remedy="Try another target; do not use this one for this model.",
         )
     if fidelity.agreement is not None and fidelity.agreement < MIN_FP32_AGREEMENT:

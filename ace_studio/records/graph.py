@@ -40,7 +40,8 @@ class GraphTable(msgspec.Struct, frozen=True, kw_only=True):
     """Dotted path of the innermost module the op came from; empty at the root. A second call of the
     same module is ``path@1``."""
     shape: tuple[str, ...]
-    """Shape of the (first) result with symbols, such as ``s0x64x56x56``; empty for a scalar."""
+    """Shape of the (first) result with symbols, such as ``s0x64x56x56``; an expression stands in parentheses, as in
+    ``(s0-3)x64``, and may hold an x: ``(Max(4,s0))x64``. Empty for a scalar, and for what is not a tensor."""
     dtype: tuple[str, ...]
     """Element type of the (first) result, such as ``float32``; empty if it is not a tensor."""
     device: tuple[str, ...]

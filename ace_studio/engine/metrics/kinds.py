@@ -26,6 +26,7 @@ class Metric:
 
     name: str
     higher_is_better: bool
+    """As `LOWER_IS_BETTER` of the recipe says, which is what a run reads."""
     measure: Callable[[Tensor, Tensor], Score]
     """(outputs [n, ...], labels [n, ...]) -> score. Raises ValueError if the shapes do not fit."""
     needs_labels: bool = True

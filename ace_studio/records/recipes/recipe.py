@@ -166,6 +166,7 @@ class SensitivityChoice(msgspec.Struct, frozen=True, kw_only=True):
 METRIC_NAMES = ("top-1", "top-5", "f1", "auc", "spearman", "mse", "perplexity")
 """The built-in metrics."""
 LOWER_IS_BETTER = frozenset({"mse", "perplexity"})
+"""Those of them that are errors; a run reads the direction here."""
 
 
 class EvaluateChoice(msgspec.Struct, frozen=True, kw_only=True):
