@@ -22,11 +22,9 @@ IGNORED_LABEL = -100
 
 @dataclass(frozen=True)
 class Metric:
-    """One row: the name in the recipe, its direction, and how it is computed."""
+    """One row: the name in the recipe, and how it is computed. `LOWER_IS_BETTER` of the recipe has its direction."""
 
     name: str
-    higher_is_better: bool
-    """As `LOWER_IS_BETTER` of the recipe says, which is what a run reads."""
     measure: Callable[[Tensor, Tensor], Score]
     """(outputs [n, ...], labels [n, ...]) -> score. Raises ValueError if the shapes do not fit."""
     needs_labels: bool = True
@@ -197,12 +195,12 @@ def _array(values: Tensor) -> SampleArray:
 
 
 _ROWS = (
-    Metric("top-1", True, _top_k(1)),
-    Metric("top-5", True, _top_k(5)),
-    Metric("f1", True, _f1),
-    Metric("auc", True, _area),
-    Metric("spearman", True, _spearman),
-    Metric("mse", False, _squared_error),
-    Metric("perplexity", False, _perplexity, needs_labels=False, parts=_nats_and_counts, of_parts=_perplexity_of_parts),
+    Metric("top-1", _top_k(1)),
+    Metric("top-5", _top_k(5)),
+    Metric("f1", _f1),
+    Metric("auc", _area),
+    Metric("spearman", _spearman),
+    Metric("mse", _squared_error),
+    Metric("perplexity", _perplexity, needs_labels=False, parts=_nats_and_counts, of_parts=_perplexity_of_parts),
 )
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ace_studio.records.results import Latency, TargetRun
@@ -106,7 +107,8 @@ def speedup_text(run: TargetRun) -> RatioText:
 
 def shape_text(shape: str | tuple[int, ...]) -> str:
     """A shape with multiplication signs: ``1 × 3 × 224``; a scalar says so."""
-    sizes = shape.split("x") if isinstance(shape, str) else [str(size) for size in shape]
+    # An x inside parentheses, and that of Max(4, s0), belongs to a size.
+    sizes = re.split(r"(?<!Ma)x(?![^()]*\))", shape) if isinstance(shape, str) else [str(size) for size in shape]
     return " × ".join(sizes) if sizes != [""] and sizes else "scalar"
 
 

@@ -74,6 +74,7 @@ def test_the_rest_reads_well():
     assert count_text(4.12e9) == "4.12 G"
     assert decibel_text(200.0) == "exact"
     assert shape_text("s0x3x8") == "s0 × 3 × 8"
+    assert shape_text("Max(4,s0)x2x(s1+1)") == "Max(4,s0) × 2 × (s1+1)"
     assert shape_text(()) == "scalar"
     assert plural(1, "op") == "1 op"
     assert plural(12345, "op") == "12 345 ops"

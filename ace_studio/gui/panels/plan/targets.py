@@ -49,7 +49,7 @@ class TargetsForm(QWidget):
                 report = reports.get(name)
                 is_available = report is None or report.available
                 box.setText(_title(name, report))
-                box.setChecked(name in names or (is_auto and _is_taken(report, precision)))
+                box.setChecked(name in names or (is_auto and _is_taken(name, report, precision)))
                 box.setEnabled(not is_auto and (is_available or name in names))
                 self._say(name, report, precision, is_left_out=is_auto and name not in names)
 
@@ -78,9 +78,11 @@ class TargetsForm(QWidget):
             self._session.choices.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
 
 
-def _is_taken(report: TargetReport | None, precision: str) -> bool:
-    """Whether ``auto`` includes this target; true until the engine has reported."""
-    return report is None or (report.available and report.is_in_auto and not report.precisions.get(precision))
+def _is_taken(name: str, report: TargetReport | None, precision: str) -> bool:
+    """Whether ``auto`` includes this target; until the engine has reported, its row decides."""
+    if report is None:
+        return TARGET_ROWS[name].is_in_auto
+    return report.available and report.is_in_auto and not report.precisions.get(precision)
 
 
 def _title(name: str, report: TargetReport | None) -> str:

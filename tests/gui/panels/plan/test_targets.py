@@ -28,6 +28,14 @@ def test_a_target_that_auto_leaves_out_is_not_ticked_and_says_so(desk, int8_plan
     assert form._reasons["aoti"].text() == ""
 
 
+def test_before_the_engine_has_reported_auto_ticks_what_the_rows_say(desk, int8_plan):
+    environment = desk.document.environment
+    desk.session._state.change(environment=replace(environment, targets=()))
+    desk.settle()
+    boxes = int8_plan.targets.boxes
+    assert {name for name in boxes if not boxes[name].isChecked()} == {"aoti"}
+
+
 def test_targets_that_are_missing_are_grey_and_say_why(desk, example_plan):
     example_plan.targets.auto.click()
     desk.settle()
