@@ -132,7 +132,7 @@ def test_an_int8_onnx_file_gives_the_reported_metric_in_plain_onnxruntime(folder
         import sys, torch, onnxruntime, model
         session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
         name = session.get_inputs()[0].name
-        print(model.evaluate(lambda x: torch.from_numpy(session.jobs.run(None, {name: x.numpy()})[0])))
+        print(model.evaluate(lambda x: torch.from_numpy(session.run(None, {name: x.numpy()})[0])))
         """
     )
     path = folder / "out" / chosen["artifact"]

@@ -168,7 +168,7 @@ def _open_onnxruntime(path: Path) -> Run:
 
     def run(*tensors: Tensor) -> list[Tensor]:
         feed = {name: value.numpy() for name, value in zip(names, tensors, strict=True)}
-        return [torch.from_numpy(value) for value in session.jobs.run(None, feed)]
+        return [torch.from_numpy(value) for value in session.run(None, feed)]
 
     return run
 
