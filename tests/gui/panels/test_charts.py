@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -46,6 +47,9 @@ def test_the_list_is_walked_by_the_keyboard_and_the_chart_is_remembered(desk, ch
     assert desk.session.settings.recall("chart") == "trade-off"
 
 
+@pytest.mark.skipif(
+    "ACE_STUDIO_TIMES" not in os.environ, reason="a limit in milliseconds: on request, on a quiet machine"
+)
 def test_no_chart_takes_longer_than_a_blink_at_two_thousand_ops(desk):
     table = large_table(2000)
     desk.captured(table, REPORT)
