@@ -6,6 +6,7 @@ not imported here, because the window's tests must be able to prove that nothing
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -44,13 +45,24 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests marked ``gpu`` where there is no CUDA device, and say so."""
+    """Keep Qt objects away from other threads; skip tests marked ``gpu`` where there is no CUDA device, and say so."""
+    _collect_garbage_in_this_thread(has_window="qapp" in getattr(item, "fixturenames", ()))
     if item.get_closest_marker("gpu") is None:
         return
     import torch
 
     if not torch.cuda.is_available():
         pytest.skip("needs a CUDA device, and torch sees none here")
+
+
+def _collect_garbage_in_this_thread(*, has_window: bool) -> None:
+    """Switch automatic garbage collection off while windows exist: one in another thread would crash the process."""
+    if has_window:
+        gc.disable()
+        gc.collect(2 if gc.get_count()[2] > gc.get_threshold()[2] else 1)
+    elif not gc.isenabled():
+        gc.collect()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ def toy(monkeypatch):
     monkeypatch.setenv(ROWS_VARIABLE, "[]")
     register(ROW)
     yield ROW
-    monkeypatch.delitem(TARGET_ROWS, "toy")
+    del TARGET_ROWS[ROW.name]
 
 
 @pytest.fixture

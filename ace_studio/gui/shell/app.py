@@ -17,6 +17,7 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.shell.engine_thread import EngineThread
+from ace_studio.gui.shell.garbage import GarbageTimer
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.gui.style.theme import Theme
@@ -63,6 +64,7 @@ class Studio:
         settings.subscribe(self._setting_changed)
         self.session.subscribe(self._ask_environment)
         self._environment_asked = 0
+        self._garbage = GarbageTimer(self.window)
         self._preload = Preload(self.window)
         # Modules stay for good; without this, each full garbage collection would scan them, which takes 50 ms.
         self._preload.finished.connect(gc.freeze)
@@ -99,6 +101,7 @@ class Studio:
         """End the engine process and the threads."""
         self._preload.wait()
         self.engine.close()
+        self._garbage.stop()
 
 
 def run_window(arguments: Sequence[str]) -> int:
