@@ -10,9 +10,16 @@ def main() -> int:
     words = sys.argv[1:]
     if not words or words[0] == "open":
         return _open_window(words[1:])
+    if names_a_file(words[0]):
+        return _open_window(words)
     from ace_studio.cli import run_command  # noqa: PLC0415 - the window starts without the command line
 
     return run_command(words)
+
+
+def names_a_file(word: str) -> bool:
+    """Whether the first word is a file or the name of a model; words of commands have none of these characters."""
+    return not word.startswith("-") and any(mark in word for mark in "./\\:")
 
 
 def _open_window(words: list[str]) -> int:

@@ -310,7 +310,12 @@ def choose_start(arguments: Sequence[str]) -> Start:
             return Start(("packaging/check.py", *rest), ("all", "test"), is_in_root=True)
         case _:
             # -P: files of the folder the user stands in must not shadow modules of the program.
-            return Start(("-P", "-m", "ace_studio", *arguments), is_window=word in {"", "open"})
+            return Start(("-P", "-m", "ace_studio", *arguments), is_window=word in {"", "open"} or _names_a_file(word))
+
+
+def _names_a_file(word: str) -> bool:
+    """As ``names_a_file`` in ``ace_studio/__main__.py``, which cannot be imported before ``.venv`` is there."""
+    return not word.startswith("-") and any(mark in word for mark in "./\\:")
 
 
 def check_window_libraries() -> None:

@@ -248,6 +248,7 @@ SPREAD = ("-n", "2", "--dist", "worksteal")
     [
         ([], ("-P", "-m", "ace_studio"), True),
         (["open", "a.pt2"], ("-P", "-m", "ace_studio", "open", "a.pt2"), True),
+        (["net.py", "net.pth"], ("-P", "-m", "ace_studio", "net.py", "net.pth"), True),
         (["run", "r.toml", "--json"], ("-P", "-m", "ace_studio", "run", "r.toml", "--json"), False),
         (["demo"], ("-P", "-m", "ace_studio", "demo"), False),
         (["test", "-k", "x"], ("-m", "pytest", "-m", "not benchmark", *SPREAD, "-k", "x"), False),

@@ -29,9 +29,10 @@ from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.session import Session
+from ace_studio.session.verbs.files import is_one_model
 
 ENVIRONMENT_TRIES = 3
-USAGE = "usage: ace-studio [open] [PATH]"
+USAGE = "usage: ace-studio [open] [PATH | CODE.py WEIGHTS]"
 
 
 class Preload(QThread):
@@ -89,11 +90,11 @@ class Studio:
             self._environment_asked = 0
             self.session.jobs.request_environment()
 
-    def open_first(self, path: str) -> None:
-        """Open the path of the command line, or the last file if the settings say so."""
+    def open_first(self, paths: Sequence[str]) -> None:
+        """Open the files of the command line, or the last file if the settings say so."""
         recent = self.session.settings.recent_files
-        if path:
-            self.session.files.open_path(path)
+        if paths:
+            self.session.files.open_paths(paths)
         elif self.session.settings.get("reopen_last") and recent and Path(recent[0]).exists():
             self.session.files.open_path(recent[0])
 
@@ -108,11 +109,12 @@ def run_window(arguments: Sequence[str]) -> int:
     """Open the window and return its exit code when it is closed.
 
     Args:
-        arguments: words after ``ace-studio`` or ``ace-studio open``: nothing, or one path.
+        arguments: words after ``ace-studio`` or ``ace-studio open``: nothing, one path, or code and its weights.
     """
     paths = [word for word in arguments if not word.startswith("-")]
-    if len(paths) != len(arguments) or len(paths) > 1:
-        print(f"{USAGE}\n  why: the window takes at most one file", file=sys.stderr)  # noqa: T201 - there is no window
+    if len(paths) != len(arguments) or not is_one_model(paths):
+        why = "the window takes one model: a file, or Python code and its weights"
+        print(f"{USAGE}\n  why: {why}", file=sys.stderr)  # noqa: T201 - there is no window
         return 2
     folders = UserFolders.of_user()
     application = _application(Settings(folders.settings))
@@ -120,7 +122,7 @@ def run_window(arguments: Sequence[str]) -> int:
     sys.excepthook = partial(_show_mistake, studio)
     studio.window.show()
     if paths or studio.session.settings.get("reopen_last"):
-        QTimer.singleShot(0, lambda: studio.open_first(paths[0] if paths else ""))
+        QTimer.singleShot(0, lambda: studio.open_first(paths))
     try:
         return application.exec()
     finally:

@@ -51,17 +51,17 @@ class Commands(QObject):
         """Hide or show the panels of one area."""
         self._workbench().toggle(place)
 
-    def open_path(self, path: str) -> None:
-        """Open a model file or a recipe."""
+    def open_path(self, *paths: str) -> None:
+        """Open a model file or a recipe, or code with its weights."""
         self.about_to_open.emit()
-        self.session.files.open_path(path)
+        self.session.files.open_paths(paths)
 
     def open_dialog(self) -> None:
         """Ask for a file and open it."""
         folder = self.session.document.folder or str(Path.home())
-        path, _ = QFileDialog.getOpenFileName(self._window, "Open a model or a recipe", folder, FILE_FILTER)
-        if path:
-            self.open_path(path)
+        paths, _ = QFileDialog.getOpenFileNames(self._window, "Open a model or a recipe", folder, FILE_FILTER)
+        if paths:
+            self.open_path(*paths)
 
     def open_folder(self) -> None:
         """Ask for a folder, such as one of Hugging Face, and open it."""

@@ -189,7 +189,7 @@ class MainWindow(QMainWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
         """Accept files."""
-        if _dropped_path(event.mimeData()):
+        if _dropped_paths(event.mimeData()):
             event.acceptProposedAction()
             self.start_page.set_hot(True)
 
@@ -199,12 +199,12 @@ class MainWindow(QMainWindow):
         self.start_page.set_hot(False)
 
     def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt's name
-        """Open the file."""
+        """Open the file; Python code may come with its weights."""
         self.start_page.set_hot(False)
-        path = _dropped_path(event.mimeData())
-        if path:
+        paths = _dropped_paths(event.mimeData())
+        if paths:
             event.acceptProposedAction()
-            self.commands.open_path(path)
+            self.commands.open_path(*paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
         """Keep the layout. Unsaved choices stay in the autosave and are offered at the next start."""
@@ -228,5 +228,5 @@ class MainWindow(QMainWindow):
             self.restoreGeometry(QByteArray.fromBase64(QByteArray(kept.encode())))
 
 
-def _dropped_path(mime: QMimeData) -> str:
-    return next((url.toLocalFile() for url in mime.urls() if url.isLocalFile()), "")
+def _dropped_paths(mime: QMimeData) -> list[str]:
+    return [url.toLocalFile() for url in mime.urls() if url.isLocalFile()]

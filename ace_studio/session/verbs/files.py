@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
@@ -13,7 +14,7 @@ from ace_studio.session.document import Document
 from ace_studio.session.findings import moved_to
 from ace_studio.session.kept.autosave import SavedChoices
 from ace_studio.session.kept.settings import Settings
-from ace_studio.session.recipe_paths import rebase_recipe, require_file
+from ace_studio.session.recipe_paths import rebase_recipe, relative_to, require_file
 from ace_studio.session.state import SessionState
 from ace_studio.session.verbs.jobs import JobVerbs
 
@@ -26,10 +27,19 @@ class FileVerbs:
         self._jobs = jobs
         self._settings = settings
 
-    def open_path(self, path: str | Path) -> None:
+    def open_paths(self, paths: Sequence[str]) -> None:
+        """Open one file, or Python code together with its weights, in either order."""
+        code, weights = _code_and_weights(paths)
+        self.open_path(code, weights=weights)
+
+    def open_path(self, path: str | Path, *, weights: str | Path = "") -> None:
         """Open a recipe (``.toml``), or a model file, which the engine then inspects. Undo starts anew.
 
         A model of an installed package is opened by its name, ``timm:resnet18``.
+
+        Args:
+            path: The file, folder or name.
+            weights: A file of weights to load into the model.
         """
         file = Path(path).expanduser().absolute()
         with self._state.reporting():
@@ -37,7 +47,8 @@ class FileVerbs:
             if file.suffix == ".toml":
                 self.open_recipe(read_recipe(file), folder=file.parent, recipe_path=file)
             else:
-                self.open_recipe(Recipe(model=ModelChoice(source=file.name)), folder=file.parent)
+                relative = relative_to(Path(weights).expanduser().absolute(), file.parent) if weights else ""
+                self.open_recipe(Recipe(model=ModelChoice(source=file.name, weights=relative)), folder=file.parent)
             named = named_source(file)
             with self._state.reporting():
                 self._settings.add_recent(str(file) if named is None else named.text)
@@ -118,3 +129,16 @@ class FileVerbs:
     def close(self) -> None:
         """Leave nothing to restore: the window closes cleanly."""
         self._state.autosave.clear()
+
+
+def is_one_model(paths: Sequence[str]) -> bool:
+    """Whether the files are at most one model: nothing, one file, or Python code and one file beside it."""
+    return len(paths) < 2 or (len(paths) == 2 and sum(path.endswith(".py") for path in paths) == 1)
+
+
+def _code_and_weights(paths: Sequence[str]) -> tuple[str, str]:
+    """The file to open, and the weights to load into it."""
+    if len(paths) == 2 and is_one_model(paths):
+        code, weights = sorted(paths, key=lambda path: not path.endswith(".py"))
+        return code, weights
+    return paths[0], ""

@@ -37,6 +37,11 @@ def test_opening_what_is_not_there_is_a_problem_and_changes_nothing_else(opened:
     assert opened.document.problems == ()
 
 
+def test_code_is_opened_together_with_its_weights_in_either_order(session: Session, model: Path) -> None:
+    session.files.open_paths([str(model.with_name("net.pth")), str(model)])
+    assert session.document.recipe.model == ModelChoice(source="model.py", weights="net.pth")
+
+
 def test_opening_a_recipe_takes_its_choices_as_they_are(session: Session, engine: FakeEngineLink, model: Path) -> None:
     recipe = Recipe(model=ModelChoice(source="model.py", entry="other"), goal=Goal(max_drop=0.02))
     write_recipe(recipe, model.with_name("r.toml"))
