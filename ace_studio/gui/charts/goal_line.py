@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QWidget
+from PySide6.QtWidgets import QCheckBox, QWidget
 
-from ace_studio.gui.widgets.small import inset, quiet, row
+from ace_studio.gui.widgets.fields import DecimalBox
+from ace_studio.gui.widgets.small import quiet, row
 from ace_studio.gui.words.goal_bounds import BOUNDS, BoundRow
 from ace_studio.session.session import Session
 
@@ -20,10 +21,9 @@ class GoalLine(QWidget):
         self._start: float | None = None
         self.bound: BoundRow = BOUNDS[0]
         self.check = QCheckBox()
-        self.number = QDoubleSpinBox()
+        self.number = DecimalBox()
         self.number.setKeyboardTracking(False)
         self.number.setMaximumWidth(130)
-        inset(self.number)
         self.check.toggled.connect(self._toggle)
         self.number.valueChanged.connect(self._set)
         self.setLayout(row(self.check, self.number, gap=6))

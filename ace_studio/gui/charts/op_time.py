@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyqtgraph as pg
-from PySide6.QtWidgets import QComboBox
 
 from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.charts.points import run_names
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.graph_view.colours import text_on
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, label, row
 from ace_studio.gui.words.formatting import ms_text, plural
 from ace_studio.records.results import OpReport, OpsProfile
@@ -111,7 +111,7 @@ class OpTime(ChartView):
         super().__init__(session, colours)
         self.parts: list[BarPart] = []
         self._runs: list[TimedRow] = []
-        self.grouping, self.unit = QComboBox(), QComboBox()
+        self.grouping, self.unit = ComboBox(), ComboBox()
         self.grouping.setAccessibleName("Parts by")
         for each, (words, _) in GROUPINGS.items():
             self.grouping.addItem(words, each)

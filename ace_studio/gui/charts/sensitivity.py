@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtWidgets import QComboBox, QProgressBar, QSpinBox, QWidget
+from PySide6.QtWidgets import QProgressBar, QWidget
 
 from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.ops.facts import op_facts
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, fill_combo, inset, label, row
+from ace_studio.gui.widgets.fields import ComboBox, WholeBox
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, fill_combo, label, row
 from ace_studio.gui.words.formatting import decibel_text, plural
 from ace_studio.gui.words.starting import why_not
 from ace_studio.records.recipes.plan import Precision
@@ -31,7 +32,7 @@ class SensitivityChart(ChartView):
         """Build the empty plot."""
         super().__init__(session, colours)
         self.ranked: list[tuple[str, float]] = []
-        self.precision = QComboBox()
+        self.precision = ComboBox()
         self.precision.setAccessibleName("Precision that the ops are compressed to")
         self.precision.activated.connect(lambda _: self.update_from(session.document))
         self.scan_button = button(
@@ -42,11 +43,10 @@ class SensitivityChart(ChartView):
         self.progress.setTextVisible(False)
         self.progress.setFixedWidth(120)
         self.progress.setAccessibleName("Progress of the scan")
-        self.count = QSpinBox()
+        self.count = WholeBox()
         self.count.setRange(1, 9999)
         self.count.setValue(3)
         self.count.setAccessibleName("How many of the most sensitive ops")
-        inset(self.count)
         self.keep_button = button("Keep at fp32", self._keep, tip="A rule for each of the most sensitive ops")
         self._note = ElidedLabel()
         self._note.setProperty("role", "dim")

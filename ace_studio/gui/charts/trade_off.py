@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pyqtgraph as pg
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox
 
 from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow
 from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
 from ace_studio.gui.charts.goal_line import GoalLine
 from ace_studio.gui.charts.points import Point, colour_of, front_of, points_of
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.small import GAP, column, label, quiet
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
@@ -30,7 +30,7 @@ class TradeOff(ChartView):
     def __init__(self, session: Session, colours: Colours) -> None:
         """Build the empty plot."""
         super().__init__(session, colours)
-        self.cost, self.loss = QComboBox(), QComboBox()
+        self.cost, self.loss = ComboBox(), ComboBox()
         for combo, rows, name in ((self.cost, COSTS, "Cost"), (self.loss, LOSSES, "Loss")):
             combo.setAccessibleName(name)
             for axis in rows:

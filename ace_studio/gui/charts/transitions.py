@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush, QColor
-from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QTableWidget, QTableWidgetItem
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.graph_view.colours import blend, text_on
 from ace_studio.gui.ops.facts import op_facts, selected_run
 from ace_studio.gui.ops.fates import Transition, fates_of, running_precisions, transitions
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, label, quiet, row
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.recipes.plan import Precision
@@ -40,7 +41,7 @@ class Transitions(ChartView):
         super().__init__(session, colours)
         self.found: dict[tuple[int, int], Transition] = {}
         self._asked: tuple[object, ...] = ()
-        self.which = QComboBox()
+        self.which = ComboBox()
         self.which.setAccessibleName("Planned or actual")
         self.which.addItem("actual, of the selected run", "actual")
         self.which.addItem("planned", "planned")

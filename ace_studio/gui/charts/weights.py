@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtWidgets import QComboBox
-
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, row
 from ace_studio.gui.widgets.table_look import plain_table, set_widths
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
@@ -42,7 +41,7 @@ class WeightWork(ChartView):
     def __init__(self, session: Session, colours: Colours) -> None:
         """Build the empty table."""
         super().__init__(session, colours)
-        self.which = QComboBox()
+        self.which = ComboBox()
         self.which.setAccessibleName("Changes of the weights")
         for each, (words, _) in _TABLES.items():
             self.which.addItem(words, each)

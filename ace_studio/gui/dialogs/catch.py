@@ -12,13 +12,13 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLayout,
     QLineEdit,
-    QSpinBox,
     QTableWidget,
     QTableWidgetItem,
     QWidget,
 )
 
-from ace_studio.gui.widgets.small import MARGIN, button, column, inset, label, row
+from ace_studio.gui.widgets.fields import WholeBox
+from ace_studio.gui.widgets.small import MARGIN, button, column, label, row
 from ace_studio.records.messages import InputsCaught
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -43,11 +43,10 @@ class CatchDialog(QDialog):
         self.script = _line("Script", "train.py")
         self.arguments = _line("Arguments of the script", "--epochs 1")
         self.module = _line("Module", "empty: the outermost one")
-        self.calls = QSpinBox()
+        self.calls = WholeBox()
         self.calls.setRange(1, 10_000)
         self.calls.setValue(8)
         self.calls.setAccessibleName("Calls to keep at most")
-        inset(self.calls)
         self.start = button("Run and catch", self._catch, role="primary")
         self.said = label("", "dim")
         self.modules = self._module_table()

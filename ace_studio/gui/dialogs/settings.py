@@ -7,16 +7,14 @@ from functools import partial
 
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialog,
-    QDoubleSpinBox,
     QFileDialog,
     QLineEdit,
-    QSpinBox,
     QWidget,
 )
 
-from ace_studio.gui.widgets.small import MARGIN, button, column, inset, label, row, scrolling
+from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
+from ace_studio.gui.widgets.small import MARGIN, button, column, label, row, scrolling
 from ace_studio.session.kept.settings import SETTINGS, Setting, Value
 from ace_studio.session.session import Session
 
@@ -55,7 +53,7 @@ class SettingsDialog(QDialog):
         return _EDITORS[setting.kind](self, setting, value)
 
     def _choice(self, setting: Setting, value: str) -> QWidget:
-        combo = QComboBox()
+        combo = ComboBox()
         for choice in setting.choices:
             combo.addItem(choice.replace("-", " ").capitalize(), choice)
         combo.setCurrentIndex(setting.choices.index(value))
@@ -69,21 +67,19 @@ class SettingsDialog(QDialog):
         return box
 
     def _whole(self, setting: Setting, value: Value) -> QWidget:
-        spin = QSpinBox()
+        spin = WholeBox()
         spin.setRange(int(setting.low or 0), int(setting.high or 1_000_000))
         spin.setValue(int(value))
         spin.setMinimumWidth(110)
-        inset(spin)
         spin.valueChanged.connect(lambda number: self._set(setting, number))
         return spin
 
     def _number(self, setting: Setting, value: Value) -> QWidget:
-        spin = QDoubleSpinBox()
+        spin = DecimalBox()
         spin.setRange(setting.low or 0.0, setting.high or 1e6)
         spin.setSingleStep(0.5)
         spin.setValue(float(value))
         spin.setMinimumWidth(110)
-        inset(spin)
         spin.valueChanged.connect(lambda number: self._set(setting, number))
         return spin
 

@@ -14,13 +14,13 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLabel,
     QSizePolicy,
-    QSpinBox,
     QTreeWidget,
     QTreeWidgetItem,
     QWidget,
 )
 
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.fields import ComboBox, WholeBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import (
@@ -30,7 +30,6 @@ from ace_studio.gui.widgets.small import (
     button,
     column,
     fill_combo,
-    inset,
     label,
     quiet,
     row,
@@ -86,10 +85,9 @@ class ModelPanel(Panel):
         self.calibration = self._picker(
             "The callable that gives calibration inputs", lambda name: session.choices.set_calibration(inputs=name)
         )
-        self.samples = QSpinBox()
+        self.samples = WholeBox()
         self.samples.setRange(1, 1_000_000)
         self.samples.setAccessibleName("Calibration samples")
-        inset(self.samples)
         self.samples.setSuffix(" samples")
         self.samples.setMaximumWidth(self.fontMetrics().horizontalAdvance("1000000 samples"))
         self.samples.valueChanged.connect(lambda number: session.choices.set_calibration(samples=number))
@@ -123,7 +121,7 @@ class ModelPanel(Panel):
         self._fill_tensors(None)
 
     def _picker(self, name: str, choose: Callable[[str], object]) -> QComboBox:
-        combo = QComboBox()
+        combo = ComboBox()
         combo.setEditable(True)
         combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         combo.setAccessibleName(name)

@@ -14,6 +14,7 @@ from ace_studio.gui.ops.facts import row_of_ops
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.code_view import Badge, CodeView
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, EmptyState, column, label, row
 from ace_studio.gui.words.formatting import plural
@@ -41,7 +42,7 @@ class SourcePanel(Panel):
         self._selection: object = None
         self._marked: tuple[object, ...] = ()
         self._ops_of: dict[str, dict[int, list[str]]] = {}
-        self.files = QComboBox()
+        self.files = ComboBox()
         self.files.setAccessibleName("File")
         self.files.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.files.activated.connect(lambda _: self._show_file(self.files.currentData()))

@@ -31,6 +31,7 @@ from ace_studio.gui.shell.start_page import StartPage
 from ace_studio.gui.shell.status_line import StatusLine
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.fields import FieldUndo
 from ace_studio.records.errors import AceError
 from ace_studio.session.document import Document, JobKind, Part
 from ace_studio.session.session import Session
@@ -69,6 +70,7 @@ class MainWindow(QMainWindow):
         commands.about_to_open.connect(self.bars.offer_return)
         commands.palette_asked.connect(self._open_palette)
         self._assemble()
+        FieldUndo(theme.application, self)
         theme.changed.connect(self._restyle)
         self._restyle(theme.colours)
         session.subscribe(self._document_changed)

@@ -19,7 +19,7 @@ class Theme(QObject):
     def __init__(self, application: QApplication, name: str = "system") -> None:
         """Apply the theme to the application."""
         super().__init__(application)
-        self._application = application
+        self.application = application
         self._name = name
         self.colours = self._resolve()
         application.setStyle("Fusion")
@@ -41,12 +41,12 @@ class Theme(QObject):
     def _resolve(self) -> Colours:
         if self._name in THEMES:
             return THEMES[self._name]
-        scheme = self._application.styleHints().colorScheme()
+        scheme = self.application.styleHints().colorScheme()
         return THEMES["light" if scheme == Qt.ColorScheme.Light else "dark"]
 
     def _apply(self) -> None:
-        self._application.setPalette(_palette(self.colours))
-        self._application.setStyleSheet(stylesheet(self.colours))
+        self.application.setPalette(_palette(self.colours))
+        self.application.setStyleSheet(stylesheet(self.colours))
 
 
 def monospace() -> QFont:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from PySide6.QtCore import QObject, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
-    QAbstractSpinBox,
     QComboBox,
     QFrame,
     QHBoxLayout,
@@ -88,13 +87,6 @@ def clear_layout(layout: QLayout) -> None:
         if old is not None:
             old.hide()
             old.deleteLater()
-
-
-def inset(spin: QAbstractSpinBox) -> None:
-    """Keep the text of a number box off its border, which the stylesheet cannot."""
-    line = spin.findChild(QLineEdit)
-    if line is not None:
-        line.setTextMargins(5, 0, 0, 0)
 
 
 def rule() -> QFrame:

@@ -106,6 +106,5 @@ def test_the_layout_of_the_last_window_is_taken_up_by_the_next(desk, tmp_path):
     desk.window.close()
     window = another_window(desk, UserFolders.inside(tmp_path / "user"))
     window.commands.open_path(str(example_recipe()))
-    desk.bot.wait(60)
-    assert window.workbench.panel("code").isVisible()
+    desk.bot.waitUntil(lambda: window.workbench.panel("code").isVisible())
     assert not window.workbench.panel("model").isVisible()

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QStringListModel, Qt
-from PySide6.QtWidgets import QComboBox, QCompleter, QLineEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCompleter, QLineEdit, QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import ElidedLabel, button, clear_layout, column, label, row, set_role
 from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
 from ace_studio.records.results import Warning
@@ -68,7 +69,7 @@ class ControlsEditor(QWidget):
         self.function.setCompleter(completer)
         self.function.textChanged.connect(lambda _: self._show_addable())
         self.function.returnPressed.connect(self.add)
-        self.kind = QComboBox()
+        self.kind = ComboBox()
         self.kind.setAccessibleName("How to treat it")
         for kind, meaning in MEANINGS.items():
             self.kind.addItem(str(kind), kind)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QApplication, QCheckBox, QDoubleSpinBox, QSplitter, QWidget
+from PySide6.QtWidgets import QApplication, QCheckBox, QSplitter, QWidget
 
 from ace_studio.gui.panels.capture.controls import ControlsEditor
 from ace_studio.gui.panels.capture.method_list import MethodList
 from ace_studio.gui.panels.capture.method_rows import capture_summary, method_rows, moved, wants_batch_only
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.fields import DecimalBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, MARGIN, button, column, inset, label, quiet, row, scrolling
+from ace_studio.gui.widgets.small import GAP, MARGIN, button, column, label, quiet, row, scrolling
 from ace_studio.gui.words.starting import why_not
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
 from ace_studio.session.document import Document, Part
@@ -72,13 +73,12 @@ class CapturePanel(Panel):
         self.setFocusProxy(self.methods)
 
     def _form(self) -> QWidget:
-        self.limit = QDoubleSpinBox()
+        self.limit = DecimalBox()
         self.limit.setRange(1.0, 86_400.0)
         self.limit.setDecimals(0)
         self.limit.setSuffix(" s")
         self.limit.setAccessibleName("Time limit of each method")
         self.limit.setToolTip("A method that takes longer is stopped, and the next one is tried")
-        inset(self.limit)
         self.limit.valueChanged.connect(lambda seconds: self._set(time_limit_s=float(seconds)))
         self.batch_only = QCheckBox("Batch only")
         self.batch_only.setToolTip(

@@ -21,6 +21,7 @@ from ace_studio.gui.panels.graph.frontier_card import FrontierCard
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.graph_colours import graph_colours
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, EmptyState, button, column, fill_combo, label, row
 from ace_studio.gui.words.formatting import plural
@@ -86,7 +87,7 @@ class GraphPanel(Panel):
 
     def _build_tools(self) -> QWidget:
         """The line above the graph: colours, the selected ops and their precision, the second view."""
-        self.colour_by = QComboBox()
+        self.colour_by = ComboBox()
         self.colour_by.setAccessibleName("Colour by")
         for choice in COLOURINGS:
             self.colour_by.addItem(choice.text, choice.id)
@@ -94,7 +95,7 @@ class GraphPanel(Panel):
         self._selected = ElidedLabel()
         self._selected.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self._precision_label = label("Precision", "dim", wrap=False)
-        self.precision = QComboBox()
+        self.precision = ComboBox()
         self.precision.setAccessibleName("Precision of the selected ops")
         self.precision.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.precision.activated.connect(lambda _: self._choose_precision())

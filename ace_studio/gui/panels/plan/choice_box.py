@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import fill_combo
 from ace_studio.gui.widgets.table_model import AnyIndex
 
@@ -15,7 +16,7 @@ _POPUP_MARGIN = 36
 """Frame, padding and scroll bar of the open list."""
 
 
-class ChoiceBox(QComboBox):
+class ChoiceBox(ComboBox):
     """A combo box of words and their meanings."""
 
     def __init__(self, options: Sequence[tuple[str, str]], choose: Callable[[str], object]) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from ace_studio.gui.ops.precision_offers import Offer, grey_out
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.recipes.plan import Precision
 
@@ -41,7 +42,7 @@ class PrecisionCells(QStyledItemDelegate):
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: AnyIndex) -> QWidget:  # noqa: N802 - Qt's name
         """A combo box that closes as soon as something is chosen."""
         del option
-        combo = QComboBox(parent)
+        combo = ComboBox(parent)
         combo.setAccessibleName(self._name)
         if self._can_clear:
             combo.addItem(self._can_clear, AS_PLANNED)

@@ -9,10 +9,8 @@ from typing import Any, Protocol
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDoubleSpinBox,
     QLineEdit,
     QSizePolicy,
-    QSpinBox,
     QToolButton,
     QWidget,
 )
@@ -20,7 +18,8 @@ from PySide6.QtWidgets import (
 from ace_studio.gui.panels.plan.choice_box import ChoiceBox
 from ace_studio.gui.panels.plan.field_row import FieldKind, FieldRow
 from ace_studio.gui.panels.plan.typed_text import TEXT_FORMS
-from ace_studio.gui.widgets.small import column, fill_combo, inset, label, quiet, row, set_role
+from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
+from ace_studio.gui.widgets.small import column, fill_combo, label, quiet, row, set_role
 from ace_studio.session.document import Document
 
 
@@ -59,14 +58,14 @@ def _choice(form: Form, field: FieldRow) -> Editor:
 
 
 def _number(form: Form, field: FieldRow) -> Editor:
-    box = QDoubleSpinBox()
+    box = DecimalBox()
     box.setDecimals(field.decimals)
     box.setSingleStep(10.0 ** -min(field.decimals, 2))
     return _spin(form, field, box)
 
 
 def _count(form: Form, field: FieldRow) -> Editor:
-    return _spin(form, field, QSpinBox())
+    return _spin(form, field, WholeBox())
 
 
 def _spin(form: Form, field: FieldRow, box: Any) -> Editor:
@@ -75,7 +74,6 @@ def _spin(form: Form, field: FieldRow, box: Any) -> Editor:
     box.setSuffix(field.suffix)
     box.setSpecialValueText(field.unset)
     box.setKeyboardTracking(False)
-    inset(box)
 
     def choose(value: float) -> None:
         form.choose(field, None if field.unset and value == box.minimum() else value)
@@ -149,7 +147,7 @@ def _ticks(form: Form, field: FieldRow) -> Editor:
 
 def _named(form: Form, field: FieldRow) -> Editor:
     """A name that can be typed or chosen from the known ones."""
-    combo = QComboBox()
+    combo = ComboBox()
     combo.setEditable(True)
     combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
     combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QGridLayout, QLabel, QWidget
 
-from ace_studio.gui.widgets.small import fill_combo, inset, quiet
+from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
+from ace_studio.gui.widgets.small import fill_combo, quiet
 from ace_studio.gui.words.goal_bounds import BOUNDS, BoundRow
 from ace_studio.records.recipes.recipe import Objective
 from ace_studio.session.document import Document
@@ -25,7 +26,7 @@ class GoalForm(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setColumnStretch(0, 1)
         for at, bound in enumerate(BOUNDS):
-            check, number = QCheckBox(bound.text), QDoubleSpinBox()
+            check, number = QCheckBox(bound.text), DecimalBox()
             check.setToolTip(bound.tip)
             check.toggled.connect(lambda on, row=bound: self._toggle(row, on))
             number.setRange(bound.low, bound.high)
@@ -36,11 +37,10 @@ class GoalForm(QWidget):
             number.setKeyboardTracking(False)
             number.valueChanged.connect(lambda value, row=bound: self._set(row, value))
             number.setMinimumWidth(112)
-            inset(number)
             grid.addWidget(check, at, 0)
             grid.addWidget(number, at, 1)
             self.checks[bound.field], self.numbers[bound.field] = check, number
-        self.objective = QComboBox()
+        self.objective = ComboBox()
         self.objective.setAccessibleName("Optimise")
         self.objective.activated.connect(lambda _: self._choose_objective())
         grid.addWidget(QLabel("Among these, optimise"), len(BOUNDS), 0)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from ace_studio.gui.panels.plan.field_rows import DECODE_FIELDS, MEASURE_FIELDS
 from ace_studio.gui.panels.plan.record_form import RecordForm, summary_of
 from ace_studio.gui.panels.plan.section import Section
-from ace_studio.gui.widgets.small import inset, label, quiet
+from ace_studio.gui.widgets.fields import ComboBox, WholeBox
+from ace_studio.gui.widgets.small import label, quiet
 from ace_studio.records.messages import EnvironmentReport
 from ace_studio.records.recipes.recipe import MeasureChoice
 from ace_studio.session.document import Document
@@ -26,7 +27,7 @@ class MeasureForm(QWidget):
         """Build them."""
         super().__init__()
         self._session = session
-        self.device = QComboBox()
+        self.device = ComboBox()
         self.device.setAccessibleName("Device")
         self._device_rows = QStandardItemModel(self)
         for value, text in _DEVICES:
@@ -36,20 +37,18 @@ class MeasureForm(QWidget):
         self.device.setModel(self._device_rows)
         self.device.activated.connect(lambda at: self._set(device=self.device.itemData(at)))
         self._device_note = label("", "dim")
-        self.threads = QSpinBox()
+        self.threads = WholeBox()
         self.threads.setRange(0, 512)
         self.threads.setSpecialValueText("all")
         self.threads.setAccessibleName("Threads; 0 is all")
         self.threads.setKeyboardTracking(False)
         self.threads.valueChanged.connect(lambda value: self._set(threads=value or "all"))
-        self.rounds = QSpinBox()
+        self.rounds = WholeBox()
         self.rounds.setRange(3, 100_000)
         self.rounds.setAccessibleName("Rounds")
         self.rounds.setToolTip("How often each target is called, in turn with the baseline")
         self.rounds.setKeyboardTracking(False)
         self.rounds.valueChanged.connect(lambda value: self._set(rounds=value))
-        inset(self.threads)
-        inset(self.rounds)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setColumnStretch(1, 1)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 
 from ace_studio.gui.ops.facts import op_facts, plan_index
 from ace_studio.gui.ops.precision_menu import fill_precisions
 from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
 from ace_studio.gui.panels.plan.choosers import NoEditor, PrecisionCells
 from ace_studio.gui.panels.plan.op_note import OpNote
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import column, label, quiet, row
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.graph import GraphTable
@@ -72,7 +73,7 @@ class ModuleTree(QWidget):
         self.tree.itemCollapsed.connect(lambda _: self._fit_height())
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
-        self.ticks = QComboBox()
+        self.ticks = ComboBox()
         self.ticks.setAccessibleName("Precision of modules that are ticked")
         for each in Precision:
             if each is not Precision.FP32:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QComboBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.ops.precision_offers import grey_out, precision_offers, warning_for
 from ace_studio.gui.panels.plan.field_rows import SCHEME_FIELDS
 from ace_studio.gui.panels.plan.module_tree import ModuleTree
 from ace_studio.gui.panels.plan.record_form import RecordForm
 from ace_studio.gui.panels.plan.rule_list import RuleList
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import column, fill_combo, label, set_role
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document
@@ -36,7 +37,7 @@ class PrecisionForm(QWidget):
         """Build it."""
         super().__init__()
         self._session = session
-        self.default = QComboBox()
+        self.default = ComboBox()
         self.default.setAccessibleName("Precision of every op that no rule names")
         self.default.activated.connect(lambda _: self._choose_default())
         self._about = label("", "dim")

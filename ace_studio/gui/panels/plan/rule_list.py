@@ -8,7 +8,6 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
     QHeaderView,
     QLineEdit,
     QMenu,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 from ace_studio.gui.ops.facts import plan_index
 from ace_studio.gui.ops.precision_offers import Offer, grey_out
 from ace_studio.gui.panels.plan.choosers import PrecisionCells
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import button, column, label, quiet, row
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable
@@ -85,7 +85,7 @@ class RuleList(QWidget):
         self.match.setToolTip("module:layer1.*   op:aten.conv2d.default   type:Linear   id:conv2d_3")
         self.match.returnPressed.connect(self._add)
         self.match.textChanged.connect(lambda _: self._preview())
-        self.precision = QComboBox()
+        self.precision = ComboBox()
         self.precision.setAccessibleName("Precision of the new rule")
         for each in Precision:
             self.precision.addItem(str(each), str(each))

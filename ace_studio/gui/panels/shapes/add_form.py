@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from ace_studio.gui.panels.shapes.rows import INPUT_DTYPES, InputSpec, parse_shape
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import button, row, set_role
 
 _EXAMPLE = "1x3x224x224"
@@ -23,7 +24,7 @@ class AddInputForm(QWidget):
         """Start empty; an empty field counts as its placeholder."""
         super().__init__()
         self._hint = "x"
-        self.name, self.shape, self.dtype = QLineEdit(), QLineEdit(), QComboBox()
+        self.name, self.shape, self.dtype = QLineEdit(), QLineEdit(), ComboBox()
         for field, name, hint, width in (
             (self.name, "Name of the new input", "x", 80),
             (self.shape, "Shape of the new input", _EXAMPLE, 120),

@@ -1,0 +1,94 @@
+"""Fields to choose and to count in: the wheel scrolls what is around them and never changes a value."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent, QKeySequence, QShowEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QComboBox, QDoubleSpinBox, QLabel, QLineEdit, QSpinBox, QWidget
+
+
+class _WheelScrolls:
+    """Leaves the wheel to the scroll area around a field.
+
+    Not even a focused field takes it: who chose a value and then scrolls the page would change the value.
+    """
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt's name
+        """Pass the wheel on."""
+        event.ignore()
+
+
+class ComboBox(_WheelScrolls, QComboBox):
+    """A combo box. On Linux screen readers name it by the label whose buddy it is, so it brings one along."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        """Start empty."""
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
+        """Put a label that nobody sees beside it, unless one that is seen is there."""
+        super().showEvent(event)
+        parent = self.parentWidget()
+        siblings = parent.findChildren(QLabel, options=Qt.FindChildOption.FindDirectChildrenOnly) if parent else ()
+        if parent and not any(label.buddy() is self for label in siblings):
+            QLabel(self.accessibleName(), parent).setBuddy(self)
+
+
+class WholeBox(_WheelScrolls, QSpinBox):
+    """A whole number."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        """Start at 0."""
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.lineEdit().setTextMargins(5, 0, 0, 0)  # the stylesheet cannot keep the text off the border
+
+
+class DecimalBox(_WheelScrolls, QDoubleSpinBox):
+    """A number with decimals."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        """Start at 0."""
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.lineEdit().setTextMargins(5, 0, 0, 0)
+
+
+class FieldUndo(QObject):
+    """Ctrl+Z in a field takes back what was typed and is not in use yet; without such text, it is the window's undo.
+
+    Qt's fields keep the key for themselves even where they have nothing to take back.
+    """
+
+    def __init__(self, application: QApplication, parent: QObject) -> None:
+        """Follow the keyboard from field to field."""
+        super().__init__(parent)
+        application.focusChanged.connect(self._follow)
+
+    def _follow(self, old: QWidget | None, new: QWidget | None) -> None:
+        if old is not None and _line_of(old) is not None:
+            old.removeEventFilter(self)
+        if new is not None and _line_of(new) is not None:
+            new.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
+        """Keep the keys of undo and redo from a field that cannot use them."""
+        line = _line_of(watched) if isinstance(event, QKeyEvent) else None
+        if line is None or not isinstance(event, QKeyEvent):
+            return False
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            line.setModified(False)  # what was typed is in use now
+        if event.type() == QEvent.Type.ShortcutOverride:
+            if event.matches(QKeySequence.StandardKey.Undo):
+                return not (line.isModified() and line.isUndoAvailable())
+            if event.matches(QKeySequence.StandardKey.Redo):
+                return not line.isRedoAvailable()
+        return False
+
+
+def _line_of(widget: QObject) -> QLineEdit | None:
+    """The line that a field is typed into; None if it has none."""
+    if isinstance(widget, QLineEdit):
+        return widget
+    return widget.lineEdit() if isinstance(widget, QComboBox | QSpinBox | QDoubleSpinBox) else None

@@ -1,0 +1,84 @@
+"""Fields to choose and to count in: the wheel scrolls what is around them and never changes a value."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
+from ace_studio.gui.widgets.small import scrolling
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+def wheel(widget: QWidget) -> None:
+    """Turn the wheel by one notch over the middle of a widget."""
+    window = widget.window()
+    QTest.wheelEvent(window.windowHandle(), QPointF(widget.mapTo(window, widget.rect().center())), QPoint(0, -120))
+
+
+@pytest.fixture
+def page(qtbot):
+    fields = [ComboBox(), WholeBox(), DecimalBox()]
+    fields[0].addItems(["first", "second", "third"])
+    fields[0].setCurrentIndex(1)
+    content = QWidget()
+    content.setMinimumHeight(2000)
+    layout = QVBoxLayout(content)
+    for field in fields:
+        layout.addWidget(field)
+    layout.addStretch(1)
+    area = scrolling(content)
+    qtbot.addWidget(area)
+    area.show()
+    return area, fields
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_the_wheel_over_a_field_scrolls_the_page_even_if_the_field_has_the_keyboard(page, at):
+    area, fields = page
+    for focused in (False, True):
+        if focused:
+            fields[at].setFocus()
+        wheel(fields[at])
+        assert (fields[0].currentIndex(), fields[1].value(), fields[2].value()) == (1, 0, 0.0)
+        assert area.verticalScrollBar().value() > 0
+
+
+def test_a_combo_box_is_named_by_a_label_as_screen_readers_on_linux_want_it(page):
+    _, fields = page
+    another = ComboBox()
+    another.setAccessibleName("Colour by")
+    fields[0].parentWidget().layout().addWidget(another)
+    another.show()
+    relations = QAccessible.queryAccessibleInterface(another).relations()
+    assert [one.text(QAccessible.Text.Name) for one, _ in relations] == ["Colour by"]
+
+
+def test_undo_in_a_field_takes_back_the_text_first_and_then_the_choice(desk):
+    desk.traced()
+    rounds = desk.panel("plan").measure.rounds
+    desk.window.activateWindow()
+    first = desk.document.recipe.measure.rounds
+
+    def press(keys: str) -> None:
+        rounds.selectAll()
+        desk.bot.keyClicks(rounds, keys)
+
+    rounds.setFocus()
+    desk.bot.waitUntil(rounds.hasFocus)
+    press("77")
+    desk.bot.keyClick(rounds, Qt.Key.Key_Return)
+    desk.settle()
+    assert desk.document.recipe.measure.rounds == 77
+    press("91")
+    while rounds.text() != "77":
+        desk.bot.keyClick(rounds, Qt.Key.Key_Z, CTRL)
+    assert desk.document.recipe.measure.rounds == 77
+    desk.bot.keyClick(rounds, Qt.Key.Key_Z, CTRL)
+    desk.settle()
+    assert desk.document.recipe.measure.rounds == first
+    assert rounds.value() == first
