@@ -129,19 +129,24 @@ class Worker:
         match request:
             case CancelRequest(job=job):
                 self._cancelled.add(job)
-                timer = threading.Timer(INTERRUPT_AFTER_S, self._interrupt, (job,))
-                timer.daemon = True
-                timer.start()
+                self._interrupt_later(job)
             case ShutdownRequest():
                 self._requests.put(None)
             case _:
                 self._requests.put(request)
 
+    def _interrupt_later(self, job: str) -> None:
+        timer = threading.Timer(INTERRUPT_AFTER_S, self._interrupt, (job,))
+        timer.daemon = True
+        timer.start()
+
     def _interrupt(self, job: str) -> None:
-        """Interrupt a job that does not check whether it was cancelled."""
-        if self._interruptible != job or job not in self._cancelled:
+        """Interrupt a job that does not check whether it was cancelled; wait again if its handler has not begun."""
+        if job not in self._cancelled:
             return
-        if hasattr(signal, "pthread_kill"):
+        if self._interruptible != job:
+            self._interrupt_later(job)
+        elif hasattr(signal, "pthread_kill"):
             # A real signal, because it also ends a sleep or a read that waits in the kernel.
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         else:

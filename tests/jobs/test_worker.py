@@ -80,3 +80,25 @@ def test_a_job_that_never_reports_is_interrupted(parent, monkeypatch) -> None:
 
     (event,) = serve(parent, sleep, InspectRequest(job="1", path="a"), CancelRequest(job="1"))
     assert event == JobCancelled(job="1")
+
+
+def test_a_job_whose_handler_begins_late_is_interrupted_all_the_same(parent, monkeypatch) -> None:
+    monkeypatch.setattr(worker, "INTERRUPT_AFTER_S", 0.02)
+    begin = worker.Worker._interruptible_handler
+
+    def begin_late(self, request: InspectRequest, reporter: Reporter) -> None:
+        threading.Event().wait(0.3)  # several times as long as the interrupt takes
+        begin(self, request, reporter)
+
+    def sleep(request: InspectRequest, reporter: Reporter) -> None:
+        threading.Event().wait(20)
+
+    monkeypatch.setattr(worker.Worker, "_interruptible_handler", begin_late)
+    # Cancelled from another thread, so that the check before the handler has passed.
+    cancel = threading.Timer(0.1, lambda: parent[0].send(encode_message(CancelRequest(job="1"))))
+    parent[0].send(encode_message(InspectRequest(job="1", path="a")))
+    cancel.start()
+    stop = threading.Timer(3, lambda: parent[0].send(encode_message(ShutdownRequest(job=""))))
+    stop.start()
+    worker.Worker(parent[1], {InspectRequest: sleep}).serve()
+    assert decode_event(parent[0].receive()) == JobCancelled(job="1")
