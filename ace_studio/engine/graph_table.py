@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,10 +17,9 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.ops.costs import OpCall, count_flops, tensor_bytes
 from ace_studio.engine.torch_private.operators import argument_names, is_operator, is_pointwise
 from ace_studio.engine.torch_private.sizes import size_hint, size_text
+from ace_studio.engine.user_files import user_place
 from ace_studio.records.graph import GraphTable, OpKind
 
-_TORCH_FOLDER = str(Path(torch.__file__).resolve().parent) + "/"
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _SYMBOL = re.compile(r"\bs\d+\b")
 _BOOKKEEPING = re.compile(r"aten\.(_assert|sym_|_assert_|_functional_assert)|^sym_constrain|\.sym_constrain")
 _PLAIN = int | float | torch.SymInt | torch.SymFloat | torch.SymBool
@@ -70,15 +68,6 @@ def is_row(node: fx.Node) -> bool:
     if _BOOKKEEPING.search(str(node.target)):
         return False
     return bool(_tensors(node)) or not isinstance(node.meta.get("val"), _PLAIN | None)
-
-
-def user_place(stack_trace: str) -> tuple[str, int]:
-    """File and line of the innermost frame outside torch; empty and 0 if there is none."""
-    frames = [(file, int(line)) for file, line in _FRAME.findall(stack_trace or "")]
-    for file, line in reversed(frames):
-        if not file.startswith((_TORCH_FOLDER, "torch/", "<")):
-            return file, line
-    return "", 0
 
 
 def module_path(node: fx.Node) -> str:
@@ -137,18 +126,7 @@ class _TableBuilder:
         self._find_weights()
         for node in self.program.graph.nodes:
             self._visit(node)
-        paths = self._module_paths()
-        types = {name: type(module).__name__ for name, module in self.module.named_modules(remove_duplicate=False)}
-        plain = [".".join(part.partition("@")[0] for part in path.split(".")) for path in paths]
-        return GraphTable(
-            **{name: tuple(column) for name, column in self.columns.items()},
-            edge_source=tuple(source for source, _ in self.edges),
-            edge_target=tuple(target for _, target in self.edges),
-            files=tuple(self.files),
-            module_paths=tuple(paths),
-            module_types=tuple(types.get(path, "") for path in plain),
-            name=type(self.module).__name__,
-        )
+        return table_of(self.columns, self.edges, files=self.files, module=self.module)
 
     def _find_weights(self) -> None:
         kinds = {
@@ -211,14 +189,24 @@ class _TableBuilder:
     def _bytes(self, node: fx.Node) -> int:
         return sum(tensor_bytes(_concrete(tensor), tensor.dtype) for tensor in _tensors(node))
 
-    def _module_paths(self) -> list[str]:
-        """Every path that occurs with its parents, a parent before its children."""
-        found: dict[str, None] = {}
-        for path in self.columns.get("module", ()):
-            parts = path.split(".") if path else []
-            for depth in range(1, len(parts) + 1):
-                found[".".join(parts[:depth])] = None
-        return list(found)
+
+def table_of(
+    columns: Mapping[str, Sequence[Any]], edges: Collection[tuple[int, int]], *, files: Iterable[str], module: nn.Module
+) -> GraphTable:
+    """The table of these columns and edges; its module paths are those that occur, a parent before its children."""
+    named = (path.split(".") for path in columns.get("module", ()) if path)
+    paths = dict.fromkeys(".".join(parts[:depth]) for parts in named for depth in range(1, len(parts) + 1))
+    types = {path: type(child).__name__ for path, child in module.named_modules(remove_duplicate=False)}
+    sources, targets = zip(*edges, strict=True) if edges else ((), ())
+    return GraphTable(
+        **{name: tuple(column) for name, column in columns.items()},
+        edge_source=sources,
+        edge_target=targets,
+        files=tuple(files),
+        module_paths=tuple(paths),
+        module_types=tuple(types.get(re.sub(r"@[^.]*", "", path), "") for path in paths),
+        name=type(module).__name__,
+    )
 
 
 def _device_text(device: torch.device) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
-from ace_studio.engine.graph_table import build_graph_table, user_place
+from ace_studio.engine.graph_table import build_graph_table
 from ace_studio.records.graph import GraphTable, OpKind
 from tests import tiny_models
 
@@ -122,16 +122,3 @@ def test_row_names_are_the_names_of_the_nodes() -> None:
         if node.op == "call_function" and isinstance(node.meta.get("val"), Tensor | tuple | list)
     }
     assert computing <= set(table.op_id)
-
-
-def test_the_users_line_is_the_innermost_one_outside_torch() -> None:
-    trace = (
-        'File "/home/me/net.py", line 7, in forward\n    x = self.conv(x)\n'
-        f'File "{Path(torch.__file__).parent}/nn/modules/conv.py", line 9, in forward\n    return F.conv2d(x)'
-    )
-    assert user_place(trace) == ("/home/me/net.py", 7)
-    assert user_place('File "/lib/torchvision/models/resnet.py", line 3, in forward') == (
-        "/lib/torchvision/models/resnet.py",
-        3,
-    )
-    assert user_place("") == ("", 0)

@@ -12,6 +12,7 @@ import torch
 from ace_studio.engine.capture.attempts import CaptureAttempts
 from ace_studio.engine.capture.batch_only import batch_only
 from ace_studio.engine.capture.cache import CaptureCache
+from ace_studio.engine.capture.cache_key import content_digest
 from ace_studio.engine.capture.in_order import capture_in_order
 from ace_studio.engine.capture.reference import run_reference
 from ace_studio.engine.flow import AnyCapture, CapturedModel, Example, LoadedModel
@@ -86,20 +87,11 @@ def capture_model(
 
 def capture_fingerprint(loaded: LoadedModel, recipe: Recipe, device: torch.device) -> str:
     """SHA-256 of everything that the captured graph depends on: model, inputs, capture methods, torch, device."""
-    digest = hashlib.sha256((loaded.sha256 or _module_hash(loaded.module)).encode())
+    own = loaded.sha256 or f"{loaded.module!r}{content_digest(loaded.module, ())}"
+    digest = hashlib.sha256(own.encode("utf-8", "surrogateescape"))
     # These change what is told, and how fast, not the graph.
     capture = msgspec.structs.replace(recipe.capture, compare_rungs=False, cache=True)
     for part in (recipe.model, recipe.inputs, capture):
         digest.update(msgspec.json.encode(part, order="deterministic"))
     digest.update(f"{torch.__version__} {device.type}".encode())
-    return digest.hexdigest()
-
-
-def _module_hash(module: torch.nn.Module) -> str:
-    """Hash of a module that came from no file: its structure and its numbers."""
-    digest = hashlib.sha256(repr(module).encode())
-    for name, tensor in module.state_dict().items():
-        if isinstance(tensor, torch.Tensor):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

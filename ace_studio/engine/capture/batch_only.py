@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from torch import nn
 
 from ace_studio.engine.flow import Example
-from ace_studio.engine.shapes import DimKey, InputDims, compare_examples, example_at
+from ace_studio.engine.shapes import DimKey, InputDims, compare_examples, example_at, free_places
 from ace_studio.records.errors import Problem
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.tensors import DimChoice, InputFinding
@@ -55,7 +55,7 @@ def batch_only(module: nn.Module, examples: Sequence[Example], recipe: Recipe) -
     """
     inputs = compare_examples(module, examples, choices=recipe.inputs.dims)
     kept = kept_places(inputs)
-    held = [place for place in _free_places(inputs) if place not in kept]
+    held = [place for place in free_places(inputs) if place not in kept]
     names = {place: f"{inputs[place[0]].name}.{place[1]}" for place in (*kept, *held)}
     first = examples[0].tensors()
     sizes = {(leaf, dim): first[leaf].shape[dim] for leaf, dim in held}
@@ -73,7 +73,7 @@ def batch_only(module: nn.Module, examples: Sequence[Example], recipe: Recipe) -
 
 def kept_places(inputs: Sequence[InputDims]) -> list[DimKey]:
     """The first free dimension 0, or else the first free dimension, and all that have its size in every example."""
-    free = _free_places(inputs)
+    free = free_places(inputs)
     batch = next((place for place in free if place[1] == 0), next(iter(free), None))
     if batch is None:
         return []
@@ -84,7 +84,7 @@ def kept_places(inputs: Sequence[InputDims]) -> list[DimKey]:
 
 def offered(problem: Problem, inputs: Sequence[InputDims]) -> Problem:
     """The problem of a method that took too long, with the offer to let only the batch stay free where that helps."""
-    kept, free = kept_places(inputs), _free_places(inputs)
+    kept, free = kept_places(inputs), free_places(inputs)
     if len(free) == len(kept):
         return problem
     names = ", ".join(f"{inputs[leaf].name}.{dim}" for leaf, dim in kept)
@@ -93,7 +93,3 @@ def offered(problem: Problem, inputs: Sequence[InputDims]) -> Problem:
         "the other sizes are then held as in the first example."
     )
     return replace(problem, remedy=f"{offer} Or raise [capture] time_limit_s.")
-
-
-def _free_places(inputs: Sequence[InputDims]) -> list[DimKey]:
-    return [(leaf, dim) for leaf, one in enumerate(inputs) for dim in one.dynamic_dims()]

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 
 from ace_studio.engine.capture.cache_expressions import check_expressions
-from ace_studio.engine.capture.cache_key import cache_key, content_digest, file_digest, late_files
+from ace_studio.engine.capture.cache_key import cache_key, content_digest, file_digest, late_files, own_tensors
 from ace_studio.engine.capture.cache_store import CaptureStore
 from ace_studio.engine.capture.eager import EagerRun, has_bad_numbers, run_example
 from ace_studio.engine.capture.output import captured_output
@@ -186,7 +186,7 @@ class CaptureCache:
             key=self.key,
             report=report,
             table=captured.table,
-            unseen=tuple(tuple(tuple(tensor.shape) for tensor in one.tensors()) for one in captured.unseen),
+            unseen=tuple(one.shapes() for one in captured.unseen),
             content=content_digest(module, self.examples),
             files=late_files(self.loaded),
             state=tuple(program.state_dict),
@@ -207,7 +207,7 @@ class _StaleError(Exception):
 
 
 def _program_of(entry: CacheEntry, parts: Mapping[str, bytes], module: nn.Module, tracing: Example) -> ExportedProgram:
-    own = _tensors_of(module)
+    own = own_tensors(module)
     device = next((tensor.device for tensor in (*own.values(), *tracing.tensors())), torch.device("cpu"))
     stored = {name: value.to(device) for name, value in safetensors.torch.load(parts["constants"]).items()}
     graph = parts["graph"]
@@ -225,13 +225,9 @@ def _program_of(entry: CacheEntry, parts: Mapping[str, bytes], module: nn.Module
     return program
 
 
-def _tensors_of(module: nn.Module) -> dict[str, Tensor]:
-    return dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
-
-
 def _live_names(held: Mapping[str, Any], module: nn.Module) -> set[str]:
     """Names under which the program holds the module's own tensors."""
-    own = _tensors_of(module)
+    own = own_tensors(module)
     return {
         name
         for name, value in held.items()
@@ -243,13 +239,7 @@ def _live_names(held: Mapping[str, Any], module: nn.Module) -> set[str]:
 
 
 def _at_shapes(example: Example, shapes: Shapes) -> Example:
-    sizes = {
-        (leaf, dim): shapes[leaf][dim]
-        for leaf, tensor in enumerate(example.tensors())
-        for dim in range(tensor.dim())
-        if tensor.shape[dim] != shapes[leaf][dim]
-    }
-    return example_at(example, sizes)
+    return example_at(example, {(leaf, dim): size for leaf, one in enumerate(shapes) for dim, size in enumerate(one)})
 
 
 def _ranges(program: ExportedProgram) -> dict[str, str]:

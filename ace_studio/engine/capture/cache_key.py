@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.examples.leaves import structure
 from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.user_files import is_user_file
 
 _FORMAT = 1
 """Version of the entries; entries of another version are not found."""
@@ -46,14 +46,18 @@ def cache_key(loaded: LoadedModel, examples: Sequence[Example], *, fingerprint: 
 def content_digest(module: nn.Module, examples: Sequence[Example]) -> str:
     """SHA-256 of the numbers in the model's state and in the examples."""
     digest = hashlib.sha256()
-    state = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
-    for name, tensor in state:
+    for name, tensor in own_tensors(module).items():
         digest.update(name.encode())
         _add_tensor(digest, tensor)
     for example in examples:
         for tensor in example.tensors():
             _add_tensor(digest, tensor)
     return digest.hexdigest()
+
+
+def own_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by every name that they have."""
+    return dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
 
 
 def late_files(loaded: LoadedModel) -> dict[str, str]:
@@ -100,7 +104,7 @@ def _structure_of(module: nn.Module) -> str:
         lines.append(f"{path}: {kind.__module__}.{kind.__qualname__} training={child.training}")
         plain = {name: value for name, value in vars(child).items() if name not in _REGISTERED and _is_plain(value)}
         lines += [f"  {name}={_plain_text(value)}" for name, value in sorted(plain.items())]
-    tensors = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+    tensors = own_tensors(module).items()
     lines += [f"{name} {tensor.dtype} {tuple(tensor.shape)} {tensor.requires_grad}" for name, tensor in tensors]
     return "\n".join(lines)
 

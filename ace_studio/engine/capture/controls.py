@@ -21,8 +21,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ace_studio.engine.capture.namespaces import AnyFunction, KeepWhole, model_modules, replaced, replaced_attribute
+from ace_studio.engine.capture.namespaces import AnyFunction, KeepWhole, model_modules, replaced
 from ace_studio.engine.capture.through_fx import recorded
+from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.dynamo import traced_without_analysis
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import CaptureControl, ControlKind

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.capture.places import find_place, is_user_file
+from ace_studio.engine.capture.places import find_place
 from ace_studio.engine.examples.containers import register_containers
 from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example, put_in_eval_mode, tensor_leaves
+from ace_studio.engine.user_files import is_user_file
 from ace_studio.records.errors import AceError, ErrorCode
 
 FORWARD_SEED = 20240607
@@ -218,10 +219,21 @@ class EagerRun:
         except Exception:  # noqa: BLE001 - the user's model may refuse made-up sizes in any way
             return None
 
-    def outputs(self, examples: Sequence[Example], *, seed: int = FORWARD_SEED) -> list[Any]:
-        """Results of consecutive calls, the first from the remembered state, which is restored afterwards."""
+    def outputs(self, examples: Sequence[Example], *, function: Callable[..., Any] | None = None) -> list[Any]:
+        """Results of consecutive calls, the first from the remembered state, which is restored afterwards.
+
+        ``function`` is called in place of the module, whose state it changes.
+        """
         try:
-            return call_in_turn(self.module, examples, seed=seed)
+            return call_in_turn(function or self.module, examples)
+        finally:
+            self.state.restore()
+
+    def changed_by(self, example: Example) -> tuple[list[str], list[str]]:
+        """Names of the plain attributes and of the buffers that a call changes."""
+        try:
+            call_in_turn(self.module, [example])
+            return self.state.changes(), self.state.buffer_changes()
         finally:
             self.state.restore()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,11 +63,7 @@ class GraphInputs:
 
     def _keep_rule(self, rule: SizeRule, places: Sequence[tuple[str, int]], text: str) -> None:
         """Note in words what a guard demands of each size in it."""
-        traced = {
-            (one.name, dim): size_hint(size)
-            for one, sizes in zip(self.inputs, self.sizes, strict=True)
-            for dim, size in enumerate(sizes)
-        }
+        traced = {(self.inputs[leaf].name, dim): size_hint(size) for leaf, dim, size in self._places()}
         sizes = {written: traced.get(place, 1) for (written, _, _), place in zip(rule.sizes, places, strict=True)}
         for (written, _, _), (name, dim) in zip(rule.sizes, places, strict=True):
             words = condition_in_words(rule.text, sizes, size=written, name=f"{name}.{dim}", shown=text)
@@ -83,7 +79,11 @@ class GraphInputs:
 
     def free_symbols(self) -> list[str]:
         """The tracer's names of all symbols in input sizes, in order."""
-        return list(dict.fromkeys(symbol for sizes in self.sizes for size in sizes for symbol in size_symbols(size)))
+        return list(dict.fromkeys(symbol for _, _, size in self._places() for symbol in size_symbols(size)))
+
+    def _places(self) -> Iterator[tuple[int, int, Any]]:
+        """Position of the input, index of the dimension, and size in the graph, of every dimension."""
+        return ((leaf, dim, size) for leaf, sizes in enumerate(self.sizes) for dim, size in enumerate(sizes))
 
     def symbol_values(self, example: Example) -> dict[str, int]:
         """Symbol -> its size in an example, where a dimension shows it alone."""
@@ -97,13 +97,12 @@ class GraphInputs:
     def example_with(self, base: Example, values: dict[str, int]) -> Example | None:
         """The example at the sizes that follow from the symbols' values; None if some are not whole or are excluded."""
         wanted = {}
-        for leaf, sizes in enumerate(self.sizes):
-            for dim, size in enumerate(sizes):
-                if not isinstance(size, int):
-                    real = size_at(size, values)
-                    if real is None or real < 1 or real in self.excluded.get((self.inputs[leaf].name, dim), ()):
-                        return None
-                    wanted[leaf, dim] = real
+        for leaf, dim, size in self._places():
+            if not isinstance(size, int):
+                real = size_at(size, values)
+                if real is None or real < 1 or real in self.excluded.get((self.inputs[leaf].name, dim), ()):
+                    return None
+                wanted[leaf, dim] = real
         return example_at(base, wanted)
 
     def candidates(self, symbol: str, examples: Sequence[Example]) -> list[int]:
@@ -115,17 +114,13 @@ class GraphInputs:
     def _range(self, text: str) -> tuple[int | None, int | None]:
         """Smallest and largest size of a dimension whose expression in the graph is ``text``."""
         low, high = self.ranges.get(text, (None, None)) if text.isidentifier() else self._derived_range(text)
-        tops = [
-            self.limits[one.name, dim]
-            for one, sizes in zip(self.inputs, self.sizes, strict=True)
-            for dim, size in enumerate(sizes)
-            if size_text(size) == text and (one.name, dim) in self.limits
-        ]
-        return low, min([*tops, *([] if high is None else [high])], default=None)
+        same = [(self.inputs[leaf].name, dim) for leaf, dim, size in self._places() if size_text(size) == text]
+        tops = [high, *map(self.limits.get, same)]
+        return low, min((top for top in tops if top is not None), default=None)
 
     def _derived_range(self, text: str) -> tuple[int | None, int | None]:
         """The range of a size such as ``2*s0``, from that of its one symbol."""
-        sizes = [size for row in self.sizes for size in row if size_text(size) == text]
+        sizes = [size for _, _, size in self._places() if size_text(size) == text]
         symbols = size_symbols(sizes[0]) if sizes else ()
         if len(symbols) != 1:
             return None, None
@@ -137,7 +132,7 @@ class GraphInputs:
 
     def findings(self, verified: Iterable[Example], *, examples: int) -> tuple[InputFinding, ...]:
         """The verdicts; ``verified`` are the examples that matched, ``examples`` how many the user gave."""
-        shapes = [[tensor.shape for tensor in example.tensors()] for example in verified]
+        shapes = [example.shapes() for example in verified]
         found = []
         for leaf, one in enumerate(self.inputs):
             dims = tuple(
@@ -174,13 +169,8 @@ class GraphInputs:
     def _equal_to(self, leaf: int, dim: int) -> str | None:
         """Another dimension of the same size: the first one, or for the first one the next."""
         text = size_text(self.sizes[leaf][dim])
-        same = [
-            f"{self.inputs[other].name}.{index}"
-            for other, sizes in enumerate(self.sizes)
-            for index, size in enumerate(sizes)
-            if size_text(size) == text and (other, index) != (leaf, dim)
-        ]
-        return same[0] if same else None
+        same = ((other, at) for other, at, size in self._places() if size_text(size) == text)
+        return next((f"{self.inputs[other].name}.{at}" for other, at in same if (other, at) != (leaf, dim)), None)
 
     def _dynamic_reason(self, one: InputDims, dim: int, verified: list[int]) -> str:
         given = sorted(set(one.sizes[dim]))

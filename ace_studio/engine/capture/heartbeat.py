@@ -6,29 +6,26 @@ Python's lock this thread cannot run either; then the last report stays.
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from torch import nn
 
-from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.torch_private.dynamo import StackLook, look_at_stack, readable_path
+from ace_studio.engine.user_files import is_user_file
 from ace_studio.records.messages import Phase, Progress
 
 QUIET_S = 2.0
 """Time before the first report; most attempts end sooner."""
 PULSE_S = 1.0
 RECENT_LOOKS = 5
-
-_is_user_file = functools.lru_cache(maxsize=4096)(is_user_file)
 
 
 @contextmanager
@@ -51,7 +48,7 @@ class Heartbeat(threading.Thread):
         self._module = module
         self._reporter = reporter
         self._thread_id = thread_id
-        self._callers = tuple(_frames(thread_id))
+        self._callers = tuple(frame for frame, _ in traceback.walk_stack(sys._current_frames().get(thread_id)))
         """Frames outside the block, which are not part of the work; kept alive, so that no id is used again."""
         self._outer = frozenset(map(id, self._callers))
         self._started_s = time.monotonic()
@@ -77,7 +74,7 @@ class Heartbeat(threading.Thread):
     def look(self) -> StackLook:
         """What the thread is busy with now."""
         frame = sys._current_frames().get(self._thread_id)
-        return look_at_stack(frame, is_user_file=_is_user_file, outer=self._outer)
+        return look_at_stack(frame, is_user_file=is_user_file, outer=self._outer)
 
     def words(self) -> str:
         """``export: 12 s, tracing blocks.3.conv, model.py:41``."""
@@ -100,10 +97,3 @@ class Heartbeat(threading.Thread):
             self._paths = {id(child): path for path, child in self._module.named_modules()}
             self._paths.setdefault(id(module), "")  # a tracer may run a module that it made, which has no name
         return self._paths[id(module)]
-
-
-def _frames(thread_id: int) -> Iterator[FrameType]:
-    frame = sys._current_frames().get(thread_id)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back

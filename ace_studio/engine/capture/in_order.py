@@ -14,7 +14,7 @@ from ace_studio.engine.capture.methods import CAPTURE_METHODS
 from ace_studio.engine.capture.partial import PartialCapture, PartialJob
 from ace_studio.engine.capture.places import CodePlace
 from ace_studio.engine.capture.verify import random_ops
-from ace_studio.engine.graph_table import user_place
+from ace_studio.engine.user_files import user_place
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
 from ace_studio.records.results import AttemptStatus, CaptureAttempt

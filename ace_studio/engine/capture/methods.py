@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import nn
 from torch.export import ExportedProgram
 
 from ace_studio.engine.capture.namespaces import ApplyControls
-from ace_studio.engine.capture.replay import dynamic_shapes
+from ace_studio.engine.capture.replay import export_example
 from ace_studio.engine.capture.through_dynamo import capture_with_dynamo
 from ace_studio.engine.capture.through_fx import capture_with_fx
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.torch_private.dynamo import forget_traces
-from ace_studio.engine.torch_private.exporting import export_program
 
 CaptureFunction = Callable[[nn.Module, Example, tuple[InputDims, ...], ApplyControls], ExportedProgram]
 """Module, example to trace, its dimensions, and what puts the controls in place."""
@@ -38,14 +36,8 @@ def _export(*, strict: bool) -> CaptureFunction:
         module: nn.Module, example: Example, inputs: tuple[InputDims, ...], controls: ApplyControls
     ) -> ExportedProgram:
         forget_traces()
-        with torch.no_grad(), controls():
-            return export_program(
-                module,
-                example.args,
-                example.kwargs,
-                dynamic_shapes=dynamic_shapes(module, example, inputs),
-                strict=strict,
-            )
+        with controls():
+            return export_example(module, example, inputs, strict=strict)
 
     return capture
 

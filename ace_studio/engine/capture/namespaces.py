@@ -11,7 +11,8 @@ from typing import Any
 
 from torch import nn
 
-from ace_studio.engine.capture.places import is_user_file
+from ace_studio.engine.replaced import replaced_attribute
+from ace_studio.engine.user_files import is_user_file
 
 AnyFunction = Callable[..., Any]
 KeepWhole = Callable[[type], bool]
@@ -19,7 +20,6 @@ KeepWhole = Callable[[type], bool]
 ApplyControls = Callable[[], AbstractContextManager[KeepWhole]]
 """Applies the recipe's controls while the user's own code is traced."""
 _OWN_PACKAGE = __name__.partition(".")[0]
-_ABSENT = object()
 
 
 @contextmanager
@@ -44,20 +44,6 @@ def replaced(
             for space in [one for one in model_modules(module) if function.__name__ not in vars(one)]:
                 stack.enter_context(replaced_attribute(space, function.__name__, substitutes[function]))
         yield
-
-
-@contextmanager
-def replaced_attribute(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Give an object another attribute for a while."""
-    before = vars(owner).get(name, _ABSENT)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if before is _ABSENT:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)
 
 
 def _user_modules() -> list[ModuleType]:

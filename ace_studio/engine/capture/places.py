@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import inspect
 import linecache
-import sysconfig
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import torch
 from torch import nn
 
-_ENGINE_FOLDER = str(Path(__file__).resolve().parents[1]) + "/"
-_TORCH_FOLDER = str(Path(torch.__file__).resolve().parent) + "/"
-_LIBRARY_FOLDER = str(Path(sysconfig.get_path("stdlib")).resolve()) + "/"
-
+from ace_studio.engine.user_files import is_user_file
 
 _MODULE = ", module "
 
@@ -49,16 +43,6 @@ class CodePlace:
         place, _, module = where.partition(_MODULE)
         file, _, line = place.rpartition(":")
         return cls(file, int(line), module) if file and line.isdigit() else cls()
-
-
-def is_user_file(file: str) -> bool:
-    """Whether a source file is neither torch's, nor Python's, nor ours; a library such as torchvision is the user's."""
-    if not file or file.startswith(("<", "torch/")):
-        return False
-    path = str(Path(file).resolve())
-    if path.startswith((_TORCH_FOLDER, _ENGINE_FOLDER)):
-        return False
-    return not path.startswith(_LIBRARY_FOLDER) or "site-packages" in path or "dist-packages" in path
 
 
 def find_place(frames: Sequence[traceback.FrameSummary], module: nn.Module) -> CodePlace:

@@ -22,6 +22,7 @@ from ace_studio.engine.capture.verify import (
 )
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.shapes import free_places
 from ace_studio.engine.torch_private.sizes import drop_guards, program_guards
 
 _MOST_UNSEEN = 2
@@ -61,10 +62,7 @@ class Prover:
     def _shapes(self) -> list[dict[str, tuple[int, ...]]]:
         """Input name -> its shape, for every example."""
         names = [one.name for one in self.reference.inputs]
-        return [
-            {name: tuple(tensor.shape) for name, tensor in zip(names, example.tensors(), strict=True)}
-            for example in self.reference.examples
-        ]
+        return [dict(zip(names, example.shapes(), strict=True)) for example in self.reference.examples]
 
     def _prove(self, program: ExportedProgram, *, must_try_one: bool) -> tuple[Example, ...] | Mismatch:
         graph, reference = GraphRun(program), self.reference
@@ -95,14 +93,13 @@ class Prover:
 
     def _fixed(self, view: GraphInputs) -> Mismatch | None:
         """The mismatch of a dimension that had to stay free and is fixed in the graph."""
-        for one, sizes in zip(view.inputs, view.sizes, strict=True):
-            for dim in one.dynamic_dims():
-                if isinstance(sizes[dim], int):
-                    return Mismatch(
-                        what=f"The captured graph fixes {one.name}.{dim} at {sizes[dim]}",
-                        why="the examples or the recipe say that it changes",
-                        remedy="Remove what depends on that one size, or set the dimension to static.",
-                    )
+        for leaf, dim in free_places(view.inputs):
+            if isinstance(size := view.sizes[leaf][dim], int):
+                return Mismatch(
+                    what=f"The captured graph fixes {view.inputs[leaf].name}.{dim} at {size}",
+                    why="the examples or the recipe say that it changes",
+                    remedy="Remove what depends on that one size, or set the dimension to static.",
+                )
         return None
 
     def _unseen(self, view: GraphInputs, *, must_try_one: bool) -> Iterator[tuple[Example, Any]]:
@@ -143,11 +140,10 @@ class Prover:
         return None if result is None else (example, result)
 
     def _is_known(self, example: Example) -> bool:
-        shapes = [tensor.shape for tensor in example.tensors()]
-        return any(shapes == [tensor.shape for tensor in known.tensors()] for known in self.reference.examples)
+        return example.shapes() in [known.shapes() for known in self.reference.examples]
 
 
 def _has_a_one(example: Example, traced: Example) -> bool:
     """Whether a size is 1 in the example but not in the traced one."""
-    pairs = zip(example.tensors(), traced.tensors(), strict=True)
-    return any(one == 1 != other for a, b in pairs for one, other in zip(a.shape, b.shape, strict=True))
+    pairs = zip(example.shapes(), traced.shapes(), strict=True)
+    return any(one == 1 != other for pair in pairs for one, other in zip(*pair, strict=True))

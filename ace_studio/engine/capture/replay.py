@@ -22,15 +22,20 @@ from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.guards import holds
-from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.examples.containers import map_opened
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.torch_private.dynamo import readable_path
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
+from ace_studio.engine.user_files import is_user_file
 
 Read = Callable[[nn.Module, Sequence[Any]], Any]
 """Finds one value, given the module that is played and the leaves of its call."""
+
+
+def leaf_at(position: int) -> Read:
+    """Reads a leaf of the call."""
+    return lambda _, leaves: leaves[position]
 
 
 @dataclass(frozen=True)
@@ -66,19 +71,21 @@ def dynamic_shapes(module: nn.Module, example: Example, inputs: tuple[InputDims,
     return marked
 
 
+def export_example(
+    module: nn.Module, example: Example, inputs: tuple[InputDims, ...], *, strict: bool = False
+) -> ExportedProgram:
+    """What torch.export makes of the module and the example, with the free dimensions of ``inputs``."""
+    shapes = dynamic_shapes(module, example, inputs)
+    with torch.no_grad():
+        return export_program(module, example.args, example.kwargs, dynamic_shapes=shapes, strict=strict)
+
+
 def export_replay(
     flat: FlatGraph, module: nn.Module, example: Example, inputs: tuple[InputDims, ...]
 ) -> ExportedProgram:
     """The traced graph as a program with the inputs, outputs, names and free sizes of the user's module."""
     clean_places(flat.graph.graph)
-    with torch.no_grad():
-        program = export_program(
-            _ReplayModule(flat, module),
-            example.args,
-            example.kwargs,
-            dynamic_shapes=dynamic_shapes(module, example, inputs),
-            strict=False,
-        )
+    program = export_example(_ReplayModule(flat, module), example, inputs)
     keep_user_frames(program)
     return program
 

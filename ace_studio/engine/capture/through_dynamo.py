@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.namespaces import ApplyControls
-from ace_studio.engine.capture.replay import FlatGraph, Read, export_replay
+from ace_studio.engine.capture.replay import FlatGraph, Read, export_replay, leaf_at
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.torch_private.dynamo import forget_traces, whole_graph_capture
@@ -95,26 +96,17 @@ def _output(leaf: Any, made: dict[int, int], places: dict[int, Read]) -> int | R
 def _places(module: nn.Module, example: Example) -> dict[int, Read]:
     """Identity of a tensor -> how to find the same tensor in another call."""
     found: dict[int, Read] = {}
-    for name, parameter in module.named_parameters():
-        found[id(parameter)] = _parameter(name)
-    for name, buffer in module.named_buffers():
-        found[id(buffer)] = _buffer(name)
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        found[id(tensor)] = _weight(name)
     for position, leaf in enumerate(pytree.tree_leaves((example.args, dict(example.kwargs)))):
         if isinstance(leaf, Tensor):
-            found[id(leaf)] = _leaf(position)
+            found[id(leaf)] = leaf_at(position)
     return found
 
 
-def _parameter(name: str) -> Read:
-    return lambda module, _: module.get_parameter(name)
-
-
-def _buffer(name: str) -> Read:
-    return lambda module, _: module.get_buffer(name)
-
-
-def _leaf(position: int) -> Read:
-    return lambda _, leaves: leaves[position]
+def _weight(name: str) -> Read:
+    read = operator.attrgetter(name)
+    return lambda module, _: read(module)
 
 
 def _constant(value: Any) -> Read:

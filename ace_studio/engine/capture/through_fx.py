@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.namespaces import ApplyControls, KeepWhole, replaced
-from ace_studio.engine.capture.replay import SIZE_FUNCTIONS, FlatGraph, Read, export_replay
+from ace_studio.engine.capture.replay import SIZE_FUNCTIONS, FlatGraph, export_replay, leaf_at
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import InputDims
 
@@ -29,15 +29,11 @@ def capture_with_fx(
         graph = tracer.trace(module)
     flat = FlatGraph(
         graph=fx.GraphModule(tracer.root, graph),
-        inputs=tuple(_leaf(position) for position in tracer.positions),
+        inputs=tuple(leaf_at(position) for position in tracer.positions),
         outputs=tuple(range(tracer.spec.num_leaves)),
         spec=tracer.spec,
     )
     return export_replay(flat, module, example, inputs)
-
-
-def _leaf(position: int) -> Read:
-    return lambda _, leaves: leaves[position]
 
 
 class _Tracer(fx.Tracer):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -91,11 +91,8 @@ def unseen_label(example: Example, module: nn.Module) -> str:
     return f"a size that nobody gave ({describe(example, forward_parameters(module))})"
 
 
-class RepeatedRun(Protocol):
-    """Something captured that can be called like the model, each time from its first state."""
-
-    def outputs(self, examples: Sequence[Example]) -> list[Any]:
-        """Results of consecutive calls."""
+RepeatedRun = Callable[[Sequence[Example]], list[Any]]
+"""Gives the results of consecutive calls of something captured, the first from its first state."""
 
 
 class GraphRun:
@@ -105,7 +102,7 @@ class GraphRun:
         self._module = program.module() if check_guards else program.module(check_guards=False)
         self._buffers = {name: buffer.detach().clone() for name, buffer in self._module.named_buffers()}
 
-    def outputs(self, examples: Sequence[Example]) -> list[Any]:
+    def __call__(self, examples: Sequence[Example]) -> list[Any]:
         """Results of consecutive calls, the first from the first state."""
         try:
             return call_in_turn(self._module, examples)
@@ -128,7 +125,7 @@ def check_example(
     """
     label = label or f"example {number}"
     try:
-        actual = graph.outputs([example])[0]
+        actual = graph([example])[0]
     except Exception as error:  # noqa: BLE001 - a graph may refuse an input in any way; that is the finding
         return _refused(error, example, label, number)
     if text := difference(expected, actual):
@@ -175,7 +172,7 @@ def check_consecutive_calls(eager: EagerRun, graph: RepeatedRun, example: Exampl
         calls = [example] * len(calls)
         correct = eager.outputs(calls)
     try:
-        actual = graph.outputs(calls)
+        actual = graph(calls)
     except Exception as error:  # noqa: BLE001 - a graph may refuse an input in any way; that is the finding
         return check_example(graph, example, expected=expected, number=1) or _refused(
             error, calls[1], "example 1 with other numbers", 1
@@ -203,7 +200,7 @@ def _changed(example: Example) -> Example:
 
 def frozen_cause(eager: EagerRun, program: ExportedProgram, example: Example) -> Mismatch | None:
     """What a graph that differs from the model has frozen: an attribute, a global, or random numbers outside torch."""
-    if attributes := changed_attributes(eager, example):
+    if attributes := eager.changed_by(example)[0]:
         shown = ", ".join(f"'{name}'" for name in attributes[:5])
         return Mismatch(
             what=f"forward() changes the plain attribute {shown}, and a graph would freeze it",
@@ -228,15 +225,6 @@ def frozen_cause(eager: EagerRun, program: ExportedProgram, example: Example) ->
 def is_varying(eager: EagerRun, example: Example) -> bool:
     """Whether the model gives different results under two seeds."""
     return bool(difference(eager.output(example), eager.output(example, seed=FORWARD_SEED + 1)))
-
-
-def changed_attributes(eager: EagerRun, example: Example) -> list[str]:
-    """Plain attributes that a call changes."""
-    try:
-        call_in_turn(eager.module, [example])
-        return eager.state.changes()
-    finally:
-        eager.state.restore()
 
 
 def random_ops(program: ExportedProgram) -> list[str]:

@@ -18,6 +18,7 @@ from ace_studio.engine.examples.caught import CallWriter, CaughtCall, NotStorabl
 from ace_studio.engine.examples.containers import register_containers
 from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example
+from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.records.messages import ModuleCalls
 
 MAX_BYTES = 1_000_000_000
@@ -119,11 +120,8 @@ class CallRecorder:
                 return original(module, *args, **kwargs)
             return recorder.around(original, module, args, kwargs)
 
-        nn.Module.__call__ = recorded_call  # type: ignore[method-assign]
-        try:
+        with replaced_attribute(nn.Module, "__call__", recorded_call):
             yield
-        finally:
-            nn.Module.__call__ = original  # type: ignore[method-assign]
 
     def around(self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> Any:
         """Note the call, then make it."""

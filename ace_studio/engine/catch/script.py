@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from ace_studio.engine.replaced import replaced_attribute
+
 
 def run_script(path: Path, content: bytes, arguments: Sequence[str]) -> None:
     """Run the script's bytes as ``__main__``; ``sys.exit()`` without an error ends it normally.
@@ -21,7 +23,7 @@ def run_script(path: Path, content: bytes, arguments: Sequence[str]) -> None:
     main = ModuleType("__main__")
     main.__dict__.update(__file__=str(path), __cached__=None, __spec__=None, __builtins__=__builtins__)
     code = compile(content, str(path), "exec", dont_inherit=True)
-    with _in_place_of_main(main), _arguments(path, arguments), settings_kept():
+    with _in_place_of_main(main), replaced_attribute(sys, "argv", [str(path), *arguments]), settings_kept():
         try:
             exec(code, main.__dict__)  # trusted: the user confirmed the hash of these bytes
         except SystemExit as end:
@@ -38,16 +40,6 @@ def _in_place_of_main(main: ModuleType) -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = before
-
-
-@contextmanager
-def _arguments(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    before = sys.argv
-    sys.argv = [str(path), *arguments]
-    try:
-        yield
-    finally:
-        sys.argv = before
 
 
 @contextmanager

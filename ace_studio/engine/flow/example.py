@@ -37,6 +37,10 @@ class Example:
         """The tensor leaves in pytree order: args first, then kwargs in their order."""
         return tensor_leaves((self.args, dict(self.kwargs)))
 
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of every tensor leaf."""
+        return tuple(tuple(tensor.shape) for tensor in self.tensors())
+
     def map_tensors(self, change: Callable[[Tensor], Tensor]) -> Example:
         """The same call with every tensor leaf replaced by ``change(leaf)``."""
         args, kwargs = pytree.tree_map_only(Tensor, change, (self.args, dict(self.kwargs)))

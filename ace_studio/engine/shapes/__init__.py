@@ -3,4 +3,11 @@
 from __future__ import annotations
 
 from ace_studio.engine.shapes.compare import InputDims, compare_examples
-from ace_studio.engine.shapes.resize import DimKey, example_at, tracing_example, unseen_sizes, widest_example
+from ace_studio.engine.shapes.resize import (
+    DimKey,
+    example_at,
+    free_places,
+    tracing_example,
+    unseen_sizes,
+    widest_example,
+)

@@ -15,6 +15,11 @@ DimKey = tuple[int, int]
 """A dimension: position of the tensor in ``Example.tensors``, index of the dimension."""
 
 
+def free_places(inputs: Sequence[InputDims]) -> list[DimKey]:
+    """All dynamic dimensions."""
+    return [(leaf, dim) for leaf, one in enumerate(inputs) for dim in one.dynamic_dims()]
+
+
 def example_at(example: Example, sizes: Mapping[DimKey, int]) -> Example:
     """The example with some dimensions at other sizes: cropped, or with its content repeated from the start."""
     position = iter(range(len(example.tensors())))
@@ -38,7 +43,7 @@ def tracing_example(examples: Sequence[Example], inputs: Sequence[InputDims]) ->
     Returns: The example, and whether it had to be grown.
     """
     by_size = sorted(examples, key=lambda example: -sum(tensor.numel() for tensor in example.tensors()))
-    places = [(leaf, dim) for leaf, one in enumerate(inputs) for dim in one.dynamic_dims()]
+    places = free_places(inputs)
     for example in by_size:
         tensors = example.tensors()
         if all(tensors[leaf].shape[dim] >= 2 for leaf, dim in places):
@@ -50,7 +55,7 @@ def tracing_example(examples: Sequence[Example], inputs: Sequence[InputDims]) ->
 def widest_example(example: Example, inputs: Sequence[InputDims]) -> Example | None:
     """The example with every free dimension at its largest size; None if it has these sizes already."""
     tensors = example.tensors()
-    largest = {(leaf, dim): max(one.sizes[dim]) for leaf, one in enumerate(inputs) for dim in one.dynamic_dims()}
+    largest = {(leaf, dim): max(inputs[leaf].sizes[dim]) for leaf, dim in free_places(inputs)}
     if all(tensors[leaf].shape[dim] >= size for (leaf, dim), size in largest.items()):
         return None
     return example_at(example, {(leaf, dim): max(size, 2) for (leaf, dim), size in largest.items()})

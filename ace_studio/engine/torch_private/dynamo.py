@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.fx.experimental import _config as _shape_config
 
+from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.exporting import recurrent_layers_kept_whole, sizes_of_one_are_ordinary
 from ace_studio.engine.torch_private.symbols import short_sizes
 
@@ -158,11 +159,8 @@ def graph_breaks_heard(hear: Callable[[HeardBreak], object]) -> Iterator[None]:
         hear(HeardBreak(exc, tuple(stack or ()), skips))
         return before(self, code_options, reason, exc, **more)
 
-    owner.log_graph_break = listen
-    try:
+    with replaced_attribute(owner, "log_graph_break", listen):
         yield
-    finally:
-        owner.log_graph_break = before
 
 
 # --- watching a trace ---

@@ -14,6 +14,7 @@ from torch._decomp import decomposition_table
 from torch.export import Dim, ExportedProgram
 from torch.fx.experimental import _config as _shape_config
 
+from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.symbols import short_sizes, write_sizes_in_integers
 
 
@@ -113,16 +114,9 @@ def keywords_named(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> Iterat
     if not rest or not extra or not hasattr(forward, "__dict__"):
         yield
         return
-    missing = object()
-    before = vars(forward).get("__signature__", missing)
-    forward.__signature__ = inspect.Signature([*(one for one in parameters if one not in rest), *extra, *rest])
-    try:
+    signature = inspect.Signature([*(one for one in parameters if one not in rest), *extra, *rest])
+    with replaced_attribute(forward, "__signature__", signature):
         yield
-    finally:
-        if before is missing:
-            del forward.__signature__
-        else:
-            forward.__signature__ = before
 
 
 def _write_roots_as_powers(program: ExportedProgram) -> None:

@@ -9,7 +9,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.operators import register_quantized_ops
 
 
@@ -61,13 +62,8 @@ def _after_freezing_passes(change: Callable[[torch.fx.GraphModule], object]) -> 
         passes(frozen, *arguments)
         change(frozen)
 
-    try:
-        if passes:
-            freezing.freezing_passes = and_change  # type: ignore[attr-defined]
+    with replaced_attribute(freezing, "freezing_passes", and_change) if passes else nullcontext():
         yield
-    finally:
-        if passes:
-            freezing.freezing_passes = passes  # type: ignore[attr-defined]
 
 
 def _compile_frozen(

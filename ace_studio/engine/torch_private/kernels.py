@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.inductor import origins_of
 
 _MAX_ROUNDS = 15
@@ -60,11 +61,10 @@ def listening_to_code() -> Iterator[WrittenCode]:
         return name
 
     before = {id(module) for module in cache.modules}
-    scheduling.define_kernel = define_and_note
     try:
-        yield written
+        with replaced_attribute(scheduling, "define_kernel", define_and_note):
+            yield written
     finally:
-        scheduling.define_kernel = define
         written.modules += [module for module in cache.modules if id(module) not in before]
 
 

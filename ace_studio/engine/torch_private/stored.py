@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 from torch.export import ExportedProgram
 
+from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.sizes import program_guards
 
 
@@ -20,15 +21,11 @@ def program_to_json(program: ExportedProgram) -> bytes:
     from torch._export.serde import serialize as serde  # noqa: PLC0415 - takes long to load, and is not always needed
 
     private: Any = serde
-    sort = getattr(private, "canonicalize", None)
     # torch sorts a copy only to check that it can, which takes four fifths of the time.
-    private.canonicalize = lambda written, *_: written
-    try:
+    with replaced_attribute(private, "canonicalize", lambda written, *_: written):
         written = private.ExportedProgramSerializer().serialize(
             program, serialize_state_dict=False, serialize_constants=False, serialize_example_inputs=False
         )
-    finally:
-        private.canonicalize = sort
     content: bytes = private._to_json_bytes(written.exported_program)
     return content
 

@@ -32,6 +32,7 @@ import torch
 from torch import Tensor, fx
 from torch.export import ExportedProgram
 
+from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.operators import is_operator
 from ace_studio.engine.torch_private.sizes import finite_bound
 
@@ -65,11 +66,8 @@ def short_sizes() -> Iterator[None]:
             self._optimized_summation = False  # it described the expression that was replaced
 
     initialize.is_short = True  # type: ignore[attr-defined]
-    node_type.__init__ = initialize
-    try:
+    with replaced_attribute(node_type, "__init__", initialize):
         yield
-    finally:
-        node_type.__init__ = original
 
 
 def _private(module: str, name: str) -> Any:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import pytest
 from torch import nn
 
-from ace_studio.engine.capture.namespaces import model_modules, replaced, replaced_attribute
+from ace_studio.engine.capture.namespaces import model_modules, replaced
 
 
 def helper() -> str:
@@ -40,13 +39,6 @@ def test_names_are_put_back_when_the_block_raises() -> None:
     with pytest.raises(ZeroDivisionError), replaced(Net(), {helper: lambda: "other"}):
         raise ZeroDivisionError
     assert helper() == "own"
-
-
-def test_an_attribute_that_was_absent_is_absent_again() -> None:
-    owner = SimpleNamespace(a=1)
-    with replaced_attribute(owner, "a", 2), replaced_attribute(owner, "b", 3):
-        assert vars(owner) == {"a": 2, "b": 3}
-    assert vars(owner) == {"a": 1}
 
 
 def test_the_module_of_the_models_class_is_among_the_models_modules() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ace_studio.engine.capture.places import find_place, is_user_file
+from ace_studio.engine.capture.places import find_place
 from tests import tiny_models
 
 TORCH = Path(torch.__file__).parent
@@ -20,13 +20,6 @@ def frame(file: str, line: int) -> traceback.FrameSummary:
 
 def line_of(text: str) -> int:
     return next(n for n, line in enumerate(Path(TINY).read_text().splitlines(), start=1) if text in line)
-
-
-def test_torch_is_no_user_file_but_torchvision_beside_it_is() -> None:
-    assert not is_user_file(str(TORCH / "nn" / "modules" / "conv.py"))
-    assert is_user_file(str(TORCH.parent / "torchvision" / "models" / "resnet.py"))
-    assert not is_user_file(traceback.__file__)
-    assert not is_user_file("<string>")
 
 
 def test_the_innermost_user_line_and_its_module_are_found() -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from ace_studio.engine.capture.diagnose import Failure
-from ace_studio.engine.capture.eager import EagerRun, ModuleState, call_in_turn
+from ace_studio.engine.capture.eager import EagerRun, call_in_turn
 from ace_studio.engine.capture.partial.breaks import breaks_of_problems, describe_breaks
 from ace_studio.engine.capture.partial.left_eager import EagerOps, left_eager, run_eager_ops
 from ace_studio.engine.capture.partial.one_graph import join_tables
@@ -94,7 +94,7 @@ class PartialJob:
         """Record, capture, prove. A failure if nothing could be captured, or if the whole is not equal to eager."""
         reference = self.reference
         self.unseen = unseen_examples(reference)
-        self.changing = frozenset(_changed_buffers(reference.eager, reference.examples[0]))
+        self.changing = frozenset(reference.eager.changed_by(reference.examples[0])[1])
         limit_s = min(READING_S, reference.recipe.capture.time_limit_s / 4)
         first = recording = self._record((), limit_s=limit_s)
         if first.given_up:
@@ -249,8 +249,8 @@ class PartialJob:
         reference = self.reference
         hosted = [host(subgraph) for subgraph in subgraphs]
         runner = SubgraphRunner(reference.module, hosted, controls=reference.controls.marks())
-        run = _RunnerRun(runner)
-        run.outputs([reference.tracing])  # the first example of the recording comes first here too
+        run = partial(EagerRun.of(runner.module).outputs, function=runner)
+        run([reference.tracing])  # the first example of the recording comes first here too
         first, *others = zip(reference.examples, reference.expected, strict=True)
         if found := check_consecutive_calls(reference.eager, run, first[0], expected=first[1]):
             return found
@@ -355,21 +355,6 @@ def _eager_subgraph(subgraph: Subgraph) -> HostedSubgraph:
     return HostedSubgraph(subgraph.place, subgraph.captured.module)
 
 
-class _RunnerRun:
-    """A runner that can be called repeatedly, each time from the module's first state."""
-
-    def __init__(self, runner: SubgraphRunner) -> None:
-        self._runner = runner
-        self._state = ModuleState(runner.module)
-
-    def outputs(self, examples: Sequence[Example]) -> list[Any]:
-        """Results of consecutive calls."""
-        try:
-            return call_in_turn(self._runner, examples)
-        finally:
-            self._state.restore()
-
-
 def _with_breaks(steps: Sequence[ForwardStep], breaks: Sequence[GraphBreak], ran: EagerOps) -> list[ForwardStep]:
     """The steps, with the breaks that only the first recording met, in which the compiler read the submodules too."""
     found = list(steps)
@@ -391,14 +376,6 @@ _NOT_FOUND_AGAIN = Mismatch(
 
 def _children(path: str, module: nn.Module) -> list[str]:
     return [f"{path}.{name}" if path else name for name, _ in module.named_children()]
-
-
-def _changed_buffers(eager: EagerRun, example: Example) -> list[str]:
-    try:
-        call_in_turn(eager.module, [example])
-        return eager.state.buffer_changes()
-    finally:
-        eager.state.restore()
 
 
 def _dim_finding(one: InputDims, dim: int, size: int, run: Sequence[int]) -> DimFinding:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from types import FrameType
 
 import torch
 from torch import nn
 
 from ace_studio.engine.capture.eager import EagerRun, call_in_turn
 from ace_studio.engine.capture.partial.recording import NOT_COUNTED, Line, OpCounter, Recording
-from ace_studio.engine.capture.places import is_user_file
 from ace_studio.engine.flow import Example, Subgraph
+from ace_studio.engine.user_files import is_user_file
 
 
 @dataclass(frozen=True)
@@ -103,17 +103,7 @@ class _Watch:
         self.depth -= step
 
 
-_user_files: dict[str, bool] = {}
-
-
 def _current_line() -> Line:
     """The innermost line of the user's code that is running."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if name not in _user_files:
-            _user_files[name] = is_user_file(name)
-        if _user_files[name]:
-            return name, frame.f_lineno
-        frame = frame.f_back
-    return "", 0
+    running = ((frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(sys._getframe(1)))
+    return next((place for place in running if is_user_file(place[0])), ("", 0))

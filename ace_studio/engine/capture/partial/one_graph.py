@@ -11,6 +11,7 @@ from torch import nn
 
 from ace_studio.engine.capture.partial.recording import ForwardStep
 from ace_studio.engine.flow import Subgraph
+from ace_studio.engine.graph_table import table_of
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import GraphBreak
 from ace_studio.records.tensors import InputFinding
@@ -34,7 +35,7 @@ def join_tables(
     Rows are in the order in which the first forward reaches them. An edge from one subgraph to another leads through
     the break between them, if there is one.
     """
-    joiner = _Joiner(subgraphs, module)
+    joiner = _Joiner(subgraphs)
     joiner.add_inputs(findings)
     waiting = {(one.file, one.line): one for one in breaks}
     numbered: list[GraphBreak] = []
@@ -49,13 +50,12 @@ def join_tables(
     for subgraph in subgraphs:
         joiner.add_subgraph(ForwardStep(name=subgraph.name))
     joiner.add_output()
-    return joiner.table(), tuple(numbered)
+    return table_of(joiner.columns, joiner.edges, files=joiner.files, module=module), tuple(numbered)
 
 
 @dataclass
 class _Joiner:
     subgraphs: Sequence[Subgraph]
-    module: nn.Module
     columns: dict[str, list[Any]] = field(default_factory=dict)
     edges: dict[tuple[int, int], None] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)
@@ -143,24 +143,3 @@ class _Joiner:
         for name, value in filled.items():
             self.columns.setdefault(name, []).append(value)
         return len(self.columns["op_id"]) - 1
-
-    # --- the table ---
-
-    def table(self) -> GraphTable:
-        paths = list(dict.fromkeys(path for name in self.columns["module"] for path in _parents(name)))
-        types = {name: type(child).__name__ for name, child in self.module.named_modules(remove_duplicate=False)}
-        plain = [".".join(part.partition("@")[0] for part in path.split(".")) for path in paths]
-        return GraphTable(
-            **{name: tuple(column) for name, column in self.columns.items()},
-            edge_source=tuple(source for source, _ in self.edges),
-            edge_target=tuple(target for _, target in self.edges),
-            files=tuple(self.files),
-            module_paths=tuple(paths),
-            module_types=tuple(types.get(path, "") for path in plain),
-            name=type(self.module).__name__,
-        )
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.split(".") if path else []
-    return [".".join(parts[:depth]) for depth in range(1, len(parts) + 1)]

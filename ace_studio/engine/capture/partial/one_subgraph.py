@@ -15,13 +15,12 @@ from ace_studio.engine.capture.methods import CAPTURE_METHODS, CaptureMethod
 from ace_studio.engine.capture.namespaces import ApplyControls
 from ace_studio.engine.capture.partial.subgraph_modules import SubgraphSource
 from ace_studio.engine.capture.reference import run_reference
-from ace_studio.engine.capture.replay import dynamic_shapes, keep_user_frames
+from ace_studio.engine.capture.replay import export_example, keep_user_frames
 from ace_studio.engine.flow import CapturedModel, Example, Subgraph
 from ace_studio.engine.graph_table import build_graph_table
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import InputDims
 from ace_studio.engine.subgraphs.run_pieces import Limits
-from ace_studio.engine.torch_private.exporting import export_program
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
 from ace_studio.records.tensors import DimVerdict, InputFinding
@@ -29,10 +28,7 @@ from ace_studio.records.tensors import DimVerdict, InputFinding
 
 def _play(module: nn.Module, example: Example, inputs: tuple[InputDims, ...], _: ApplyControls) -> ExportedProgram:
     """Export a graph of the compiler by playing it; the compiler must not trace it again."""
-    with torch.no_grad():
-        return export_program(
-            module, example.args, example.kwargs, dynamic_shapes=dynamic_shapes(module, example, inputs), strict=False
-        )
+    return export_example(module, example, inputs)
 
 
 _METHODS: dict[str, tuple[CaptureMethod, ...]] = {

@@ -16,9 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ace_studio.engine.capture.limit import CaptureTimeoutError, interruptible
 from ace_studio.engine.capture.places import find_place
 from ace_studio.engine.flow import Example
-from ace_studio.engine.graph_table import user_place
 from ace_studio.engine.subgraphs.run_pieces import Frame, HostedSubgraph, SubgraphRunner
 from ace_studio.engine.torch_private.dynamo import HeardBreak, forget_traces, graph_breaks_heard
+from ace_studio.engine.user_files import user_place
 from ace_studio.records.errors import AceError
 
 Line = tuple[str, int]

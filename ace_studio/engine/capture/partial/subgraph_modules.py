@@ -171,17 +171,22 @@ def _weight(module: nn.Module, name: str) -> Tensor:
 
 
 def _put(root: nn.Module, name: str, tensor: Tensor) -> None:
-    """Register a weight under a dotted name, with plain modules for the parts of the name."""
-    *path, last = name.split(".")
-    owner = root
-    for part in path:
-        if part not in owner._modules:
-            owner.add_module(part, nn.Module())
-        owner = owner.get_submodule(part)
+    """Register a weight under a dotted name."""
+    path, _, last = name.rpartition(".")
+    owner = _nested(root, path)
     if isinstance(tensor, nn.Parameter):
         owner.register_parameter(last, tensor)
     else:
         owner.register_buffer(last, tensor)
+
+
+def _nested(root: nn.Module, path: str) -> nn.Module:
+    """The submodule at a dotted path; plain modules are made where there are none."""
+    for part in path.split(".") if path else ():
+        if part not in root._modules:
+            root.add_module(part, nn.Module())
+        root = root.get_submodule(part)
+    return root
 
 
 def _argument_names(names: Sequence[str]) -> list[str]:
@@ -257,12 +262,8 @@ class SubmoduleSubgraph(nn.Module):
 
     def __init__(self, child: nn.Module, place: Place, leaves: Sequence[Any], nesting: pytree.TreeSpec) -> None:
         super().__init__()
-        *parents, last = place.module.split(".")
-        owner: nn.Module = self
-        for part in parents:
-            owner.add_module(part, nn.Module())
-            owner = owner.get_submodule(part)
-        owner.add_module(last, child)
+        path, _, last = place.module.rpartition(".")
+        _nested(self, path).add_module(last, child)
         plain = [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]
 
         def forward(*tensors: Tensor) -> list[Tensor]:

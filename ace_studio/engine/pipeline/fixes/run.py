@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ import torch
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.capture.controls import CONTROL_ROWS
-from ace_studio.engine.capture.eager import EagerRun, ModuleState, call_in_turn
-from ace_studio.engine.capture.namespaces import replaced_attribute
-from ace_studio.engine.capture.verify import GraphRun
+from ace_studio.engine.capture.eager import EagerRun, call_in_turn
+from ace_studio.engine.capture.partial.capture import host
+from ace_studio.engine.capture.verify import GraphRun, RepeatedRun
 from ace_studio.engine.fixes import (
     HOOK,
     CannotRewriteError,
@@ -47,7 +48,8 @@ from ace_studio.engine.pipeline.fixes.outcomes import (
 )
 from ace_studio.engine.pipeline.ready import ReadyModel
 from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, SubgraphRunner
+from ace_studio.engine.replaced import replaced_attribute
+from ace_studio.engine.subgraphs.run_pieces import SubgraphRunner
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.fixes import FixKind, FixReport, FixStatus
 from ace_studio.records.messages import AttemptEnded, Event, LogLine, Phase, Progress
@@ -276,23 +278,15 @@ class FixJob:
 
 def _runner(captured: AnyCapture) -> Callable[[Example], Any]:
     """A function that runs a capture from the same state at every call."""
+    run: RepeatedRun
     if isinstance(captured, CapturedModel):
-        graph = GraphRun(captured.program)
-        return lambda example: graph.outputs([example])[0]
-    subgraphs = [
-        HostedSubgraph(one.place, one.captured.program.module(check_guards=False)) for one in captured.subgraphs
-    ]
-    runner = SubgraphRunner(captured.module, subgraphs, controls=captured.controls)
-    call_in_turn(runner, [captured.example])  # the example with the most telling sizes comes first
-    state = ModuleState(runner.module)
-
-    def run(example: Example) -> Any:
-        try:
-            return call_in_turn(runner, [example])[0]
-        finally:
-            state.restore()
-
-    return run
+        run = GraphRun(captured.program)
+    else:
+        hosted = [host(subgraph) for subgraph in captured.subgraphs]
+        runner = SubgraphRunner(captured.module, hosted, controls=captured.controls)
+        call_in_turn(runner, [captured.example])  # the example with the most telling sizes comes first
+        run = partial(EagerRun.of(runner.module).outputs, function=runner)
+    return lambda example: run([example])[0]
 
 
 def _short_title(candidate: ProposedFix) -> str:
