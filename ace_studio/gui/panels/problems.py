@@ -12,21 +12,21 @@ from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import MARGIN, button, clear_layout, column, label, row, scrolling
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import Problem
-from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, Part
+from ace_studio.session.run_warnings import job_warnings
 from ace_studio.session.session import Session
 
 
 class ProblemsPanel(Panel):
-    """One card per problem, the newest first, then the warnings of the capture."""
+    """One card per problem, the newest first, then every warning of the capture and of the run."""
 
     title = "Problems"
-    shows = frozenset({Part.PROBLEMS, Part.GRAPH})
+    shows = frozenset({Part.PROBLEMS, Part.GRAPH, Part.RUNS})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Start empty."""
         super().__init__(session, theme)
-        self._shown: tuple[object, object] = ((), None)
+        self._shown: tuple[object, ...] = ()
         self._cards = QVBoxLayout()
         self._cards.setSpacing(8)
         content = QWidget()
@@ -38,29 +38,31 @@ class ProblemsPanel(Panel):
         self.area.setAccessibleName("Problems")
         self.setLayout(column(self.area))
         self.setFocusProxy(self.area)
-        self._fill((), None)
 
     def update_from(self, document: Document) -> None:
         """Show the problems."""
-        wanted = (document.problems, document.capture)
-        if wanted[0] is not self._shown[0] or wanted[1] is not self._shown[1]:
+        wanted = (document.problems, document.capture, document.result, document.runs)
+        if not self._shown or any(old is not new for old, new in zip(self._shown, wanted, strict=True)):
             self._shown = wanted
-            self._fill(*wanted)
+            self._fill(document)
 
-    def _fill(self, problems: tuple[Problem, ...], capture: CaptureReport | None) -> None:
+    def _fill(self, document: Document) -> None:
         clear_layout(self._cards)
+        problems, capture = document.problems, document.capture
         for index in reversed(range(len(problems))):
             self._cards.addWidget(self._card(problems[index], index))
         breaks = capture.graph_breaks if capture else ()
-        warnings = capture.warnings if capture else ()
         if capture is not None and breaks:
             left = f", {plural(capture.ops_left_eager, 'op')} left eager" if capture.ops_left_eager else ""
             show = button("Show breaks", lambda: self.panel_wanted.emit("breaks"))
             words = f"The capture stops at {plural(len(breaks), 'break')}{left}"
             self._cards.addWidget(_Note(words, below=row(show, None)))
-        for warning in warnings:
-            self._cards.addWidget(_Note(warning.what, where=warning.where))
-        if not problems and not breaks and not warnings:
+        for warning in job_warnings(document):
+            self._cards.addWidget(_Note(warning.what, where=_place_words(warning.where)))
+        for run in document.runs:
+            for warning in run.warnings:
+                self._cards.addWidget(_Note(warning.what, where=f"{run.target} {run.precision}".strip()))
+        if not self._cards.count():
             self._cards.addWidget(label("Nothing went wrong.", "dim"))
 
     def _card(self, problem: Problem, index: int) -> QFrame:
@@ -96,7 +98,7 @@ class ProblemsPanel(Panel):
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
         del colours
-        self._fill(*self._shown)  # type: ignore[arg-type]
+        self._fill(self.session.document)
 
 
 class _Note(QFrame):
@@ -124,6 +126,11 @@ def _more(problem: Problem) -> QVBoxLayout:
     show = button("Details", lambda: details.setVisible(details.isHidden()))
     show.setVisible(bool(problem.details))
     return column(row(copy, show, None), details, gap=4)
+
+
+def _place_words(where: str) -> str:
+    """A place as the window says it; a key of the recipe is none."""
+    return "" if where.startswith("[") else where
 
 
 def _selectable(text: QLabel) -> QLabel:

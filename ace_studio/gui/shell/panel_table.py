@@ -10,6 +10,7 @@ from importlib import import_module
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.session.document import Document
+from ace_studio.session.run_warnings import job_warnings
 from ace_studio.session.session import Session
 
 
@@ -120,7 +121,7 @@ PANELS: tuple[PanelRow, ...] = (
         Area.BOTTOM,
         "ProblemsPanel",
         "What went wrong, why, and what to do",
-        count=lambda document: len(document.problems),
+        count=lambda document: len(document.problems) + len(job_warnings(document)),
     ),
     _row("history", "History", Area.BOTTOM, "HistoryPanel", "Past runs on this machine", "Y"),
     _row("code", "Code", Area.BOTTOM, "CodePanel", "The recipe as Python and as a command line"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ace_studio.records.results import Latency, TargetRun
@@ -38,6 +40,34 @@ def ms_text(latency_ms: float | None) -> str:
     return f"{_three_digits(latency_ms)} ms"
 
 
+@dataclass(frozen=True, kw_only=True)
+class TimeUnit:
+    """One unit for all times of a column or an axis, with as many digits as its smallest needs."""
+
+    name: str = "ms"
+    per_ms: float = 1.0
+    digits: int = 2
+
+    @classmethod
+    def of(cls, times_ms: Iterable[float | None]) -> TimeUnit:
+        """The unit in which these times are read best."""
+        known = sorted(time for time in times_ms if time)
+        if not known:
+            return cls()
+        middle = known[len(known) // 2]
+        name, per_ms = ("µs", 1e3) if middle < 0.1 else ("s", 1e-3) if middle >= 10_000 else ("ms", 1.0)
+        before_point = math.floor(math.log10(known[0] * per_ms)) + 1
+        return cls(name=name, per_ms=per_ms, digits=max(0, 2 - before_point + (before_point > 0)))
+
+    def text(self, time_ms: float | None) -> str:
+        """A time in this unit, without the unit."""
+        return self.number(None if time_ms is None else time_ms * self.per_ms)
+
+    def number(self, time: float | None) -> str:
+        """A time that is in this unit already."""
+        return NOTHING if time is None else f"{time:.{self.digits}f}"
+
+
 def latency_text(latency: Latency | None) -> str:
     """The median latency."""
     return ms_text(latency.p50 if latency else None)
@@ -47,9 +77,8 @@ def spread_text(latency: Latency | None) -> str:
     """The 10th to the 90th percentile."""
     if latency is None:
         return NOTHING
-    low, high = ms_text(latency.p10), ms_text(latency.p90)
-    same_unit = low.rpartition(" ")[2] == high.rpartition(" ")[2]
-    return f"{low.rpartition(' ')[0] if same_unit else low} – {high}"
+    unit = TimeUnit.of((latency.p10, latency.p90))
+    return f"{unit.text(latency.p10)} – {unit.text(latency.p90)} {unit.name}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -10,6 +10,7 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed
 from ace_studio.records.results import Warning
 from tests.gui.graph_tables import partial_capture
+from tests.gui.run_results import TABLE, result_of, run_of, show_result
 
 
 def test_problems_show_what_why_remedy_and_details_on_request(desk):
@@ -48,3 +49,14 @@ def test_problems_count_the_breaks_show_them_on_request_and_list_what_the_captur
     desk.bot.mouseClick(show, Qt.MouseButton.LeftButton)
     desk.settle()
     assert desk.window.workbench.panel("breaks").isVisible()
+
+
+def test_every_warning_of_a_run_is_listed_and_counted_on_the_tab(desk, charts):
+    of_job = Warning(code="fake-calibration", what="Calibrated on random data", where="[calibration] inputs")
+    of_run = Warning(code="dropped", what="slower than another")
+    show_result(desk, TABLE, result_of(TABLE, (replace(run_of(TABLE), warnings=(of_run,)),), warnings=(of_job,)))
+    texts = {label.text() for label in desk.panel("problems").findChildren(QLabel)}
+    assert {"Calibrated on random data", "slower than another", "onnxruntime int8-static"} <= texts
+    assert "[calibration] inputs" not in texts
+    tabs = desk.window.workbench._tabs["bottom"]
+    assert "Problems (1)" in [tabs.tabText(at) for at in range(tabs.count())]

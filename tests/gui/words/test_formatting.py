@@ -6,6 +6,7 @@ import pytest
 
 from ace_studio.gui.words.formatting import (
     NOTHING,
+    TimeUnit,
     bytes_text,
     count_text,
     decibel_text,
@@ -49,7 +50,15 @@ def test_latencies_take_the_unit_that_reads_best(ms, text):
 
 def test_a_spread_names_its_unit_once_if_both_ends_share_it():
     assert spread_text(Latency(p10=0.27, p50=0.3, p90=0.36, n=30)) == "0.27 – 0.36 ms"
-    assert spread_text(Latency(p10=0.05, p50=0.3, p90=0.36, n=30)) == "50.0 µs – 0.36 ms"
+    assert spread_text(Latency(p10=0.05, p50=0.3, p90=0.36, n=30)) == "0.050 – 0.360 ms"
+
+
+def test_all_times_of_a_column_share_the_unit_that_most_of_them_read_best_in():
+    unit = TimeUnit.of([0.047, None, 3.5, 12.345])
+    assert (unit.name, [unit.text(time) for time in (0.047, None, 12.345)]) == ("ms", ["0.047", NOTHING, "12.345"])
+    assert TimeUnit.of([0.01, 0.02, 0.3]).text(0.3) == "300.0"
+    assert TimeUnit.of([120.0, 240.0]).text(240.0) == "240"
+    assert TimeUnit.of([]).name == "ms"
 
 
 def test_a_speed_up_whose_interval_holds_one_is_not_called_a_difference():

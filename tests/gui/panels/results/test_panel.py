@@ -1,12 +1,13 @@
-"""The results panel: the targets compared by latency, speed-up, accuracy, fidelity and size."""
+"""The panel: the table of all runs, the verdict below it, and what can be done with a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from msgspec.structs import replace
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QApplication, QFileDialog
 
+from ace_studio.records.results import RunStatus, Warning
 from tests.gui.gestures import LEFT
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import TABLE, result_of, run_of, show_result, three_runs
@@ -114,3 +115,80 @@ def test_the_results_say_intervals_memory_and_tokens_where_they_are_known(desk, 
     assert columns["drop"].tips(1) == "95 %: -1.00 % – 5.00 %; around 0: no difference was seen"
     assert columns["tokens/s"].text(12.5) == "12.5"
     assert "memory" not in columns
+
+
+HINT = Warning(
+    code="artifact-options",
+    what='It computes as measured only with {"INFERENCE_PRECISION_HINT": "f32"}',
+    where="openvino",
+)
+CONTENTION = Warning(code="contention", what="The machine was busy", where="")
+
+
+def warned(desk):
+    show_result(desk, TABLE, result_of(TABLE, warnings=(HINT, CONTENTION)))
+    return desk.panel("results")
+
+
+def test_every_warning_is_counted_in_the_verdict_and_named_on_the_row_it_is_about(desk, charts):
+    results = warned(desk)
+    assert results._verdict.text().endswith(". 2 warnings")
+    status = next(each for each in results.model.columns if each.title == "status")
+    openvino = next(at for at, each in enumerate(results.rows) if each.run.target == "openvino")
+    assert status.values[openvino] == "ok, 1 warning"
+    assert status.tips(openvino) == HINT.what
+    desk.bot.mouseClick(results.warnings_button, LEFT)
+    desk.settle()
+    assert desk.window.workbench.panel("problems").isVisible()
+
+
+def test_an_export_names_the_options_that_the_artifact_needs_and_the_code_sets_them(
+    desk, charts, tmp_path, monkeypatch
+):
+    results = warned(desk)
+    run = desk.document.runs.index(next(run for run in desk.document.runs if run.target == "openvino"))
+    (tmp_path / "model.onnx").write_bytes(b"weights")
+    desk.session._state.change(output=str(tmp_path))
+    desk.session.view.select_run(run)
+    desk.settle()
+    target = tmp_path / "mine.xml"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
+    desk.bot.mouseClick(results.export_button, LEFT)
+    desk.settle()
+    assert HINT.what in results._why.text()
+    results.code_action.trigger()
+    code = QApplication.clipboard().text()
+    assert f"compile_model({str(target)!r}" in code
+    assert 'options = {"INFERENCE_PRECISION_HINT": "f32", ' in code
+
+
+def test_runs_of_a_target_stand_together_and_dropped_ones_are_hidden_on_request(desk, charts):
+    runs = (run_of(TABLE, "a", p50=3.0), run_of(TABLE, "b"), replace(run_of(TABLE, "a"), status=RunStatus.DROPPED))
+    show_result(desk, TABLE, result_of(TABLE, runs=runs))
+    results = desk.panel("results")
+    assert [each.index for each in results.rows] == [None, 0, 1, 2]
+    results.group_action.trigger()
+    assert [each.index for each in results.rows] == [None, 0, 2, 1]
+    desk.session.view.select_run(1)
+    desk.settle()
+    assert [index.row() for index in results.table.selectionModel().selectedRows()] == [3]
+    results.dropped_action.trigger()
+    assert [each.index for each in results.rows] == [None, 0, 1]
+
+
+def test_the_table_is_copied_as_markdown_and_as_csv(desk, charts):
+    results = desk.panel("results")
+    actions = {action.text(): action for action in results.menu.actions()}
+    actions["Copy the table as Markdown"].trigger()
+    lines = QApplication.clipboard().text().splitlines()
+    assert lines[0].startswith("|  | target | plan | status | latency, ms |")
+    assert len(lines) == 2 + results.model.rowCount()
+    actions["Copy the table as CSV"].trigger()
+    assert QApplication.clipboard().text().splitlines()[2].startswith(",onnxruntime,int8-static,ok,2.0,")
+
+
+def test_every_column_has_one_unit_and_says_what_it_is(desk, charts):
+    columns = desk.panel("results").model.columns
+    assert [column.title for column in columns if not column.tip] == []
+    latency = next(column for column in columns if column.title == "latency, ms")
+    assert [latency.text(value) for value in latency.values] == ["10.00", "2.00", "4.00", "6.00"]

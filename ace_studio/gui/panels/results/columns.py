@@ -1,0 +1,177 @@
+"""The columns of the comparison of targets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.widgets.table_model import Column
+from ace_studio.gui.words.formatting import (
+    NOTHING,
+    RatioText,
+    TimeUnit,
+    bytes_text,
+    decibel_text,
+    metric_text,
+    percent_text,
+    plural,
+    speedup_text,
+)
+from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun, Warning
+from ace_studio.session.document import Document
+from ace_studio.session.run_warnings import run_warnings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultRow:
+    """One row: the baseline or a run."""
+
+    run: TargetRun
+    index: int | None
+    """Of the run in the document; None for the baseline."""
+    plan: str
+    is_chosen: bool = False
+    warnings: tuple[Warning, ...] = ()
+
+
+def result_rows(document: Document, *, is_grouped: bool = False, hides_dropped: bool = False) -> list[ResultRow]:
+    """The baseline if there is one, then the runs: as they ran, or those of a target together."""
+    result = document.result
+    steps = {} if result is None else {step.run: step for step in result.search if step.run is not None}
+    rows = [
+        ResultRow(
+            run=run,
+            index=at,
+            plan=plan_words(run, steps.get(at)),
+            is_chosen=result is not None and at == result.chosen,
+            warnings=run_warnings(document, run),
+        )
+        for at, run in enumerate(document.runs)
+        if not (hides_dropped and run.status is RunStatus.DROPPED)
+    ]
+    if is_grouped:
+        targets = list(dict.fromkeys(row.run.target for row in rows))
+        rows.sort(key=lambda row: targets.index(row.run.target))
+    if document.baseline is not None:
+        rows.insert(0, ResultRow(run=_of_baseline(document.baseline), index=None, plan="as it is"))
+    return rows
+
+
+def plan_words(run: TargetRun, step: SearchStep | None) -> str:
+    """The plan in the words that tell it from the other plans: ``int8-static, 3 ops at fp32, smoothquant``."""
+    planned = Counter(op.planned for op in run.ops if op.planned and op.planned != run.precision)
+    parts = [run.precision, *(f"{plural(count, 'op')} at {name}" for name, count in planned.most_common(2))]
+    if step is not None:
+        if step.kept_high and not planned:
+            parts.append(f"{step.kept_high} of {plural(step.of, 'op')} at {step.high}")
+        parts += step.improved
+    return ", ".join(part for part in parts if part) or NOTHING
+
+
+def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Column]:
+    """The columns, each with its definition and where its figures come from."""
+    runs = [row.run for row in rows]
+    speedups = [speedup_text(run) for run in runs]
+    unit = TimeUnit.of(run.latency_ms.p50 if run.latency_ms else None for run in runs)
+
+    def dim_lost(at: int) -> str:
+        return colours.text_dim if runs[at].status is not RunStatus.OK else ""
+
+    def mood(at: int) -> str:
+        return colours.bad if runs[at].status is RunStatus.FAILED else colours.warn if notes[at] else dim_lost(at)
+
+    def speed_colour(at: int) -> str:
+        speedup = runs[at].speedup
+        if not speedups[at].is_clear or speedup is None:
+            return colours.text_dim
+        return colours.good if speedup > 1 else colours.bad
+
+    def why(at: int) -> str:
+        error = runs[at].error
+        words = [error.as_text()] if error else []
+        return "\n".join([*words, *(warning.what for warning in rows[at].warnings)])
+
+    notes = [bool(row.warnings) for row in rows]
+    p50, p10, p90 = (
+        [getattr(run.latency_ms, name) if run.latency_ms else None for run in runs] for name in ("p50", "p10", "p90")
+    )
+    spreads = [f"{unit.text(low)} – {unit.text(high)}" if low else NOTHING for low, high in zip(p10, p90, strict=True)]
+    return [
+        Column(title="", values=["★" if row.is_chosen else "" for row in rows],
+               tip="★ the best that meets the goal", colour=lambda _: colours.accent),
+        Column(title="target", values=[run.target for run in runs], colour=dim_lost, tips=why,
+               tip="The runtime that the model was built for"),
+        Column(title="plan", values=[row.plan for row in rows], colour=dim_lost,
+               tip="The precision of most ops, then what differs: ops at another precision, and better weights"),
+        Column(title="status", values=[_status(row) for row in rows], colour=mood, tips=why,
+               tip="How the run ended, and how many warnings it has; the tooltip of a cell says which"),
+        Column(title=f"latency, {unit.name}", values=[time and time * unit.per_ms for time in p50],
+               text=unit.number, is_number=True,
+               tip="Median time of one call over the rounds, all runs in turn. Measured in this process"),
+        Column(title=f"p10 – p90, {unit.name}", values=spreads, is_number=True, order=_numbers(p90),
+               colour=lambda _: colours.text_dim, tip="Four of five rounds lie between these. Same rounds"),
+        Column(title="speed-up (95 %)", values=[_speed(one) for one in speedups], colour=speed_colour,
+               order=_numbers([run.speedup for run in runs]), tips=lambda at: speedups[at].interval,
+               tip="Latency of the original over this one, measured in the same rounds, with the bootstrap interval "
+                   "of the median ratio"),
+        Column(title="metric", values=[run.metric for run in runs], text=metric_text, is_number=True,
+               tip="What your evaluation returns, or the built-in metric, on the evaluation data",
+               tips=lambda at: _interval(runs[at].metric_low, runs[at].metric_high, metric_text)),
+        Column(title="drop", values=[run.metric_drop for run in runs], text=percent_text, is_number=True,
+               tips=lambda at: _interval(runs[at].drop_low, runs[at].drop_high, percent_text),
+               tip="Loss of the metric relative to the original; negative is a gain. The tooltip of a cell has the "
+                   "95 % interval, if known"),
+        Column(title="SQNR", values=[run.sqnr_db for run in runs], text=decibel_text, is_number=True,
+               tip="Energy of the original's outputs over the energy of their error, in decibels. From your examples"),
+        Column(title="size", values=[run.size_bytes for run in runs], text=bytes_text, is_number=True,
+               tip="Bytes of the saved artifact; of the original, of its weights"),
+        *_where_known("memory", [run.peak_memory_bytes for run in runs], bytes_text,
+                      "Peak growth of memory in a fresh process that loads and runs the artifact"),
+        *_where_known("tokens/s", [run.tokens_per_s for run in runs], lambda rate: f"{rate:.1f}" if rate else NOTHING,
+                      "Measured by decoding step by step"),
+        Column(title="verified", values=["yes" if run.verified else NOTHING for run in runs],
+               tip="Reloaded in a fresh process and compared with the original, also at an unseen size"),
+    ]  # fmt: skip
+
+
+def _where_known(title: str, values: list[Any], text: Callable[[Any], str], tip: str) -> list[Column]:
+    """A column that appears only if some run has a value."""
+    if all(value is None for value in values):
+        return []
+    return [Column(title=title, values=values, text=text, is_number=True, tip=tip)]
+
+
+def _interval(low: float | None, high: float | None, text: Callable[[float], str]) -> str:
+    """The 95 % interval in words; empty if it is not known."""
+    if low is None or high is None:
+        return ""
+    seen = "; around 0: no difference was seen" if low <= 0 <= high and text is percent_text else ""
+    return f"95 %: {text(low)} – {text(high)}{seen}"
+
+
+def _of_baseline(baseline: Baseline) -> TargetRun:
+    shared = {name: getattr(baseline, name) for name in ("latency_ms", "metric", "metric_low", "metric_high")}
+    run = TargetRun(target=baseline.name, status=RunStatus.OK, precision="fp32", **shared)
+    return replace(run, tokens_per_s=baseline.tokens_per_s, size_bytes=baseline.size_bytes or None)
+
+
+def _numbers(values: Sequence[float | None]) -> np.ndarray:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _status(row: ResultRow) -> str:
+    run = row.run
+    if row.index is None:
+        return "baseline"
+    words = run.status.value if run.status is not RunStatus.OK else "ok" if run.latency_ms else "built"
+    return f"{words}, {plural(len(row.warnings), 'warning')}" if row.warnings else words
+
+
+def _speed(one: RatioText) -> str:
+    return f"{one.text}  {one.interval}" if one.is_clear else one.text

@@ -1,0 +1,261 @@
+"""The panel: the table of all runs, the verdict below it, and what can be done with a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, Qt, QTimer, QUrl
+from PySide6.QtGui import QAction, QDesktopServices
+from PySide6.QtWidgets import QApplication, QFileDialog, QHBoxLayout, QMenu, QStackedWidget, QWidget
+
+from ace_studio.gui.ops.facts import selected_run
+from ace_studio.gui.panels.results.columns import ResultRow, result_columns, result_rows
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import GAP, EmptyState, button, column, label, row, set_role
+from ace_studio.gui.widgets.table_copy import as_csv, as_markdown
+from ace_studio.gui.widgets.table_look import plain_table
+from ace_studio.gui.widgets.table_model import ColumnsModel
+from ace_studio.gui.words.formatting import NOTHING, plural, speedup_text
+from ace_studio.records.errors import Problem
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.results import Result, RunStatus, TargetRun
+from ace_studio.session.document import Document, Part
+from ace_studio.session.generated_code.opening import opening_code
+from ace_studio.session.run_warnings import job_warnings, run_warnings
+from ace_studio.session.session import Session
+
+_CELL_PADDING = 14
+"""Of a cell of the table, both sides, in pixels."""
+
+
+def _best_words(result: Result) -> str:
+    """``the best is openvino int8-static, 7.65×``."""
+    if result.chosen is None:
+        return "no run could be chosen"
+    run = result.runs[result.chosen]
+    speed = speedup_text(run)
+    return f"the best is {run.target} {run.precision}" + (f", {speed.text}" if speed.text != NOTHING else "")
+
+
+def _reason(error: Problem) -> str:
+    """A problem as one paragraph: what, why and what to do, each as a sentence."""
+    parts = [part.strip() for part in (error.what, error.why, error.remedy) if part.strip()]
+    return " ".join(part if part[-1] in ".!?:" else f"{part}." for part in parts)
+
+
+def _lost_words(runs: Sequence[TargetRun]) -> str:
+    """The note on runs without numbers while no run is selected; empty if there are none."""
+    lost = sum(run.error is not None for run in runs)
+    return f"{lost} of {len(runs)} runs gave no numbers; select one to see why." if lost else ""
+
+
+def _is_uncompressed(result: Result) -> bool:
+    """Whether there was no goal, and all measured runs have the original precision."""
+    measured = [run for run in result.runs if run.status is RunStatus.OK]
+    return result.goal_met is None and bool(measured) and all(run.precision == str(Precision.FP32) for run in measured)
+
+
+def _copy(text: str) -> None:
+    QApplication.clipboard().setText(text)
+
+
+class ResultsPanel(Panel):
+    """The table, and buttons for the selected run."""
+
+    title = "Results"
+    shows = frozenset({Part.RUNS, Part.SELECTION, Part.ACTIVITY})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        """Start empty."""
+        super().__init__(session, theme)
+        self._shown: tuple[object, ...] = ()
+        self._widths: dict[str, int] = {}
+        self._exported: tuple[TargetRun | None, str] = (None, "")
+        """The last exported run, and the note on it."""
+        self._exported_to = ""
+        self.model = ColumnsModel(self)
+        self.rows: list[ResultRow] = []
+        self.table = plain_table(self.model, "Comparison of targets")
+        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.table.customContextMenuRequested.connect(self._open_menu)
+        self.menu = self._build_menu()
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
+        foot = self._build_foot()
+        content = QWidget()
+        layout = column(gap=0)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(foot)
+        content.setLayout(layout)
+        self._empty = EmptyState("chart")
+        self._empty.tint(theme.colours.text_dim)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(content)
+        self._run_button = button("Run (F6)", session.jobs.run, role="primary")
+        self._empty.say(
+            "No results yet", "Run builds the model for every target and measures them side by side.", self._run_button
+        )
+        self.setLayout(column(self._pages))
+        self.setFocusProxy(self.table)
+
+    def _build_foot(self) -> QHBoxLayout:
+        """The line below the table: the verdict and the buttons."""
+        self._verdict = label("", wrap=True)
+        self._why = label("", "dim")
+        self.export_button = button("Export artifact…", self._export)
+        self.folder_button = button("Open folder", self._open_folder)
+        self.plan_button = button("Go to Plan", lambda: self.panel_wanted.emit("plan"))
+        self.warnings_button = button("Show warnings", lambda: self.panel_wanted.emit("problems"))
+        self.more_button = button("More", lambda: None)
+        self.more_button.setMenu(self.menu)
+        foot = row(
+            column(self._verdict, self._why, gap=2), self.plan_button, self.warnings_button, self.more_button,
+            self.folder_button, self.export_button,
+        )  # fmt: skip
+        foot.setContentsMargins(GAP, 6, GAP, 6)
+        foot.setStretch(0, 1)
+        return foot
+
+    def _build_menu(self) -> QMenu:
+        """What can be done with the table and its selected run; the context menu is the same."""
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        self.export_action = menu.addAction("Export artifact…", self._export)
+        self.code_action = menu.addAction("Copy the code that opens it", self._copy_code)
+        self.code_action.setToolTip("Python with every option that the artifact needs to compute as measured")
+        menu.addSeparator()
+        menu.addAction("Copy the table as Markdown", lambda: _copy(as_markdown(self.model)))
+        menu.addAction("Copy the table as CSV", lambda: _copy(as_csv(self.model)))
+        menu.addSeparator()
+        self.group_action = self._switch(menu, "Group by target")
+        self.dropped_action = self._switch(menu, "Hide dropped runs")
+        self.dropped_action.setToolTip("Runs that were built, and lost against a better one")
+        return menu
+
+    def _switch(self, menu: QMenu, text: str) -> QAction:
+        action = menu.addAction(text)
+        action.setCheckable(True)
+        action.setChecked(self.session.settings.recall(f"results: {text}") is True)
+        action.toggled.connect(lambda is_on: self.session.settings.remember(f"results: {text}", is_on))
+        action.toggled.connect(lambda _: self.restyle(self.colours))
+        return action
+
+    def _open_menu(self, place: QPoint) -> None:
+        self.menu.popup(self.table.viewport().mapToGlobal(place))
+
+    def update_from(self, document: Document) -> None:
+        """Show the runs."""
+        self._run_button.setEnabled(not document.activity.is_working and not document.needs_trust)
+        self._pages.setCurrentIndex(1 if document.runs or document.baseline else 0)
+        wanted = (document.runs, document.baseline, document.result, document.capture)
+        if any(old is not new for old, new in zip(self._shown, wanted, strict=False)) or not self._shown:
+            self._shown = wanted
+            self.rows = result_rows(
+                document, is_grouped=self.group_action.isChecked(), hides_dropped=self.dropped_action.isChecked()
+            )
+            self.model.set_columns(result_columns(self.rows, colours=self.colours))
+            self._make_room()
+            QTimer.singleShot(0, self, self._bring_best_into_sight)  # it has no height before it is first shown
+        self._show_selection(document)
+        self._show_words(document)
+
+    def _bring_best_into_sight(self) -> None:
+        best = next((at for at, each in enumerate(self.rows) if each.is_chosen), None)
+        if best is not None and self.session.document.selection.run is None:
+            self.table.scrollTo(self.model.index(self.model.view_row(best), 0))
+
+    def _make_room(self) -> None:
+        """Widen columns to their contents; none becomes narrower."""
+        metrics = self.fontMetrics()
+        for at, each in enumerate(self.model.columns):
+            texts = (str(self.model.index(row, at).data() or "") for row in range(self.model.rowCount()))
+            widest = max((metrics.horizontalAdvance(text) for text in texts), default=0)
+            needed = max(widest + _CELL_PADDING, metrics.horizontalAdvance(each.title) + _CELL_PADDING)
+            self.table.setColumnWidth(at, max(needed, self._widths.get(each.title, 0)))
+            self._widths[each.title] = self.table.columnWidth(at)
+
+    def restyle(self, colours: Colours) -> None:
+        """Another theme."""
+        self._empty.tint(colours.text_dim)
+        self._shown = ()
+        if self.isVisible():
+            self.update_from(self.session.document)
+
+    def _show_words(self, document: Document) -> None:
+        result, run = document.result, selected_run(document)
+        if result is None:
+            words, role = ("Measuring …" if document.activity.is_working else "Stopped before the end"), "dim"
+        elif _is_uncompressed(result):
+            words, role = "Nothing was compressed: choose a precision or a goal first", "warn"
+        elif result.goal_met is None:
+            words, role = f"No goal was set; {_best_words(result)}", "dim"
+        elif result.goal_met:
+            words, role = f"The goal is met: {_best_words(result)}", "good"
+        else:
+            words, role = f"Nothing met the goal; {_best_words(result)}", "warn"
+        warned = len(job_warnings(document))
+        self.warnings_button.setVisible(warned > 0)
+        self._verdict.setText(f"{words}. {plural(warned, 'warning')}" if warned else words)
+        set_role(self._verdict, role)
+        self.plan_button.setVisible(result is not None and _is_uncompressed(result))
+        error = run.error if run else None
+        warnings = " ".join(f"{warning.what}." for warning in run_warnings(document, run)) if run else ""
+        lost = _lost_words(document.runs) if document.selection.run is None else ""
+        exported = self._exported[1] if self._exported[0] is run and run is not None else ""
+        said = exported or (_reason(error) if error else " ".join(part for part in (warnings, lost) if part))
+        self._why.setText(said)
+        set_role(self._why, "good" if exported else "dim")
+        self._why.setVisible(bool(self._why.text()))
+        for each in (self.export_button, self.export_action, self.code_action):
+            each.setEnabled(bool(run and run.artifact))
+        self.folder_button.setEnabled(bool(document.output) and Path(document.output).is_dir())
+
+    def _tell_selection(self) -> None:
+        rows = self.table.selectionModel().selectedRows()
+        if rows:
+            self.session.view.select_run(self.rows[self.model.source_row(rows[0].row())].index)
+
+    def _show_selection(self, document: Document) -> None:
+        index = document.selection.run
+        selection = self.table.selectionModel()
+        was_blocked = selection.blockSignals(True)
+        at = next((at for at, each in enumerate(self.rows) if index is not None and each.index == index), None)
+        if at is None:
+            self.table.clearSelection()
+        else:
+            self.table.selectRow(self.model.view_row(at))
+        selection.blockSignals(was_blocked)
+        self.table.viewport().update()
+
+    def _export(self) -> None:
+        document = self.session.document
+        run = selected_run(document)
+        if run is None or not run.artifact:
+            return
+        index = document.runs.index(run)
+        suggestion = str(Path(document.folder) / Path(run.artifact).name)
+        path, _ = QFileDialog.getSaveFileName(self, "Export the artifact", suggestion)
+        written = self.session.files.export_artifact(index, path) if path else ()
+        if written:
+            files = f"{plural(len(written), 'file')}, " if len(written) > 1 else ""
+            needed = " ".join(f"{one.what}." for one in run_warnings(document, run) if one.code == "artifact-options")
+            said = f"Exported to {path} ({files}checksums beside it)"
+            self._exported = run, f"{said}. {needed}" if needed else said
+            self._exported_to = path
+            self._show_words(self.session.document)
+
+    def _copy_code(self) -> None:
+        document = self.session.document
+        run = selected_run(document)
+        if run is not None and run.artifact:
+            path = self._exported_to if self._exported[0] is run else str(Path(document.output) / run.artifact)
+            threads = document.ran_with.measure.threads if document.ran_with else 1
+            threads = threads if isinstance(threads, int) else os.cpu_count() or 1
+            _copy(opening_code(run, path, warnings=run_warnings(document, run), threads=threads))
+
+    def _open_folder(self) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(self.session.document.output))
