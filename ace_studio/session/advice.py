@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ace_studio.records.advice import Advice
 from ace_studio.records.recipes.plan import rule_problem
-from ace_studio.records.recipes.plan_index import PlanIndex
+from ace_studio.records.recipes.plan_index import plan_index
 from ace_studio.records.recipes.recipe import AdviceOrigin, Recipe
 from ace_studio.session.document import Document
 
@@ -22,7 +22,7 @@ def ops_of_advice(card: Advice, document: Document) -> tuple[str, ...]:
     rules = card.change.get("plan", {}).get("rules", ()) if graph is not None else ()
     if graph is None or not rules:
         return ()
-    index, have = PlanIndex(graph), {rule.match for rule in document.recipe.plan.rules}
+    index, have = plan_index(graph), {rule.match for rule in document.recipe.plan.rules}
     named = [str(rule.get("match", "")) for rule in rules]
     new = [match for match in named if match not in have and not rule_problem(match)]
     rows = sorted({row for match in new for row in index.rows_of(match)})

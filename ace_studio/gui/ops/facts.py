@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from typing import Literal
 
 from ace_studio.gui.ops.fates import OpFate, fates_of
+from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan import Plan
-from ace_studio.records.recipes.plan_index import PlanIndex
-from ace_studio.records.results import CaptureReport, OpReport, TargetRun
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.plan_index import plan_index
+from ace_studio.records.results import CaptureReport, OpReport, OpSensitivity, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 
@@ -47,86 +48,75 @@ def selected_run(document: Document) -> TargetRun | None:
 
 def op_facts(document: Document) -> OpFacts:
     """The facts of the document's ops, cached for the same document."""
-    graph = document.graph
-    return (
-        _NOTHING
-        if graph is None
-        else _facts(
-            _Same(graph),
-            _Same(document.recipe.plan),
-            _Same(selected_run(document)),
-            _Same(known_sensitivity(document)),
-            _Same(document.capture),
-        )
-    )
-
-
-class _Same:
-    """A record compared by identity, so that a cache lookup does not compare 20,000 ops."""
-
-    def __init__(self, record: object) -> None:
-        self.record = record
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.record is self.record
-
-    def __hash__(self) -> int:
-        return id(self.record)
-
-
-@lru_cache(maxsize=4)
-def _facts(graph: _Same, plan: _Same, run: _Same, sensitivity: _Same, capture: _Same) -> OpFacts:
-    table, choices, target = graph.record, plan.record, run.record
-    measured = sensitivity.record if isinstance(sensitivity.record, tuple) else ()
-    if not isinstance(table, GraphTable) or not isinstance(choices, Plan):
+    graph, sensitivity = document.graph, known_sensitivity(document)
+    if graph is None:
         return _NOTHING
-    resolved = plan_index(table).resolve(choices)
-    reports = {report.id: report for report in target.ops} if isinstance(target, TargetRun) else {}
-    planned = {op.op_id: str(op.precision) for op in resolved}
-    planned_by = {op.op_id: op.reason for op in resolved}
-    if choices.from_goal:
+    return _facts(graph, document.recipe.plan, selected_run(document), sensitivity, document.capture)
+
+
+@kept_by_identity
+def _facts(
+    graph: GraphTable,
+    plan: Plan,
+    run: TargetRun | None,
+    sensitivity: tuple[OpSensitivity, ...],
+    capture: CaptureReport | None,
+) -> OpFacts:
+    reports = {report.id: report for report in run.ops} if run is not None else {}
+    if plan.from_goal:
         # With a goal, the search makes the plan during the run: take the plan of the selected run.
         planned = {op_id: report.planned for op_id, report in reports.items() if report.planned}
         planned_by = dict.fromkeys(planned, "found from the goal")
+    else:
+        planned, planned_by = _planned(graph, plan)
     return OpFacts(
         planned=planned,
         planned_by=planned_by,
         reports=reports,
-        fates=fates_of(table, target) if isinstance(target, TargetRun) else {},
-        sensitivity=sensitivity_by_op(measured),
-        support=_support(capture.record),
-        run=target if isinstance(target, TargetRun) else None,
+        fates=fates_of(graph, run) if run is not None else {},
+        sensitivity=sensitivity_by_op(sensitivity),
+        support=_support(capture),
+        run=run,
     )
 
 
-def _support(capture: object) -> dict[str, str]:
+def _planned(graph: GraphTable, plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
+    """Op id -> precision, and what decided; in the order of the graph."""
+    index = plan_index(graph)
+    op_ids = [graph.op_id[row] for row in index.rows]
+    planned, planned_by = dict.fromkeys(op_ids, str(plan.default)), dict.fromkeys(op_ids, "default of the plan")
+    words = [(str(rule.precision), f"rule {rule.match}") for rule in plan.rules]
+    for row, at in _deciding(graph, plan).items():
+        planned[graph.op_id[row]], planned_by[graph.op_id[row]] = words[at]
+    return planned, planned_by
+
+
+def _support(capture: CaptureReport | None) -> dict[str, str]:
     found: dict[str, str] = {}
-    for report in capture.support if isinstance(capture, CaptureReport) else ():
+    for report in capture.support if capture is not None else ():
         for op in report.ops:
             words = f"{report.target}: {op.instead or op.status.value}"
             found[op.id] = f"{found[op.id]}; {words}" if op.id in found else words
     return found
 
 
-@lru_cache(maxsize=2)
-def _rows(graph: _Same) -> dict[str, int]:
-    table = graph.record
-    return {op_id: row for row, op_id in enumerate(table.op_id)} if isinstance(table, GraphTable) else {}
-
-
+@kept_by_identity
 def row_of_ops(graph: GraphTable) -> Mapping[str, int]:
     """Op id -> row."""
-    return _rows(_Same(graph))
+    return {op_id: row for row, op_id in enumerate(graph.op_id)}
 
 
-@lru_cache(maxsize=2)
-def _plan_index(graph: _Same) -> PlanIndex:
-    table = graph.record
-    if not isinstance(table, GraphTable):
-        raise TypeError(type(table).__name__)
-    return PlanIndex(table)
+def chosen_precision(document: Document, op_ids: Iterable[str]) -> Precision | Literal["mixed"] | None:
+    """The precision that rules set for all of these ops; None if no rule does, ``mixed`` if they differ."""
+    if document.graph is None:
+        return None
+    index, plan = plan_index(document.graph), document.recipe.plan
+    deciding = _deciding(document.graph, plan)
+    rules = {deciding.get(row) for op_id in op_ids if (row := index.row_of(op_id)) is not None}
+    found = {None if at is None else plan.rules[at].precision for at in rules}
+    return "mixed" if len(found) > 1 else next(iter(found), None)
 
 
-def plan_index(graph: GraphTable) -> PlanIndex:
-    """The index of ops for rules, made once per graph."""
-    return _plan_index(_Same(graph))
+@kept_by_identity
+def _deciding(graph: GraphTable, plan: Plan) -> Mapping[int, int]:
+    return plan_index(graph).deciding(plan)

@@ -9,7 +9,8 @@ from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox
 
 from ace_studio.gui.ops.facts import row_of_ops
-from ace_studio.records.graph import OpKind
+from ace_studio.records.by_identity import kept_by_identity
+from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document
@@ -66,9 +67,11 @@ def op_offers(document: Document, op_ids: Iterable[str]) -> dict[str, Offer]:
 
 
 def _operators(document: Document, op_ids: Iterable[str]) -> tuple[str, ...]:
-    graph = document.graph
-    if graph is None:
-        return ()
+    return _operators_of(document.graph, tuple(op_ids)) if document.graph is not None else ()
+
+
+@kept_by_identity
+def _operators_of(graph: GraphTable, op_ids: tuple[str, ...]) -> tuple[str, ...]:
     rows = row_of_ops(graph)
     found = [rows[op_id] for op_id in op_ids if op_id in rows]
     return tuple(dict.fromkeys(graph.op[row] for row in found if graph.kind[row] is OpKind.OP))

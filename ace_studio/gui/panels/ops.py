@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStackedWidget, QTableView, QWidget
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStackedWidget, QWidget
 
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.row_selection import RowsTable
 from ace_studio.gui.widgets.small import GAP, EmptyState, FilterField, column, label, row
-from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel, Computed
 from ace_studio.gui.words.formatting import NOTHING, bytes_text, count_text, decibel_text, ms_text, plural, shape_text
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import OpReport
@@ -23,25 +25,32 @@ from ace_studio.session.session import Session
 
 def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Column]:
     """The columns of the op table, one row per row of the graph."""
+    ids = table.op_id
 
-    def of_report(read: Callable[[OpReport], object]) -> list[object]:
-        return [read(facts.reports[op_id]) if op_id in facts.reports else None for op_id in table.op_id]
+    def by_op(value: Callable[[str], object]) -> Sequence[Any]:
+        return Computed(len(ids), lambda row: value(ids[row]))
 
-    planned = [facts.planned.get(op_id, "") for op_id in table.op_id]
-    actual = [str(value or "") for value in of_report(lambda report: report.actual)]
-    reasons = [str(value or "") for value in of_report(lambda report: report.reason)]
-    reasons = [why or facts.planned_by.get(op_id, "") for why, op_id in zip(reasons, table.op_id, strict=True)]
-    devices = [str(value or "") for value in of_report(lambda report: report.device)]
-    devices = [read or traced for read, traced in zip(devices, table.device, strict=True)]
+    def of_report(read: Callable[[OpReport], object]) -> Sequence[Any]:
+        reports = facts.reports
+        return by_op(lambda op_id: read(reports[op_id]) if op_id in reports else None) if reports else [None] * len(ids)
+
+    def text_of_report(read: Callable[[OpReport], str], otherwise: Mapping[str, str]) -> Sequence[Any]:
+        known = facts.reports
+        return by_op(lambda op_id: (op_id in known and read(known[op_id])) or otherwise.get(op_id, ""))
+
+    planned = by_op(lambda op_id: facts.planned.get(op_id, ""))
+    actual = text_of_report(lambda report: report.actual, {})
+    reasons = text_of_report(lambda report: report.reason, facts.planned_by)
+    read_back = text_of_report(lambda report: report.device, {})
+    devices = Computed(len(ids), lambda row: read_back[row] or table.device[row])
     measured = of_report(lambda report: report.sensitivity_db)
-    sensitivities = [facts.sensitivity.get(op_id, one) for op_id, one in zip(table.op_id, measured, strict=True)]
-    support = [facts.support.get(op_id, "") for op_id in table.op_id]
-    became = [facts.fates[op_id].words if op_id in facts.fates else "" for op_id in table.op_id]
+    sensitivities = Computed(len(ids), lambda row: facts.sensitivity.get(ids[row], measured[row]))
+    support = by_op(lambda op_id: facts.support.get(op_id, ""))
+    became = by_op(lambda op_id: facts.fates[op_id].words if op_id in facts.fates else "")
     names = [path.replace("\\", "/").rpartition("/")[2] for path in table.files]
-    places = [
-        f"{names[file]}:{line}" if 0 <= file < len(names) else ""
-        for file, line in zip(table.file, table.line, strict=True)
-    ]
+    places = Computed(
+        len(ids), lambda row: f"{names[table.file[row]]}:{table.line[row]}" if 0 <= table.file[row] < len(names) else ""
+    )
 
     def actual_colour(at: int) -> str:
         is_refused = actual[at] and planned[at] and actual[at] not in (planned[at], "fused", "folded", "unknown")
@@ -97,15 +106,13 @@ class OpsPanel(Panel):
         """Start empty."""
         super().__init__(session, theme)
         self._shown: tuple[object, object] = (None, None)
+        self._selected: object = None
         self.model = ColumnsModel(self)
         self.filter = FilterField("Filter the ops", "Filter: conv layer1 int8 …")
         self.filter.settled.connect(self._apply_filter)
         self._count = label("", "dim", wrap=False)
-        self.table = QTableView()
-        self.table.setModel(self.model)
+        self.table = RowsTable(self.model)
         self.table.setAccessibleName("Ops")
-        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.table.setWordWrap(False)
         self.table.setShowGrid(False)
@@ -118,7 +125,7 @@ class OpsPanel(Panel):
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         header.setSortIndicatorClearable(True)
         header.setHighlightSections(False)
-        self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
+        self.table.chosen.chosen_by_hand.connect(self._tell_selection)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.table.customContextMenuRequested.connect(self._open_menu)
         tools = row(self.filter, self._count)
@@ -144,6 +151,8 @@ class OpsPanel(Panel):
         facts = op_facts(document)
         if self._shown[0] is not document.graph or self._shown[1] is not facts:
             is_first = not self.model.columns
+            if self._shown[0] is not document.graph:
+                self._selected = None
             self._shown = (document.graph, facts)
             self.model.set_columns(op_columns(document.graph, facts, self.colours))
             if is_first:
@@ -162,7 +171,6 @@ class OpsPanel(Panel):
     def _apply_filter(self) -> None:
         self.model.set_filter(self.filter.text())
         self._show_count()
-        self._show_selection(self.session.document)
 
     def _show_count(self) -> None:
         shown, total = self.model.rowCount(), self.model.total
@@ -171,8 +179,8 @@ class OpsPanel(Panel):
     def _tell_selection(self) -> None:
         graph = self.session.document.graph
         if graph is not None and graph is self._shown[0]:
-            rows = sorted(self.model.source_row(index.row()) for index in self.table.selectionModel().selectedRows())
-            self.session.view.select([graph.op_id[each] for each in rows])
+            self.session.view.select([graph.op_id[row] for row in self.table.chosen.rows])
+            self._selected = self.session.document.selection.op_ids
 
     def _open_menu(self, place: QPoint) -> None:
         menu = self.menu()
@@ -187,31 +195,8 @@ class OpsPanel(Panel):
         return menu
 
     def _show_selection(self, document: Document) -> None:
-        if document.graph is None:
-            return
-        places = row_of_ops(document.graph)
-        wanted = self.model.view_rows(places[op_id] for op_id in document.selection.op_ids)
-        chosen = self.table.selectionModel()
-        if sorted(index.row() for index in chosen.selectedRows()) == wanted:
-            return
-        selection = QItemSelection()
-        last = len(self.model.columns) - 1
-        for first, end in _stretches(wanted):
-            selection.select(self.model.index(first, 0), self.model.index(end, last))
-        was_blocked = chosen.blockSignals(True)
-        chosen.select(selection, QItemSelectionModel.SelectionFlag.ClearAndSelect)
-        chosen.blockSignals(was_blocked)
-        self.table.viewport().update()
-        if wanted:
-            self.table.scrollTo(self.model.index(wanted[0], 0))
-
-
-def _stretches(rows: list[int]) -> list[tuple[int, int]]:
-    """Ranges of neighbouring rows: 20,000 selected rows are a few ranges."""
-    found: list[tuple[int, int]] = []
-    for each in rows:
-        if found and found[-1][1] == each - 1:
-            found[-1] = (found[-1][0], each)
-        else:
-            found.append((each, each))
-    return found
+        wanted = document.selection.op_ids
+        if document.graph is not None and wanted is not self._selected:
+            self._selected = wanted
+            places = row_of_ops(document.graph)
+            self.table.show_rows([places[op_id] for op_id in wanted if op_id in places])

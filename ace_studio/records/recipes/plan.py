@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
+import re
+from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
@@ -145,12 +147,24 @@ def rule_problem(match: str) -> str | None:
     return None
 
 
+def subject_fits(match: str) -> Callable[[str], bool]:
+    """Whether a rule with this text selects a subject: a module path without call numbers, or a name."""
+    kind, _, pattern = match.partition(":")
+    name = pattern.removesuffix(".*") if kind == "module" else pattern
+    if not any(sign in name for sign in "*?["):
+        # A plain name, which most rules have: no regular expression is needed.
+        return lambda subject: subject == name or (kind == "module" and subject.startswith(f"{name}."))
+    patterns = (name, f"{pattern}.*", pattern) if kind == "module" else (name,)
+    fits = re.compile("|".join(map(fnmatch.translate, patterns))).match
+    return lambda subject: fits(subject) is not None
+
+
+def plain_path(module: str) -> str:
+    """The path of a module without the numbers of its calls: ``b`` for ``b@1``."""
+    return ".".join(part.partition("@")[0] for part in module.split(".")) if "@" in module else module
+
+
 def rule_matches(match: str, *, op_id: str, op: str, module: str, module_type: str) -> bool:
     """Whether the rule's text selects this op."""
-    kind, _, pattern = match.partition(":")
-    if kind == "module":
-        path = ".".join(part.partition("@")[0] for part in module.split("."))
-        inside = fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"{pattern}.*")
-        return inside or (pattern.endswith(".*") and fnmatch.fnmatchcase(path, pattern[:-2]))
-    subject = {"op": op, "type": module_type, "id": op_id}.get(kind, "")
-    return fnmatch.fnmatchcase(subject, pattern)
+    subjects = {"module": plain_path(module), "op": op, "type": module_type, "id": op_id}
+    return subject_fits(match)(subjects.get(match.partition(":")[0], ""))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fnmatch
-import glob
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Mapping
 
+from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan import OpPlan, Plan, Precision, rule_matches
+from ace_studio.records.recipes.plan import OpPlan, Plan, Precision, plain_path, subject_fits
 
 
 class PlanIndex:
@@ -21,34 +21,52 @@ class PlanIndex:
         types = dict(zip(table.module_paths, table.module_types, strict=True))
         self.rows = tuple(table.op_rows())
         """Rows that compute something."""
-        self._op_ids = table.op_id
-        self._rows_by_subject: dict[str, dict[str, list[int]]] = {"module": {}, "op": {}, "type": {}, "id": {}}
+        self.op_ids = table.op_id
+        by_path: dict[str, list[int]] = {}
+        by_op: dict[str, list[int]] = {}
         for row in self.rows:
-            path = table.module[row]
-            kind = types.get(path, "" if path else table.name)
-            subjects = {"module": path, "op": table.op[row], "type": kind, "id": table.op_id[row]}
-            for name, subject in subjects.items():
-                self._rows_by_subject[name].setdefault(subject, []).append(row)
+            by_path.setdefault(table.module[row], []).append(row)
+            by_op.setdefault(table.op[row], []).append(row)
+        by_type: dict[str, list[int]] = {}
+        by_module: dict[str, list[int]] = {}
+        for path, rows in by_path.items():
+            by_type.setdefault(types.get(path, "" if path else table.name), []).extend(rows)
+            by_module.setdefault(plain_path(path), []).extend(rows)
+        self.groups: Mapping[str, Mapping[str, list[int]]] = {"module": by_module, "type": by_type, "op": by_op}
+        """Kind of rule -> module without call numbers, class or operator -> rows."""
+        self._row_of_id = {table.op_id[row]: row for row in self.rows}
         self._found: dict[str, tuple[int, ...]] = {}
+
+    def row_of(self, op_id: str) -> int | None:
+        """The row of an op; None for inputs, outputs and unknown ids."""
+        return self._row_of_id.get(op_id)
 
     def rows_of(self, match: str) -> tuple[int, ...]:
         """Rows that a rule with this text selects, ascending."""
         found = self._found.get(match)
         if found is None:
-            found = self._found[match] = tuple(sorted(self._find(match)))
+            found = self._found[match] = self._find(match)
         return found
 
-    def _find(self, match: str) -> list[int]:
+    def _find(self, match: str) -> tuple[int, ...]:
         kind, _, pattern = match.partition(":")
-        rows_by_subject = self._rows_by_subject.get(kind, {})
-        if kind == "id" and pattern in rows_by_subject and pattern == glob.escape(pattern):
-            return rows_by_subject[pattern]
-        fits = _fits(kind, pattern, match)
-        return [row for subject, rows in rows_by_subject.items() if fits(subject) for row in rows]
+        if kind in self.groups and pattern == "*":
+            return self.rows
+        if kind == "id":
+            row = self._row_of_id.get(pattern)
+            if row is not None and not any(sign in pattern for sign in "*?["):
+                return (row,)
+            fits = subject_fits(match)
+            return tuple(row for op_id, row in self._row_of_id.items() if fits(op_id))
+        fits = subject_fits(match)
+        return tuple(sorted(row for name, rows in self.groups.get(kind, {}).items() if fits(name) for row in rows))
 
     def deciding(self, plan: Plan) -> dict[int, int]:
         """Row -> index of the rule that decides it; rows of the default are missing."""
-        return {row: at for at, rule in enumerate(plan.rules) for row in self.rows_of(rule.match)}
+        found: dict[int, int] = {}
+        for at, rule in enumerate(plan.rules):
+            found.update(dict.fromkeys(self.rows_of(rule.match), at))
+        return found
 
     def resolve(self, plan: Plan) -> tuple[OpPlan, ...]:
         """The planned precision and scheme of every op, in row order, with the deciding rule."""
@@ -59,7 +77,7 @@ class PlanIndex:
             if row in deciding:
                 rule = plan.rules[deciding[row]]
                 precision, reason, scheme = rule.precision, f"rule {rule.match}", rule.scheme(plan)
-            resolved.append(OpPlan(op_id=self._op_ids[row], precision=precision, reason=reason, scheme=scheme))
+            resolved.append(OpPlan(op_id=self.op_ids[row], precision=precision, reason=reason, scheme=scheme))
         return tuple(resolved)
 
     def idle_rules(self, plan: Plan) -> tuple[str, ...]:
@@ -73,13 +91,11 @@ class PlanIndex:
 
     def counts(self, plan: Plan) -> tuple[tuple[int, int], ...]:
         """Of each rule: how many ops it matches, and how many of them it decides."""
-        decided: dict[int, int] = {}
-        for at in self.deciding(plan).values():
-            decided[at] = decided.get(at, 0) + 1
-        return tuple((len(self.rows_of(rule.match)), decided.get(at, 0)) for at, rule in enumerate(plan.rules))
+        decided = Counter(self.deciding(plan).values())
+        return tuple((len(self.rows_of(rule.match)), decided[at]) for at, rule in enumerate(plan.rules))
 
 
-def _fits(kind: str, pattern: str, match: str) -> Callable[[str], bool]:
-    if kind == "module":
-        return lambda path: rule_matches(match, op_id="", op="", module=path, module_type="")
-    return lambda subject: fnmatch.fnmatchcase(subject, pattern)
+@kept_by_identity
+def plan_index(table: GraphTable) -> PlanIndex:
+    """The index of a graph, made once."""
+    return PlanIndex(table)

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, WeightGranularity, rule_problem
-from ace_studio.records.recipes.plan_index import PlanIndex
+from ace_studio.records.recipes.plan_index import plan_index
 from ace_studio.session import choices, plan_rules
+from ace_studio.session.selection_rules import with_precision_of_ops
 from ace_studio.session.state import SessionState
 
 
@@ -74,11 +75,15 @@ class PlanVerbs:
             self._plan(f"order of {plan.rules[index].match}", plan_rules.with_moved_rule(plan, index, to))
 
     def set_precision_of_ops(self, op_ids: Sequence[str], precision: Precision | None) -> None:
-        """Set the precision of these ops; None removes their own rules."""
-        matches = choices.op_matches(op_ids)
-        count = "1 op" if len(matches) == 1 else f"{len(matches)} ops"
+        """Set the precision of these ops, with as few rules as cover them; None removes the rules about them only."""
+        wanted = tuple(dict.fromkeys(op_ids))
+        count = "1 op" if len(wanted) == 1 else f"{len(wanted)} ops"
         label = f"{precision} for {count}" if precision else f"no own precision for {count}"
-        self._state.choose(label, choices.with_rules(self._state.document.recipe, matches, precision))
+        recipe, graph = self._state.document.recipe, self._state.document.graph
+        if graph is None:
+            self._state.choose(label, choices.with_rules(recipe, choices.op_matches(wanted), precision))
+        else:
+            self._plan(label, with_precision_of_ops(recipe.plan, plan_index(graph), wanted, precision))
 
     def set_precision_of_module(self, path: str, precision: Precision | None) -> None:
         """Set the precision of a module and everything in it; None removes the rules about it."""
@@ -90,8 +95,8 @@ class PlanVerbs:
         """Compress a module (at ``precision``, unless an outer rule sets another), or keep it at fp32."""
         graph = self._state.document.graph
         if graph is not None:
-            index = PlanIndex(graph)
-            plan = plan_rules.ticked(self._state.document.recipe.plan, index, path, on=on, precision=precision)
+            plan = self._state.document.recipe.plan
+            plan = plan_rules.ticked(plan, plan_index(graph), path, on=on, precision=precision)
             self._plan(f"{'compress' if on else 'keep'} {path or 'the whole model'}", plan)
 
     def _plan(self, label: str, plan: Plan) -> None:

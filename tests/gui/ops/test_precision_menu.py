@@ -36,4 +36,4 @@ def test_the_context_menu_of_the_graph_is_about_the_block_under_the_pointer(desk
     titles = {action.text(): action.menu() for action in menu.actions() if action.menu()}
     trigger(titles["Precision of 3 ops"], "bf16")
     menu.deleteLater()
-    assert rules(desk) == [("id:linear_1", "bf16"), ("id:act_1", "bf16"), ("id:add_1", "bf16")]
+    assert rules(desk) == [("module:layers.1", "bf16")]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 
-from ace_studio.records.results import OpSupport, SupportStatus, TargetSupport
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.results import CaptureReport, OpSupport, SupportStatus, TargetSupport
+from tests.gui.graph_tables import large_table
 from tests.gui.run_results import TABLE
 
 
@@ -35,3 +37,19 @@ def test_a_row_clicked_in_the_table_is_selected_in_the_graph(desk):
     desk.settle()
     assert desk.document.selection.op_ids == (desk.document.graph.op_id[2],)
     assert desk.window.workbench.panel("graph").view.selected_ops == desk.document.selection.op_ids
+
+
+def test_all_of_very_many_ops_are_selected_without_a_cell_being_asked_for_each(desk, monkeypatch):
+    desk.captured(large_table(5_000), CaptureReport(rung="export", ops=5_000, seconds=1.0))
+    ops = desk.panel("ops")
+    asked = []
+    count = ops.model.rowCount
+    monkeypatch.setattr(ops.model, "rowCount", lambda *about: asked.append(1) or count(*about))
+    desk.bot.keyClick(ops.table, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    desk.settle()
+    assert desk.document.selection.op_ids == desk.document.graph.op_id
+    desk.session.plan.set_precision_of_ops(desk.document.selection.op_ids, Precision.BF16)
+    desk.settle()
+    assert [rule.match for rule in desk.document.recipe.plan.rules] == ["module:*"]
+    assert len(asked) < 5_000
+    assert ops.model.index(40, 6).data() == "bf16"

@@ -12,7 +12,7 @@ from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.anchored import Anchored
 from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, ops_of_subgraph
 from ace_studio.gui.ops.colourings import COLOURINGS
-from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
+from ace_studio.gui.ops.facts import OpFacts, chosen_precision, op_facts, row_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
 from ace_studio.gui.ops.precision_offers import grey_out, op_offers
 from ace_studio.gui.panels.graph.compare_view import CompareView
@@ -245,9 +245,7 @@ class GraphPanel(Panel):
         self._selected.setText(words)
         if not has_ops:
             return
-        rules = {rule.match.partition(":")[2]: str(rule.precision) for rule in document.recipe.plan.rules}
-        own = {rules.get(op_id, _FROM_PLAN) for op_id in op_ids}
-        chosen = own.pop() if len(own) == 1 else _MIXED
+        chosen = chosen_precision(document, op_ids) or _FROM_PLAN
         options = [("as the plan says", _FROM_PLAN), *((str(each), str(each)) for each in Precision)]
         fill_combo(self.precision, options, chosen)
         grey_out(self.precision, op_offers(document, op_ids))

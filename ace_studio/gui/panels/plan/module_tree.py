@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.ops.facts import op_facts, plan_index
+from ace_studio.gui.ops.facts import op_facts
 from ace_studio.gui.ops.precision_menu import fill_precisions
 from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
 from ace_studio.gui.panels.plan.choosers import NoEditor, PrecisionCells
@@ -17,6 +17,7 @@ from ace_studio.gui.widgets.small import column, label, quiet, row
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan_index import plan_index
 from ace_studio.session.document import Document
 from ace_studio.session.plan_rules import module_match
 from ace_studio.session.session import Session

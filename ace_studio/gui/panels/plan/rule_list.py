@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.ops.facts import plan_index
 from ace_studio.gui.ops.precision_offers import Offer, grey_out
 from ace_studio.gui.panels.plan.choosers import PrecisionCells
 from ace_studio.gui.widgets.fields import ComboBox
@@ -24,6 +23,7 @@ from ace_studio.gui.widgets.small import button, column, label, quiet, row
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import ActivationGrid, PlanRule, Precision, WeightGranularity, rule_problem
+from ace_studio.records.recipes.plan_index import plan_index
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
