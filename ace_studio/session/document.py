@@ -142,12 +142,25 @@ class CaptureFailure(msgspec.Struct, frozen=True, kw_only=True):
     job: str
 
 
+class DiskChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The recipe's file, changed by somebody else since it was opened or saved."""
+
+    text: str
+    """What is in the file now; empty if it cannot be read."""
+    mine: str
+    """What saving would put there."""
+    problem: Problem | None = None
+    """Why the file is no recipe any more; None if it is one."""
+
+
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the window shows."""
 
     recipe: Recipe = Recipe()
     recipe_path: str = ""
     """Absolute path of the recipe file; empty if it was never saved."""
+    disk_change: DiskChange | None = None
+    """What somebody else changed in that file, until the user decides; it is looked for when the user comes back."""
     folder: str = ""
     """Absolute folder that the recipe's paths are relative to."""
     is_dirty: bool = False
@@ -252,7 +265,7 @@ def _decisive(recipe: Recipe) -> CaptureChoice:
 
 PART_OF_FIELD: dict[str, Part] = {
     "recipe": Part.RECIPE, "is_dirty": Part.RECIPE, "undo_label": Part.RECIPE, "redo_label": Part.RECIPE,
-    "recipe_path": Part.FILE, "folder": Part.FILE, "file": Part.FILE,
+    "recipe_path": Part.FILE, "disk_change": Part.FILE, "folder": Part.FILE, "file": Part.FILE,
     "is_trusted": Part.TRUST, "needs_trust": Part.TRUST,
     "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH,
     "refusals": Part.GRAPH, "rungs": Part.GRAPH,

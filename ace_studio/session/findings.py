@@ -85,6 +85,7 @@ def moved_to(document: Document, recipe: Recipe, target: Path) -> Document:
         recipe_path=str(target),
         folder=str(target.parent),
         is_dirty=False,
+        disk_change=None,
         captured_with=captured_with,
         ran_with=ran_with,
     )

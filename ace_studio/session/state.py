@@ -28,6 +28,10 @@ class SessionState:
         self.autosave = autosave
         self.saved = Recipe()
         """The recipe as it was last opened or saved."""
+        self.saved_text = ""
+        """The text of its file at that time; empty without a file."""
+        self.given_up = ""
+        """The text of the file that the user decided to overwrite."""
         self.listeners: list[Listener] = []
 
     def set_document(self, document: Document) -> None:

@@ -14,6 +14,7 @@ from ace_studio.gui.style.theme import Theme
 from ace_studio.records.errors import AceError
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.document import DiskChange
 from ace_studio.session.session import Session
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Commands(QObject):
         super().__init__(window)
         self.session = session
         self._window, self._theme, self._workbench = window, theme, workbench
+        self._disk_change_asked: DiskChange | None = None
 
     def close(self) -> None:
         """Close the window."""
@@ -84,7 +86,27 @@ class Commands(QObject):
         """Save the recipe where it came from, or ask where."""
         if not self.session.document.recipe_path:
             return self.save_as()
-        return self.session.files.save_recipe()
+        is_saved = self.session.files.save_recipe()
+        if self.session.document.disk_change is not None:
+            self._ask_about_disk(keep=self.save)
+        return is_saved
+
+    def check_disk(self) -> None:
+        """Ask what to do if somebody else changed the recipe's file; once for each change."""
+        self.session.files.check_disk()
+        if self.session.document.disk_change not in (None, self._disk_change_asked):
+            self._ask_about_disk(keep=lambda: None)
+
+    def _ask_about_disk(self, *, keep: Callable[[], object]) -> None:
+        from ace_studio.gui.dialogs.changed_on_disk import ChangedOnDiskDialog  # noqa: PLC0415 - loaded when needed
+
+        change = self._disk_change_asked = self.session.document.disk_change
+        if change is not None:
+            ask = ChangedOnDiskDialog(
+                self.session, self._theme, self._window, change=change, keep=keep, save_as=self.save_as
+            )
+            ask.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            ask.open()
 
     def save_as(self) -> bool:
         """Ask for a name and save the recipe there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QMimeData, QSize, Qt, QTimer
+from PySide6.QtCore import QByteArray, QEvent, QMimeData, QSize, Qt, QTimer
 from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
@@ -207,6 +207,12 @@ class MainWindow(QMainWindow):
         if paths:
             event.acceptProposedAction()
             self.commands.open_path(*paths)
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt's name
+        """Look at the recipe's file when the user comes back to the window."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.ActivationChange and self.isActiveWindow():
+            QTimer.singleShot(0, self.commands.check_disk)
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
         """Keep the layout. Unsaved choices stay in the autosave and are offered at the next start."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import tomlkit
 from msgspec.structs import replace
-from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import AoT
 
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.file import parse_recipe, read_recipe, recipe_text
+from ace_studio.records.recipes.file import checked_recipe, read_recipe, read_text, recipe_text, write_recipe
 from ace_studio.records.recipes.recipe import CaptureControl, Recipe
-from ace_studio.records.safe_file import write_atomically
 
 
 def add_controls(path: Path, controls: Sequence[CaptureControl]) -> tuple[CaptureControl, ...]:
@@ -29,7 +26,6 @@ def add_controls(path: Path, controls: Sequence[CaptureControl]) -> tuple[Captur
         _rewrite(
             path,
             replace(recipe, capture=replace(recipe.capture, controls=(*recipe.capture.controls, *new))),
-            lambda text: _with_controls(text, new),
             failure=f"The controls could not be written into {path.name}",
             remedy="Add them by hand: "
             + "; ".join(f'[[capture.controls]] function = "{one.function}" as = "{one.treat_as}"' for one in new),
@@ -50,21 +46,16 @@ def name_caught_inputs(path: Path, caught: str) -> None:
     _rewrite(
         path,
         replace(recipe, inputs=replace(recipe.inputs, caught=caught, tracing="", rows=())),
-        lambda text: _changed_text(text, {"inputs": {"tracing": None, "rows": None, "caught": caught}}),
         failure=f"The caught inputs could not be named in {path.name}",
         remedy=f'Write caught = "{caught}" below [inputs] by hand, and remove tracing and rows.',
     )
 
 
-def _rewrite(path: Path, expected: Recipe, change: Callable[[str], str], *, failure: str, remedy: str) -> None:
-    """Change the text of a recipe file, unless the changed text would not be the expected recipe."""
+def _rewrite(path: Path, recipe: Recipe, *, failure: str, remedy: str) -> None:
     try:
-        changed = change(path.read_bytes().decode("utf-8-sig"))
-        if parse_recipe(changed, name=path.name) != expected:
-            raise ValueError("the changed text would not give the expected recipe")
-        write_atomically(path, changed.encode(), keep_backup=True)
-    except (AceError, OSError, ValueError, TOMLKitError) as error:
-        why = error.problem.what if isinstance(error, AceError) else str(error)
+        write_recipe(recipe, path, text=read_text(path))
+    except AceError as error:
+        why = error.problem.why
         raise AceError.of(ErrorCode.RECIPE, failure, why=why, remedy=remedy, where=str(path)) from error
 
 
@@ -73,39 +64,8 @@ def with_changes(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
 
     Raises: AceError(RECIPE) with every problem if the changed recipe is invalid.
     """
-    return parse_recipe(_changed_text(recipe_text(recipe), changes), name="the changed recipe")
-
-
-def _changed_text(text: str, changes: Mapping[str, Any]) -> str:
-    document: Any = tomlkit.parse(text)
+    document = tomllib.loads(recipe_text(recipe))
     for name, values in changes.items():
-        if name not in document:
-            document[name] = tomlkit.table()
-        for key, value in values.items():
-            document[name].pop(key, None)
-            if value is not None:
-                document[name][key] = value
-    return tomlkit.dumps(document)
-
-
-def _with_controls(text: str, controls: Sequence[CaptureControl]) -> str:
-    """The text with one table per control, in the form in which it has controls already."""
-    document: Any = tomlkit.parse(text)
-    capture = document.get("capture")
-    listed = capture.get("controls") if capture is not None else None
-    if listed is not None and not isinstance(listed, AoT):
-        for control in controls:
-            listed.append(_filled(tomlkit.inline_table(), control))
-        return tomlkit.dumps(document)
-    # At the end of the file a table of its own is right whatever stands before it.
-    lines = [text.rstrip("\n"), ""]
-    for control in controls:
-        table = _filled(tomlkit.table(), control)
-        lines += ["[[capture.controls]]", tomlkit.dumps(table).rstrip("\n"), ""]
-    return "\n".join(lines)
-
-
-def _filled(table: Any, control: CaptureControl) -> Any:
-    table.add("function", control.function)
-    table.add("as", str(control.treat_as.value))
-    return table
+        merged = {**document.get(name, {}), **values}
+        document[name] = {key: value for key, value in merged.items() if value is not None}
+    return checked_recipe(document, name="the changed recipe")

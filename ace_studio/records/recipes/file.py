@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from enum import Enum
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,13 @@ from ace_studio.records.recipes.check import recipe_faults
 from ace_studio.records.recipes.fault import Fault
 from ace_studio.records.recipes.recipe import RECIPE_FORMAT, Recipe
 from ace_studio.records.recipes.toml_lines import KeyPath, key_lines
+from ace_studio.records.recipes.toml_splice import splice
+from ace_studio.records.recipes.toml_values import changed_fields, pair_text
 from ace_studio.records.safe_file import write_atomically
 
 _LARGEST_RECIPE_BYTES = 4_000_000
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_BYTE_ORDER_MARK = "\ufeff"
+"""Some editors of Windows begin a text with it."""
 _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -29,7 +31,7 @@ def read_recipe(path: Path) -> Recipe:
 
     Raises: AceError(NOT_FOUND) if there is no such file; AceError(RECIPE) with every problem and its line.
     """
-    return parse_recipe(_decode(_read_bytes(path), path.name), name=path.name)
+    return parse_recipe(read_text(path), name=path.name)
 
 
 def parse_recipe(text: str, *, name: str) -> Recipe:
@@ -37,22 +39,41 @@ def parse_recipe(text: str, *, name: str) -> Recipe:
 
     Raises: AceError(RECIPE) with every problem, in the order of their lines.
     """
-    document = _parse_toml(text, name)
-    lines = key_lines(text)
+    text = text.removeprefix(_BYTE_ORDER_MARK)
+    return checked_recipe(_parse_toml(text, name), name=name, text=text)
+
+
+def checked_recipe(document: Mapping[str, Any], *, name: str, text: str = "") -> Recipe:
+    """The recipe of a TOML document; ``text`` is where problems find their lines.
+
+    Raises: AceError(RECIPE) with every problem, in the order of their lines.
+    """
     faults = _format_faults(document) or recipe_faults(document)
     if faults:
+        lines = key_lines(text)
         located = sorted(((_line_of(fault.path, lines), fault) for fault in faults), key=lambda pair: pair[0])
         raise AceError(*(_problem(fault, f"{name}:{line}") for line, fault in located))
     return msgspec.convert(document, Recipe)
 
 
-def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Save the recipe atomically; the old file is kept as ``NAME.bak``.
+def read_text(path: Path) -> str:
+    """The text of a recipe file, which need not be a valid recipe.
+
+    Raises: AceError(NOT_FOUND) if there is no such file; AceError(RECIPE) if it is no text of a page or so.
+    """
+    return _decode(_read_bytes(path), path.name)
+
+
+def write_recipe(recipe: Recipe, path: Path, *, text: str = "") -> str:
+    """Save the recipe atomically, and return the text that was written; the old file is kept as ``NAME.bak``.
+
+    With the ``text`` of an earlier recipe, everything in it stays but the values that differ.
 
     Raises: AceError(RECIPE) if it cannot be saved; the file then has its old content.
     """
+    new_text = text_with(text, recipe) if text else recipe_text(recipe)
     try:
-        write_atomically(path, recipe_text(recipe).encode(), keep_backup=True)
+        write_atomically(path, new_text.encode(), keep_backup=True)
     except (OSError, UnicodeEncodeError) as error:
         raise AceError.of(
             ErrorCode.RECIPE,
@@ -61,6 +82,28 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
             remedy="save it under another name or in another folder; the file that was there is untouched",
             where=str(path),
         ) from error
+    return new_text
+
+
+def text_with(text: str, recipe: Recipe) -> str:
+    """The text of a recipe, changed to be another: comments, order and the lines of equal values stay.
+
+    A text that is no recipe, or that cannot be changed in place, is replaced as a whole.
+    """
+    mark = text[:1] if text.startswith(_BYTE_ORDER_MARK) else ""
+    text = text.removeprefix(mark)
+    with suppress(AceError, LookupError, TypeError, ValueError):  # also a notation that `splice` does not know
+        before = parse_recipe(text, name="recipe")
+        if before == recipe:
+            return mark + text
+        old, new = (msgspec.json.decode(msgspec.json.encode(one)) for one in (before, recipe))
+        written = tomllib.loads(recipe_text(recipe))
+        for keep_headers in (True, False):
+            changed = splice(text, old=old, new=new, written=written, keep_headers=keep_headers)
+            with suppress(AceError):
+                if parse_recipe(changed, name="recipe") == recipe:
+                    return mark + changed
+    return mark + recipe_text(recipe)
 
 
 def recipe_text(recipe: Recipe) -> str:
@@ -113,7 +156,7 @@ def _read_bytes(path: Path) -> bytes:
 
 def _decode(content: bytes, name: str) -> str:
     try:
-        return content.decode("utf-8-sig")
+        return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
@@ -186,15 +229,15 @@ def _problem(fault: Fault, where: str) -> Problem:
 def _table_lines(name: str, table: msgspec.Struct) -> list[str]:
     """A ``[table]`` with its values, then its lists of tables and its sub-tables; nothing if all is default."""
     values, lists, tables = [], [], []
-    for key, value in _changed(table):
+    for key, value in changed_fields(table):
         if isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct | dict):
             for item in value:
-                pairs = item.items() if isinstance(item, dict) else _changed(item)
-                lists += ["", f"[[{name}.{key}]]", *(_pair(inner, content) for inner, content in pairs)]
+                pairs = item.items() if isinstance(item, dict) else changed_fields(item)
+                lists += ["", f"[[{name}.{key}]]", *(pair_text(inner, content) for inner, content in pairs)]
         elif isinstance(value, dict):
-            tables += ["", f"[{name}.{key}]", *(_pair(inner, content) for inner, content in value.items())]
+            tables += ["", f"[{name}.{key}]", *(pair_text(inner, content) for inner, content in value.items())]
         else:
-            values.append(_pair(key, value))
+            values.append(pair_text(key, value))
     header = ["", f"[{name}]", *values] if values else []
     return [*header, *lists, *tables]
 
@@ -202,44 +245,4 @@ def _table_lines(name: str, table: msgspec.Struct) -> list[str]:
 def _first_line(name: str, table: msgspec.Struct) -> list[str]:
     """A table that differs by its presence only (``[plan]`` means that the goal does not choose the precisions)."""
     first = msgspec.structs.fields(type(table))[0]
-    return ["", f"[{name}]", _pair(first.encode_name, getattr(table, first.name))]
-
-
-def _changed(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
-    """Names (as in the file) and values of the fields that differ from their defaults."""
-    for field in msgspec.structs.fields(struct):
-        default = field.default
-        if field.default_factory is not msgspec.NODEFAULT:
-            default = field.default_factory()
-        value = getattr(struct, field.name)
-        if value != default or default is msgspec.NODEFAULT:
-            yield field.encode_name, value
-
-
-def _pair(key: str, value: object) -> str:
-    return f"{_key(key)} = {_value(value)}"
-
-
-def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else _quoted(key)
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Enum):
-        return _quoted(str(value.value))
-    if isinstance(value, str):
-        return _quoted(value)
-    if isinstance(value, tuple | list):
-        return "[" + ", ".join(_value(item) for item in value) + "]"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(_pair(key, item) for key, item in value.items()) + " }"
-    if isinstance(value, msgspec.Struct):
-        return "{ " + ", ".join(_pair(key, item) for key, item in _changed(value)) + " }"
-    return repr(value)
-
-
-def _quoted(text: str) -> str:
-    """A TOML basic string. JSON's escapes are TOML's, except that TOML wants DEL escaped too."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return ["", f"[{name}]", pair_text(first.encode_name, getattr(table, first.name))]

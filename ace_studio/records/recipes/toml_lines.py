@@ -1,10 +1,12 @@
-"""The line of each key of a TOML text. ``tomllib`` reads values but keeps no positions."""
+"""Where the keys, values and tables of a TOML text are. ``tomllib`` reads values but keeps no positions."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from bisect import bisect_right
+from contextlib import suppress
+from typing import NamedTuple
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indices from the top of the document down to one value."""
@@ -20,30 +22,53 @@ _SCALAR = re.compile(r"[^,\]}\n#]*")
 _QUOTED = ((_LONG_BASIC, '"""'), (_LONG_LITERAL, "'''"), (_BASIC, '"'), (_LITERAL, "'"))
 
 
+class Span(NamedTuple):
+    """Offsets of a ``key = value``, or of an item of an array, whose key and value start together."""
+
+    start: int
+    value: int
+    end: int
+
+
+class Section(NamedTuple):
+    """A table header and the pairs below it, up to the end of the last one."""
+
+    start: int
+    end: int
+
+
 def key_lines(text: str) -> dict[KeyPath, int]:
     """The 1-based line of every key, table header and list item of a text that ``tomllib`` accepts.
 
     Of an invalid text only the lines of a prefix are found; nothing is raised.
     """
-    scanner = _Scanner(text)
-    try:
+    return scan(text).lines
+
+
+def scan(text: str) -> Scanner:
+    """All positions in a text that ``tomllib`` accepts; of an invalid text only those of a prefix."""
+    scanner = Scanner(text)
+    with suppress(IndexError, RecursionError, tomllib.TOMLDecodeError):
         scanner.scan_document()
-    except (IndexError, RecursionError, tomllib.TOMLDecodeError):
-        return scanner.lines
-    return scanner.lines
+    return scanner
 
 
-class _Scanner:
-    """Scans a valid document and records where keys start; values are skipped."""
+class Scanner:
+    """Scans a valid document and records where keys, values and tables are; values are not read."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
         self.lines: dict[KeyPath, int] = {}
+        self.spans: dict[KeyPath, Span] = {}
+        """Of every value that stands after its key or in an array."""
+        self.sections: dict[KeyPath, Section] = {(): Section(0, 0)}
+        """Of every table with a header of its own; ``()`` is what stands before the first header."""
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self._list_lengths: dict[KeyPath, int] = {}
 
     def scan_document(self) -> None:
+        """Record everything. Raises: IndexError where the text is not valid."""
         table: KeyPath = ()
         self._skip(_BLANK)
         while self.position < len(self.text):
@@ -51,6 +76,7 @@ class _Scanner:
                 table = self._header()
             else:
                 self._pair(table)
+            self.sections[table] = Section(self.sections[table].start, self.position)
             self._skip(_BLANK)
 
     def _header(self) -> KeyPath:
@@ -68,6 +94,7 @@ class _Scanner:
             if path in self._list_lengths:
                 path += (self._list_lengths[path] - 1,)
         self._note(path, start)
+        self.sections[path] = Section(start, self.position)
         return path
 
     def _pair(self, table: KeyPath) -> None:
@@ -78,7 +105,7 @@ class _Scanner:
             self._note(path, start)
         self.position += 1  # the equals sign
         self._skip(_SPACE)
-        self._value(path)
+        self._value(path, start)
 
     def _key(self) -> list[str]:
         """Read ``a.b."c d"`` and stop at what follows it (an equals sign or a bracket)."""
@@ -102,18 +129,20 @@ class _Scanner:
         self.position = bare.end()
         return bare[0]
 
-    def _value(self, path: KeyPath) -> None:
+    def _value(self, path: KeyPath, key_start: int) -> None:
         self._note(path, self.position)
+        value_start = self.position
         first = self.text[self.position]
         if first == "[":
             self._array(path)
         elif first == "{":
             self._inline_table(path)
         else:
-            start = self.position
             self._skip(self._scalar_pattern())
-            if self.position == start:
+            self.position = value_start + len(self.text[value_start : self.position].rstrip())
+            if self.position == value_start:
                 raise IndexError("an empty value; an array of those would never end")
+        self.spans[path] = Span(key_start, value_start, self.position)
 
     def _scalar_pattern(self) -> re.Pattern[str]:
         for pattern, opening in _QUOTED:
@@ -131,7 +160,7 @@ class _Scanner:
             if self.text[self.position] == ",":
                 self.position += 1
                 continue
-            self._value((*path, index))
+            self._value((*path, index), self.position)
             index += 1
         self.position += 1
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.file import read_recipe, write_recipe
+from ace_studio.records.recipes.file import parse_recipe, read_text, text_with, write_recipe
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.session.artifacts import export_run
-from ace_studio.session.document import Document
+from ace_studio.session.document import DiskChange, Document
 from ace_studio.session.findings import moved_to
 from ace_studio.session.kept.autosave import SavedChoices
 from ace_studio.session.kept.settings import Settings
@@ -45,7 +45,9 @@ class FileVerbs:
         with self._state.reporting():
             require_file(file)
             if file.suffix == ".toml":
-                self.open_recipe(read_recipe(file), folder=file.parent, recipe_path=file)
+                text = read_text(file)
+                recipe = parse_recipe(text, name=file.name)
+                self.open_recipe(recipe, folder=file.parent, recipe_path=file, text=text)
             else:
                 relative = relative_to(Path(weights).expanduser().absolute(), file.parent) if weights else ""
                 self.open_recipe(Recipe(model=ModelChoice(source=file.name, weights=relative)), folder=file.parent)
@@ -54,11 +56,11 @@ class FileVerbs:
                 self._settings.add_recent(str(file) if named is None else named.text)
             self._state.change(recent_files=self._settings.recent_files)
 
-    def open_recipe(self, recipe: Recipe, *, folder: Path, recipe_path: Path | None = None) -> None:
-        """Begin with other choices; without a path they have no file yet."""
+    def open_recipe(self, recipe: Recipe, *, folder: Path, recipe_path: Path | None = None, text: str = "") -> None:
+        """Begin with other choices; without a path they have no file yet. ``text`` is that of the file."""
         self._jobs.cancel(abandon=True)
         self._state.undo_stack.clear()
-        self._state.saved = recipe
+        self._state.saved, self._state.saved_text, self._state.given_up = recipe, text, ""
         old = self._state.document
         self._state.set_document(
             Document(
@@ -82,16 +84,22 @@ class FileVerbs:
         self._state.change(recent_files=self._settings.recent_files)
 
     def save_recipe(self, path: str | Path | None = None) -> bool:
-        """Save the choices to where they came from, or to a new file. Returns whether that worked."""
+        """Save the choices to where they came from, or to a new file, and return whether that worked.
+
+        Comments, order and blanks of the file that the choices came from stay. A file that somebody else changed is not
+        overwritten: `Document.disk_change` then waits for a decision.
+        """
         document = self._state.document
         saved = False
         with self._state.reporting():
             if not path and not document.recipe_path:
                 raise AceError.of(ErrorCode.USAGE, "The recipe has no file yet", remedy="Choose a name for it: Save as")
             target = Path(path or document.recipe_path).expanduser().absolute()
+            if str(target) == document.recipe_path and self.check_disk():
+                return False
             old_folder = Path(document.folder)
             recipe = rebase_recipe(document.recipe, old_folder, target.parent)
-            write_recipe(recipe, target)
+            self._state.saved_text = write_recipe(recipe, target, text=self._state.saved_text)
             # Earlier choices must name files from the new place too.
             self._state.undo_stack.rewrite(lambda earlier: rebase_recipe(earlier, old_folder, target.parent))
             self._state.undo_stack.break_merge()
@@ -100,6 +108,47 @@ class FileVerbs:
             self._state.set_document(moved_to(document, recipe, target))
             saved = True
         return saved  # noqa: RET504 - set only if nothing went wrong in the block
+
+    def check_disk(self) -> bool:
+        """Look whether somebody else changed the choices in the recipe's file: `Document.disk_change` says what.
+
+        A change of nothing but comments is taken over without a question.
+        """
+        state, found = self._state, None
+        path = Path(state.document.recipe_path)
+        if state.document.recipe_path and path.exists():
+            text, base, problem = "", state.saved_text, None
+            try:
+                text = base = read_text(path)
+                if text != state.saved_text and parse_recipe(text, name=path.name) == state.saved:
+                    state.saved_text = text
+            except AceError as error:
+                base, problem = state.saved_text, error.problem
+            if text not in (state.saved_text, state.given_up):
+                found = DiskChange(text=text, mine=text_with(base, state.document.recipe), problem=problem)
+        if found != state.document.disk_change:
+            state.change(disk_change=found)
+        return found is not None
+
+    def keep_mine(self) -> None:
+        """Go on with the choices of the window; saving puts them into the file that somebody else changed."""
+        found = self._state.document.disk_change
+        if found is not None:
+            # A file that is no recipe any more gives neither choices to compare with nor comments to keep.
+            is_sound = found.problem is None
+            self._state.saved = parse_recipe(found.text, name="recipe") if is_sound else Recipe()
+            self._state.saved_text = found.text if is_sound else self._state.saved_text
+            self._state.given_up = found.text
+            self._state.change(disk_change=None, is_dirty=self._state.document.recipe != self._state.saved)
+
+    def take_from_disk(self) -> None:
+        """Take the choices that somebody else wrote into the file, as a step that can be undone."""
+        found = self._state.document.disk_change
+        if found is not None and found.problem is None:
+            recipe = parse_recipe(found.text, name="recipe")
+            self._state.saved, self._state.saved_text = recipe, found.text
+            self._state.change(disk_change=None, is_dirty=self._state.document.recipe != recipe)
+            self._state.choose("the choices of the changed file", recipe)
 
     def export_artifact(self, run_index: int, destination: str | Path) -> tuple[Path, ...]:
         """Copy a run's artifact to a file or folder, with its checksum beside it; returns the files written."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ace_studio.records.errors import AceError, ErrorCode
@@ -21,6 +23,7 @@ FORMS = {
     "tables": START + '\n[[capture.controls]]\nfunction = "a:b"\nas = "disable"  # why\n\n[measure]\nthreads = 2\n',
     "inline": START + '\n[capture]\ncontrols = [{ function = "a:b", as = "disable" }]\n',
     "no newline": START + "\n[measure]\nthreads = 2",
+    "closed": START.replace("[model]", "capture = { rungs = ['dynamo'] }\n[model]"),
     "dotted": START.replace("[model]", 'capture.rungs = ["dynamo"]\n[model]'),
 }
 
@@ -38,7 +41,7 @@ def test_controls_are_added_and_everything_else_stays(tmp_path, form):
     )  # fmt: skip
     text = path.read_text()
     for line in FORMS[form].splitlines():
-        assert line in text or line.startswith("controls"), line
+        assert line in text or line.startswith(("controls", "capture =")), line
     assert (tmp_path / "recipe.toml.bak").read_text() == FORMS[form]
 
 
@@ -50,14 +53,18 @@ def test_a_control_that_is_there_is_not_added_again(tmp_path):
     assert add_controls(path, [ONE]) == () and path.read_text() == text
 
 
-def test_a_recipe_that_cannot_be_changed_stays_and_says_what_to_write(tmp_path):
+def test_a_recipe_that_cannot_be_changed_stays_and_says_what_to_write(tmp_path, monkeypatch):
     path = tmp_path / "recipe.toml"
-    text = START.replace("[model]", "capture = { rungs = ['dynamo'] }\n[model]")  # closed: no table may extend it
-    path.write_text(text)
-    with pytest.raises(AceError) as caught:
+    path.write_text(START)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(AceError, match="No space left") as caught:
         add_controls(path, [ONE])
     assert caught.value.problem.code is ErrorCode.RECIPE and 'function = "net:magic"' in caught.value.problem.remedy
-    assert path.read_text() == text
+    assert path.read_text() == START
 
 
 def test_a_file_that_is_no_recipe_is_refused(tmp_path):
