@@ -7,7 +7,7 @@
     view.set_selection(op_ids)                # no signal, nothing scrolls
     view.reveal(op_id)                        # opens what hides the op and scrolls to it
     view.set_colouring(Colouring(...))        # planned or actual precision, device, latency ...; None: kinds of ops
-    view.set_theme(LIGHT)                     # GraphColours: DARK, LIGHT or your own
+    view.set_theme(LIGHT)                     # the colours of a theme
     view.search("conv dtype:float16")         # op ids; also "/regex/", "shape:1x64", "module:layer1"
     view.search_next(), view.search_previous()
     view.fit(), view.zoom_by(1.25)
@@ -28,5 +28,5 @@ in place, Ctrl-click adds, Shift-drag encircles, Ctrl-drag zooms into a box.
     view      `GraphView`, all of it together
 """
 
-from ace_studio.gui.graph_view.colours import DARK, LIGHT, Colouring, GraphColours
+from ace_studio.gui.graph_view.colours import Colouring
 from ace_studio.gui.graph_view.view import GraphView

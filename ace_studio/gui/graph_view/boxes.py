@@ -51,7 +51,7 @@ def _styles(stage: Stage, boxes: Ints) -> tuple[list[str], np.ndarray]:
     """The fills in use, and the fill of each box: categories, then the block's, then each of these dimmed."""
     picture, colours = stage.picture, stage.colours
     plain = [*picture.colouring.colours, colours.seam, colours.block]
-    ground = colours.frames[0] if len(picture.scene.frames) else colours.background
+    ground = colours.frames[0] if len(picture.scene.frames) else colours.window
     fills = plain + [blend(fill, ground, share=DIM) for fill in plain]
     style = np.full(len(boxes), len(plain) - 1)
     rows = boxes < picture.tree.root
@@ -129,7 +129,7 @@ def _border(stage: Stage, fill: str) -> QPen:
     if fill == stage.colours.block:
         return QPen(QColor(stage.colours.block_border), 1)
     colour = QColor(fill)
-    dark_theme = luminance(stage.colours.background) < 0.2
+    dark_theme = luminance(stage.colours.window) < 0.2
     return QPen(colour.lighter(125) if dark_theme else colour.darker(118), 1)
 
 
@@ -143,7 +143,7 @@ def _draw_leaves(stage: Stage, boxes: Ints, rects: np.ndarray) -> None:
         if not tree.repeats[boxes[at] - tree.root]:
             continue
         rects[at, 2:] -= 2 * leaf
-        painter.setBrush(QColor(blend(stage.colours.block, stage.colours.background, share=0.6)))
+        painter.setBrush(QColor(blend(stage.colours.block, stage.colours.window, share=0.6)))
         for step in (2, 1):
             card = QRectF(*rects[at]).translated(step * leaf, step * leaf)
             painter.drawRoundedRect(card, radius, radius)

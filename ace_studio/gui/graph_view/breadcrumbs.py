@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
-from ace_studio.gui.graph_view.colours import GraphColours
+from ace_studio.gui.style.colours import Colours
 
 MAX_CRUMBS = 6
 
@@ -60,7 +60,7 @@ class Breadcrumbs(QWidget):
         button.clicked.connect(lambda: self.block_wanted.emit(node))
         return button
 
-    def set_colours(self, colours: GraphColours) -> None:
+    def set_colours(self, colours: Colours) -> None:
         """Take the colours of a theme."""
         self.setStyleSheet(
             f"QLabel {{ color: {colours.text_dim} }}"

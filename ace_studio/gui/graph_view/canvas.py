@@ -51,7 +51,7 @@ class GraphCanvas(GraphSurface):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
         """Draw a frame."""
         painter = QPainter(self)
-        painter.fillRect(event.rect(), QColor(self.colours.background))
+        painter.fillRect(event.rect(), QColor(self.colours.window))
         if self.picture is None or not len(self.picture.table):
             draw_empty(painter, self.texts, self.colours, self.width(), self.height())
         else:

@@ -1,4 +1,4 @@
-"""Colours of the graph: those of the theme, and colourings by a property of the ops."""
+"""Colourings of the graph by a property of the ops. The colours are those of the theme."""
 
 from __future__ import annotations
 
@@ -8,104 +8,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ace_studio.gui.graph_layout.sizes import short_op
+from ace_studio.gui.style.colours import LIGHT, Colours
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.ops import OpFamily, family_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphColours:
-    """The colours of the graph in one theme, each as ``#rrggbb``."""
-
-    background: str
-    frames: tuple[str, ...]
-    """Fill of open blocks, one per depth; the last serves for deeper ones too."""
-    frame_border: str
-    block: str
-    """Fill of closed blocks, and of ops without a category."""
-    block_border: str
-    text: str
-    text_dim: str
-    edge: str
-    accent: str
-    """Selection, and the edges at it."""
-    match: str
-    """Matches of a search."""
-    seam: str
-    """Breaks: the line between two subgraphs, and its number."""
-    subgraph: str
-    """Edge of a subgraph."""
-    eager: str
-    """Hatching of a subgraph that stays eager."""
-    panel: str
-    """Fill of the map, the legend and the search field."""
-    panel_border: str
-    families: tuple[str, ...]
-    """One colour per `OpFamily`."""
-    scale: tuple[str, ...]
-    """From little to much."""
-
-
-DARK = GraphColours(
-    background="#16181d",
-    frames=("#1d2027", "#232730", "#2a2f3a", "#313744"),
-    frame_border="#3c4352",
-    block="#343b49",
-    block_border="#4d576a",
-    text="#e8ebf0",
-    text_dim="#9aa4b5",
-    edge="#667085",
-    accent="#5cb3ff",
-    match="#ffc53d",
-    seam="#f2a33c",
-    subgraph="#8fa3c4",
-    eager="#ff8f87",
-    panel="#1f232b",
-    panel_border="#3c4352",
-    families=(
-        "#3f74c4",
-        "#8a5fc7",
-        "#99601f",
-        "#26796e",
-        "#417b3c",
-        "#a8497f",
-        "#596579",
-        "#7d6c22",
-        "#6b6f78",
-        "#2d7399",
-    ),
-    scale=("#3a4a63", "#3f74a8", "#3f9a8f", "#b39b3c", "#d0702f", "#cf4444"),
-)
-
-LIGHT = GraphColours(
-    background="#f6f7f9",
-    frames=("#ffffff", "#f1f4f8", "#e8edf4", "#dfe6ef"),
-    frame_border="#c3ccd9",
-    block="#ffffff",
-    block_border="#a9b5c6",
-    text="#1c232e",
-    text_dim="#5b6675",
-    edge="#8a96a8",
-    accent="#0b6bcb",
-    match="#d97a00",
-    seam="#b85c00",
-    subgraph="#5f7492",
-    eager="#b3261e",
-    panel="#ffffff",
-    panel_border="#c3ccd9",
-    families=(
-        "#a9c8f5",
-        "#d3bdf2",
-        "#f5cf9f",
-        "#a5dcd4",
-        "#bfe0b4",
-        "#f2bcd8",
-        "#d3dae4",
-        "#ece0a0",
-        "#dcdfe3",
-        "#aadcf0",
-    ),
-    scale=("#dde6f2", "#b5d0ee", "#a4dccf", "#f0e08f", "#f5bd85", "#ef9292"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +88,7 @@ class Colouring:
         return cls(label=label, categories=names, colours=tuple(colours), letters=letters, value_of=value_of)
 
 
-def family_colouring(table: GraphTable, colours: GraphColours) -> Colouring:
+def family_colouring(table: GraphTable, colours: Colours) -> Colouring:
     """The default colouring: the kind of each op. The op's name serves as its letter."""
     place = {family: at for at, family in enumerate(OpFamily)}
     families = {op: place[family_of(short_op(op))] for op in set(table.op)}

@@ -10,11 +10,11 @@ from PySide6.QtGui import QColor, QImage, QPageLayout, QPageSize, QPainter, QPdf
 from PySide6.QtSvg import QSvgGenerator
 
 from ace_studio.gui.graph_view.camera import Camera
-from ace_studio.gui.graph_view.colours import GraphColours
 from ace_studio.gui.graph_view.painting import paint_scene
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.stage import Stage
 from ace_studio.gui.graph_view.texts import TextCache
+from ace_studio.gui.style.colours import Colours
 from ace_studio.records.errors import AceError, ErrorCode
 
 BORDER = 24.0
@@ -31,7 +31,7 @@ def png_size(picture: Picture, *, scale: float = 2.0) -> QSize:
     return QSize(max(1, int(wide * scale)), max(1, int(tall * scale)))
 
 
-def export_picture(picture: Picture, path: Path, *, colours: GraphColours) -> None:
+def export_picture(picture: Picture, path: Path, *, colours: Colours) -> None:
     """Write the open picture into a file; the ending decides the format.
 
     Raises:
@@ -60,9 +60,9 @@ def _extent(picture: Picture) -> tuple[float, float]:
     return picture.scene.total_width + 2 * BORDER, picture.scene.total_height + 2 * BORDER
 
 
-def _paint(painter: QPainter, picture: Picture, colours: GraphColours, *, scale: float) -> None:
+def _paint(painter: QPainter, picture: Picture, colours: Colours, *, scale: float) -> None:
     wide, tall = _extent(picture)
-    painter.fillRect(QRectF(0, 0, wide * scale, tall * scale), QColor(colours.background))
+    painter.fillRect(QRectF(0, 0, wide * scale, tall * scale), QColor(colours.window))
     paint_scene(
         Stage(
             painter=painter,
@@ -77,7 +77,7 @@ def _paint(painter: QPainter, picture: Picture, colours: GraphColours, *, scale:
     )
 
 
-def _write_png(picture: Picture, path: Path, colours: GraphColours) -> bool:
+def _write_png(picture: Picture, path: Path, colours: Colours) -> bool:
     size = png_size(picture)
     image = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
     painter = QPainter(image)
@@ -86,7 +86,7 @@ def _write_png(picture: Picture, path: Path, colours: GraphColours) -> bool:
     return image.save(str(path), "PNG")  # type: ignore[call-overload]
 
 
-def _write_svg(picture: Picture, path: Path, colours: GraphColours) -> bool:
+def _write_svg(picture: Picture, path: Path, colours: Colours) -> bool:
     wide, tall = _extent(picture)
     generator = QSvgGenerator()
     generator.setFileName(str(path))
@@ -100,7 +100,7 @@ def _write_svg(picture: Picture, path: Path, colours: GraphColours) -> bool:
     return painter.end()
 
 
-def _write_pdf(picture: Picture, path: Path, colours: GraphColours) -> bool:
+def _write_pdf(picture: Picture, path: Path, colours: Colours) -> bool:
     wide, tall = _extent(picture)
     shrink = min(1.0, MAX_PDF_POINTS / max(wide, tall))
     writer = QPdfWriter(str(path))
@@ -117,7 +117,7 @@ def _write_pdf(picture: Picture, path: Path, colours: GraphColours) -> bool:
     return painter.end()
 
 
-WRITERS: dict[str, Callable[[Picture, Path, GraphColours], bool]] = {
+WRITERS: dict[str, Callable[[Picture, Path, Colours], bool]] = {
     ".svg": _write_svg,
     ".pdf": _write_pdf,
     ".png": _write_png,

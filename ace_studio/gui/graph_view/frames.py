@@ -31,7 +31,7 @@ def draw_frames(stage: Stage) -> None:
         rects = _clipped(rects, stage.width, stage.height)
     rounded = stage.op_height >= ROUND_FROM and len(frames) <= _MAX_ROUND
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, rounded)
-    painter.setPen(QPen(QColor(stage.colours.frame_border), 1))
+    painter.setPen(QPen(QColor(stage.colours.border), 1))
     levels = np.minimum(picture.tree.depth[frames] - 1, len(stage.colours.frames) - 1)
     depths = picture.tree.depth[frames]
     for depth in np.unique(depths):
@@ -144,7 +144,7 @@ def _draw_labels(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None:
     painter = stage.painter
     taken: list[QRectF] = []
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    plate = QColor(stage.colours.panel)
+    plate = QColor(stage.colours.surface)
     plate.setAlpha(225)
     large = (rects[:, 2] >= 64) & (rects[:, 3] >= 40)
     for frame, rect in zip(frames[large][:MAX_TRIED], rects[large], strict=False):

@@ -11,8 +11,8 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
 from ace_studio.gui.graph_view.camera import MAX_SCALE
-from ace_studio.gui.graph_view.colours import GraphColours
 from ace_studio.gui.graph_view.surface import GraphSurface
+from ace_studio.gui.style.colours import Colours
 
 CLICK_SLACK = 4.0
 """Pixels; a press that moves less is a click."""
@@ -57,7 +57,7 @@ class Drag:
         self.trail.append(place)
         return place - last
 
-    def draw(self, painter: QPainter, colours: GraphColours) -> None:
+    def draw(self, painter: QPainter, colours: Colours) -> None:
         """Draw the lasso or the box."""
         if not self.has_moved or self.kind is DragKind.PAN:
             return

@@ -10,8 +10,9 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QIcon, QPainter, QPen, QPixmap, QPolygonF
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
-from ace_studio.gui.graph_view.colours import Colouring, GraphColours, text_on
+from ace_studio.gui.graph_view.colours import Colouring, text_on
 from ace_studio.gui.graph_view.partial import Partial
+from ace_studio.gui.style.colours import Colours
 
 SWATCH = 16
 
@@ -26,7 +27,7 @@ class LegendNote:
     text: str
 
 
-def legend_notes(partial: Partial, colours: GraphColours) -> tuple[LegendNote, ...]:
+def legend_notes(partial: Partial, colours: Colours) -> tuple[LegendNote, ...]:
     """Legend entries of a partial capture; none for a whole graph."""
     breaks, subgraphs, eager = len(partial.seams), len(partial.subgraph_of_block), len(partial.eager_blocks)
     notes = (
@@ -50,7 +51,7 @@ class Legend(QWidget):
     def __init__(self, parent: QWidget) -> None:
         """Start empty and hidden."""
         super().__init__(parent)
-        self._colours: GraphColours | None = None
+        self._colours: Colours | None = None
         self._title = QToolButton(self)
         self._title.setCheckable(True)
         self._title.setChecked(True)
@@ -86,7 +87,7 @@ class Legend(QWidget):
         colouring: Colouring,
         category: np.ndarray,
         *,
-        colours: GraphColours,
+        colours: Colours,
         notes: Sequence[LegendNote] = (),
     ) -> None:
         """Make an entry for every category that some op has.
@@ -195,9 +196,9 @@ class Legend(QWidget):
             return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        plate = QColor(self._colours.panel)
+        plate = QColor(self._colours.surface)
         plate.setAlpha(236)
-        painter.setPen(QPen(QColor(self._colours.panel_border), 1))
+        painter.setPen(QPen(QColor(self._colours.border), 1))
         painter.setBrush(plate)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 7, 7)
         painter.end()

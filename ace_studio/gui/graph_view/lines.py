@@ -34,7 +34,7 @@ def draw_edges(stage: Stage) -> None:
     kind, arrow = scene.segment_kind[index], scene.segment_arrow[index]
     colour, accent = stage.colours.edge, stage.colours.accent if edges is None else stage.colours.match
     if edges is not None or strong.any():
-        colour = blend(colour, stage.colours.background, share=0.62 if edges is None else 0.3)
+        colour = blend(colour, stage.colours.window, share=0.62 if edges is None else 0.3)
     for mask, shade, width in ((~strong, colour, 1.3), (strong, accent, 2.2 if edges is None else 2.8)):
         if mask.any() and (mask is strong or stage.op_height >= LINES_FROM):
             _draw(stage, ends[mask], (kind[mask], arrow[mask]), colour=shade, width=width)

@@ -48,9 +48,9 @@ class Minimap(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         colours = self._canvas.colours
-        plate = QColor(colours.panel)
+        plate = QColor(colours.surface)
         plate.setAlpha(236)
-        painter.setPen(QPen(QColor(colours.panel_border), 1))
+        painter.setPen(QPen(QColor(colours.border), 1))
         painter.setBrush(plate)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 7, 7)
         picture = self._canvas.picture

@@ -5,12 +5,12 @@ from __future__ import annotations
 from PySide6.QtGui import QColor, QPainter
 
 from ace_studio.gui.graph_view.boxes import draw_boxes
-from ace_studio.gui.graph_view.colours import GraphColours
 from ace_studio.gui.graph_view.frames import draw_frame_names, draw_frames
 from ace_studio.gui.graph_view.lines import draw_edges
 from ace_studio.gui.graph_view.seams import draw_seam_lines
 from ace_studio.gui.graph_view.stage import LINES_FROM, Stage
 from ace_studio.gui.graph_view.texts import TextCache
+from ace_studio.gui.style.colours import Colours
 
 EMPTY_TEXT = "No graph yet"
 EMPTY_HINT = "Open a model and trace it; its graph appears here."
@@ -27,7 +27,7 @@ def paint_scene(stage: Stage) -> None:
     draw_frame_names(stage)
 
 
-def draw_empty(painter: QPainter, texts: TextCache, colours: GraphColours, width: int, height: int) -> None:
+def draw_empty(painter: QPainter, texts: TextCache, colours: Colours, width: int, height: int) -> None:
     """Draw the text that there is no graph, and how to get one."""
     for text, pixels, colour, down in (
         (EMPTY_TEXT, 17, colours.text, -14),

@@ -38,7 +38,7 @@ def draw_seam(stage: Stage, row: int, rect: np.ndarray) -> None:
     seam = stage.picture.partial.seams[row]
     painter, colours, scale = stage.painter, stage.colours, stage.camera.scale
     left, top, width, height = rect
-    fill = blend(colours.seam, colours.background, share=0.2)
+    fill = blend(colours.seam, colours.window, share=0.2)
     pen = QPen(QColor(colours.seam), 1.0 if stage.op_height < ROUND_FROM else 1.6)
     pen.setDashPattern(DASHES)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)

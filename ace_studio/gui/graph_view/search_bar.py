@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
 
-from ace_studio.gui.graph_view.colours import GraphColours
+from ace_studio.gui.style.colours import Colours
 
 HELP = (
     "Words are searched in name, operator, module, shape, type and device.\n"
@@ -65,11 +65,11 @@ class SearchBar(QWidget):
         self.previous_button.setEnabled(total > 0)
         self.next_button.setEnabled(total > 0)
 
-    def set_colours(self, colours: GraphColours) -> None:
+    def set_colours(self, colours: Colours) -> None:
         """Take the colours of a theme."""
         self.setStyleSheet(
-            f"QLineEdit {{ background: {colours.background}; color: {colours.text};"
-            f" border: 1px solid {colours.panel_border}; border-radius: 5px; padding: 3px 6px }}"
+            f"QLineEdit {{ background: {colours.window}; color: {colours.text};"
+            f" border: 1px solid {colours.border}; border-radius: 5px; padding: 3px 6px }}"
             f"QLineEdit:focus {{ border-color: {colours.accent} }}"
             f"QLabel {{ color: {colours.text_dim} }}"
             f"QToolButton {{ color: {colours.text}; border: 1px solid transparent; border-radius: 4px;"

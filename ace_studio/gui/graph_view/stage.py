@@ -14,9 +14,9 @@ from PySide6.QtGui import QPainter
 from ace_studio.gui.graph_layout.hierarchy import Ints
 from ace_studio.gui.graph_layout.sizes import OP_HEIGHT
 from ace_studio.gui.graph_view.camera import Camera
-from ace_studio.gui.graph_view.colours import GraphColours
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.texts import TextCache
+from ace_studio.gui.style.colours import Colours
 
 IMAGE_BELOW = 3.0
 LINES_FROM = 5.0
@@ -33,7 +33,7 @@ class Stage:
     painter: QPainter
     picture: Picture
     camera: Camera
-    colours: GraphColours
+    colours: Colours
     texts: TextCache
     width: float
     height: float

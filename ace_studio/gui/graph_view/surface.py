@@ -10,10 +10,10 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.graph_view.camera import Camera
-from ace_studio.gui.graph_view.colours import DARK, GraphColours
 from ace_studio.gui.graph_view.painting import EMPTY_HINT, EMPTY_TEXT
 from ace_studio.gui.graph_view.paths import shortest_path
 from ace_studio.gui.graph_view.picture import Picture
+from ace_studio.gui.style.colours import DARK, Colours
 
 FIT_MARGIN = 14.0
 
@@ -35,7 +35,7 @@ class GraphSurface(QWidget):
         super().__init__(parent)
         self.picture: Picture | None = None
         self.camera = Camera()
-        self.colours: GraphColours = DARK
+        self.colours: Colours = DARK
         self.current = -1
         self.hovered = -1
         self.reserved_left = 0.0

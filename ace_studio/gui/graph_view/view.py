@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWid
 
 from ace_studio.gui.graph_view.breadcrumbs import Breadcrumbs
 from ace_studio.gui.graph_view.canvas import GraphCanvas
-from ace_studio.gui.graph_view.colours import DARK, Colouring, GraphColours, family_colouring
+from ace_studio.gui.graph_view.colours import Colouring, family_colouring
 from ace_studio.gui.graph_view.export import export_picture
 from ace_studio.gui.graph_view.legend import Legend, legend_notes
 from ace_studio.gui.graph_view.menu import fill_menu, ops_of_menu
@@ -20,6 +20,7 @@ from ace_studio.gui.graph_view.minimap import Minimap
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.search import SearchIndex
 from ace_studio.gui.graph_view.search_bar import SearchBar
+from ace_studio.gui.style.colours import DARK, Colours
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport
@@ -39,7 +40,7 @@ class GraphView(QWidget):
     menu_opening = Signal(object, tuple)
     """The context menu before it is shown, and its ops; receivers may add entries."""
 
-    def __init__(self, parent: QWidget | None = None, *, colours: GraphColours = DARK) -> None:
+    def __init__(self, parent: QWidget | None = None, *, colours: Colours = DARK) -> None:
         """Start without a graph."""
         super().__init__(parent)
         self._colouring: Colouring | None = None
@@ -153,12 +154,12 @@ class GraphView(QWidget):
             self.picture.set_notes(notes)
             self.canvas.update()
 
-    def set_theme(self, colours: GraphColours) -> None:
+    def set_theme(self, colours: Colours) -> None:
         """Take the colours of a theme."""
         self.canvas.colours = colours
         self.search_bar.set_colours(colours)
         self.breadcrumbs.set_colours(colours)
-        self._bar.setStyleSheet(f"background: {colours.panel}")
+        self._bar.setStyleSheet(f"background: {colours.surface}")
         for button in self._buttons:
             button.setStyleSheet(
                 f"QToolButton {{ color: {colours.text}; border: 1px solid transparent; border-radius: 4px;"

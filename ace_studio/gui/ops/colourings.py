@@ -11,7 +11,6 @@ from ace_studio.gui.graph_view import Colouring
 from ace_studio.gui.ops.facts import OpFacts
 from ace_studio.gui.ops.fates import Fate
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.graph_colours import graph_colours
 from ace_studio.records.graph import GraphTable
 
 LETTERS = {
@@ -35,13 +34,13 @@ def _by_label(title: str, labels: dict[str, str], colours: Colours) -> Colouring
         return None
     known = {name: colours.precision.get(name, "") for name in set(labels.values())}
     chosen = {name: colour for name, colour in known.items() if colour}
-    return Colouring.from_labels(title, labels, colours=chosen or graph_colours(colours).families, letters=LETTERS)
+    return Colouring.from_labels(title, labels, colours=chosen or colours.families, letters=LETTERS)
 
 
 def _by_number(title: str, numbers: dict[str, float], unit: str, colours: Colours) -> Colouring | None:
     if not any(numbers.values()):
         return None
-    return Colouring.from_numbers(title, numbers, unit=unit, colours=graph_colours(colours).scale)
+    return Colouring.from_numbers(title, numbers, unit=unit, colours=colours.scale)
 
 
 def _planned(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
@@ -92,7 +91,7 @@ def by_decibels(title: str, values: Mapping[str, float], colours: Colours) -> Co
     """Colour by fidelity, in the same categories for every model; the worst has the strongest colour."""
     if not values:
         return None
-    scale = graph_colours(colours).scale[::-1]
+    scale = colours.scale[::-1]
     limits = [-math.inf, *_DB_LIMITS, math.inf]
     names = [
         f"below {_DB_LIMITS[0]:.0f} dB",

@@ -38,7 +38,7 @@ USAGE = "usage: ace-studio [open] [PATH | CODE.py WEIGHTS]"
 class Preload(QThread):
     """Imports the panels in the background, so that opening the first model does not wait for them."""
 
-    MODULES = ("shell.workbench", "style.graph_colours", *(f"panels.{row.module}" for row in PANELS), "panels.graph")
+    MODULES = ("shell.workbench", *(f"panels.{row.module}" for row in PANELS), "panels.graph")
 
     def run(self) -> None:
         """Import the modules while the main thread paints."""

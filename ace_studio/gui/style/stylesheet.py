@@ -39,14 +39,14 @@ QPlainTextEdit, QTextBrowser {{ border: 0; }}
 QScrollArea {{ border: 0; background: {surface}; }}
 QScrollBar:vertical {{ background: transparent; width: 11px; margin: 0; }}
 QScrollBar:horizontal {{ background: transparent; height: 11px; margin: 0; }}
-QScrollBar::handle {{ background: {border}; border-radius: 4px; margin: 2px; }}
+QScrollBar::handle {{ background: {control}; border-radius: 4px; margin: 2px; }}
 QScrollBar::handle:vertical {{ min-height: 28px; }}
 QScrollBar::handle:horizontal {{ min-width: 28px; }}
-QScrollBar::handle:hover {{ background: {text_dim}; }}
+QScrollBar::handle:hover {{ background: {text}; }}
 QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
 QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
 QAbstractScrollArea::corner {{ background: transparent; border: 0; }}
-QProgressBar {{ border: 1px solid {border}; border-radius: 4px; background: {window}; text-align: center;
+QProgressBar {{ border: 1px solid {control}; border-radius: 4px; background: {window}; text-align: center;
   max-height: 12px; }}
 QProgressBar::chunk {{ background: {accent}; border-radius: 3px; }}
 *[role="surface"] {{ background: {surface}; }}
@@ -57,33 +57,34 @@ QToolButton[role="fold"] {{ border: 1px solid transparent; border-radius: 4px; p
 QToolButton[role="fold"]:hover {{ background: {raised}; }}
 QToolButton[role="fold"]:focus {{ border-color: {accent}; }}
 QToolButton[role="fold"]:checked {{ background: transparent; }}
-QToolButton[role="plain"] {{ background: {raised}; color: {text}; border: 1px solid {border}; border-radius: 5px;
+QToolButton[role="plain"] {{ background: {raised}; color: {text}; border: 1px solid {control}; border-radius: 5px;
   padding: 4px 10px; }}
-QToolButton[role="plain"]:hover {{ border-color: {text_dim}; }}
+QToolButton[role="plain"]:hover {{ border-color: {text}; }}
 QToolButton[role="plain"]:focus {{ border-color: {accent}; }}
 QToolButton[role="plain"]:checked {{ background: {accent_fill}; border-color: {accent}; }}
-QToolButton[role="plain"]:disabled {{ color: {faded}; background: transparent; }}
+QToolButton[role="plain"]:disabled {{ color: {faded}; background: transparent; border-color: {border}; }}
 QLabel[role="good"] {{ color: {good}; }}
 QLabel[role="warn"] {{ color: {warn}; }}
 QLabel[role="bad"] {{ color: {bad}; }}
 QFrame[role="rule"] {{ background: {border}; border: 0; max-height: 1px; }}
-QPushButton {{ background: {raised}; color: {text}; border: 1px solid {border}; border-radius: 5px;
+QPushButton {{ background: {raised}; color: {text}; border: 1px solid {control}; border-radius: 5px;
   padding: 4px 12px; }}
-QPushButton:hover {{ border-color: {text_dim}; }}
+QPushButton:hover {{ border-color: {text}; }}
 QPushButton:pressed {{ background: {border}; }}
 QPushButton:focus {{ border-color: {accent}; }}
-QPushButton:disabled {{ color: {faded}; background: transparent; }}
-QLineEdit, QComboBox, QAbstractSpinBox {{ background: {surface}; color: {text}; border: 1px solid {border};
+QPushButton:disabled {{ color: {faded}; background: transparent; border-color: {border}; }}
+QLineEdit, QComboBox, QAbstractSpinBox {{ background: {surface}; color: {text}; border: 1px solid {control};
   border-radius: 5px; padding: 3px 7px; min-height: 18px; selection-background-color: {accent_fill};
   selection-color: {text}; }}
 QLineEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{ border-color: {accent}; }}
 QLineEdit[role="bad"] {{ border-color: {bad}; }}
-QLineEdit:disabled, QComboBox:disabled, QAbstractSpinBox:disabled {{ color: {faded}; background: transparent; }}
+QLineEdit:disabled, QComboBox:disabled, QAbstractSpinBox:disabled {{ color: {faded}; background: transparent;
+  border-color: {border}; }}
 QAbstractSpinBox QLineEdit {{ border: 0; padding: 0; min-height: 0; background: transparent; }}
 QComboBox QLineEdit {{ border: 0; padding: 0; min-height: 0; background: transparent; }}
 QComboBox::drop-down {{ border: 0; width: 22px; subcontrol-origin: padding; subcontrol-position: center right; }}
 QComboBox::down-arrow {{ image: url("{icons}/down-{tone}.svg"); width: 11px; height: 11px; }}
-QComboBox QAbstractItemView {{ background: {surface}; border: 1px solid {border}; padding: 2px;
+QComboBox QAbstractItemView {{ background: {surface}; border: 1px solid {control}; padding: 2px;
   selection-background-color: {accent_fill}; selection-color: {text}; outline: 0; }}
 QAbstractSpinBox {{ padding: 0 20px 0 0; min-height: 24px; }}
 QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ border: 0; width: 18px; background: transparent;
@@ -127,7 +128,7 @@ QFrame[role="failure"] {{ background: {raised}; border: 1px solid {bad}; border-
 QFrame[bar="info"] {{ background: {info_fill}; border: 0; border-bottom: 1px solid {border}; }}
 QFrame[bar="warn"] {{ background: {warn_fill}; border: 0; border-bottom: 1px solid {border}; }}
 QFrame[bar="bad"] {{ background: {bad_fill}; border: 0; border-bottom: 1px solid {border}; }}
-QFrame[role="drop"] {{ border: 2px dashed {border}; border-radius: 12px; background: {surface}; }}
+QFrame[role="drop"] {{ border: 2px dashed {control}; border-radius: 12px; background: {surface}; }}
 QFrame[role="drop"][over="true"] {{ border-color: {accent}; background: {info_fill}; }}
 """
 

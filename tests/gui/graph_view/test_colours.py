@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ace_studio.gui.graph_view import DARK, LIGHT, Colouring
+from ace_studio.gui.graph_view import Colouring
 from ace_studio.gui.graph_view.colours import blend, luminance, text_on
+from ace_studio.gui.style.colours import DARK, LIGHT
 from ace_studio.records.ops import OpFamily
 
 

@@ -9,10 +9,11 @@ from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
-from ace_studio.gui.graph_view import DARK, LIGHT, GraphView
+from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.colours import luminance
 from ace_studio.gui.graph_view.frames import title_of_block
 from ace_studio.gui.graph_view.tooltips import tooltip_of
+from ace_studio.gui.style.colours import DARK, LIGHT
 from tests.gui.graph_tables import layered_table, partial_capture, without_breaks
 
 
@@ -62,7 +63,7 @@ def test_breaks_are_seen_from_any_distance(view, scale, colours):
 
 def test_the_number_of_a_break_is_readable_in_both_themes():
     for colours in (DARK, LIGHT):
-        shades = sorted(luminance(each) for each in (colours.seam, colours.background))
+        shades = sorted(luminance(each) for each in (colours.seam, colours.window))
         assert (shades[1] + 0.05) / (shades[0] + 0.05) > 3
 
 

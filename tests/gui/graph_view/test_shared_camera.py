@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ace_studio.gui.graph_view.colours import DARK, family_colouring
+from ace_studio.gui.graph_view.colours import family_colouring
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.shared_camera import CommonPlaces
+from ace_studio.gui.style.colours import DARK
 from tests.gui.graph_tables import layered_table, table_of
 
 

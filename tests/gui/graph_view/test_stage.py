@@ -7,10 +7,11 @@ import pytest
 
 from ace_studio.gui.graph_layout.sizes import OP_HEIGHT
 from ace_studio.gui.graph_view.camera import Camera
-from ace_studio.gui.graph_view.colours import DARK, family_colouring
+from ace_studio.gui.graph_view.colours import family_colouring
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.stage import Stage
 from ace_studio.gui.graph_view.texts import TextCache
+from ace_studio.gui.style.colours import DARK
 from tests.gui.graph_tables import layered_table
 
 

@@ -6,8 +6,9 @@ from itertools import pairwise
 
 from PySide6.QtCore import QPoint
 
-from ace_studio.gui.graph_view import LIGHT, GraphView
+from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.painting import EMPTY_TEXT
+from ace_studio.gui.style.colours import LIGHT
 from tests.gui.graph_tables import layered_table, table_of
 from tests.gui.looking import (
     colours_in,
@@ -17,7 +18,7 @@ from tests.gui.looking import (
 
 def test_the_theme_changes_the_background(view):
     view.set_theme(LIGHT)
-    assert picture_of(view).pixelColor(2, 2).name() == LIGHT.background
+    assert picture_of(view).pixelColor(2, 2).name() == LIGHT.window
 
 
 def test_without_a_graph_the_view_says_so(view):

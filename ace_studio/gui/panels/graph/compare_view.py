@@ -21,7 +21,6 @@ from ace_studio.gui.ops.facts import OpFacts, op_facts
 from ace_studio.gui.ops.fates import Fate
 from ace_studio.gui.ops.running_graph import RunningGraph, running_graph
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.graph_colours import graph_colours
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, row
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport
@@ -52,7 +51,7 @@ class CompareView(QWidget):
         self.running: RunningGraph | None = None
         """The graph of the second view; None before the first update."""
         self.summary = ElidedLabel()
-        self.view = GraphView(colours=graph_colours(colours))
+        self.view = GraphView(colours=colours)
         self.view.setAccessibleName("Graph as it really runs")
         self.view.shows_map = False
         self.view.selection_changed.connect(self._selected)
@@ -84,7 +83,7 @@ class CompareView(QWidget):
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
         self._colours, self._facts = colours, None
-        self.view.set_theme(graph_colours(colours))
+        self.view.set_theme(colours)
 
     def _show_graph(self, graph: GraphTable, capture: CaptureReport | None) -> None:
         self._shown = graph

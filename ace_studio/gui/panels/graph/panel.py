@@ -19,7 +19,6 @@ from ace_studio.gui.panels.graph.compare_view import CompareView
 from ace_studio.gui.panels.graph.edge_bar import EdgeBar
 from ace_studio.gui.panels.graph.frontier_card import FrontierCard
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.graph_colours import graph_colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.panel import Panel
@@ -56,7 +55,7 @@ class GraphPanel(Panel):
         self._closer = 0
         self._put_away: object = None
         self._carded: tuple[object, ...] = ()
-        self.view = GraphView(colours=graph_colours(theme.colours))
+        self.view = GraphView(colours=theme.colours)
         self.view.selection_changed.connect(session.view.select)
         self.view.op_activated.connect(self._show_source)
         self.view.menu_opening.connect(lambda menu, op_ids: add_precision_menus(menu, session, op_ids))
@@ -178,7 +177,7 @@ class GraphPanel(Panel):
         """Another theme."""
         self._coloured = ()
         self._empty.tint(colours.text_dim)
-        self.view.set_theme(graph_colours(colours))
+        self.view.set_theme(colours)
         if self.compare is not None:
             self.compare.restyle(colours)
             self.compare.update_from(self.session.document)
