@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from ace_studio.records.messages import EntryPoint, FileReport
-from ace_studio.records.recipes.plan import PlanRule, Precision
-from ace_studio.records.recipes.recipe import DecodeChoice, Recipe
+from ace_studio.records.entry_choice import USUAL_NAMES, likely_entries
+from ace_studio.records.messages import EntryPoint, EntryRole, FileReport
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
+from ace_studio.records.recipes.recipe import DecodeChoice, Goal, ModelChoice, Recipe
 from ace_studio.records.tensors import DimChoice
 
-ENTRY_NAMES = ("make_model", "get_model", "build_model", "create_model", "load_model", "model")
-"""Usual names of the function that makes the model, the likeliest first."""
-BESIDE_NAMES = {
-    "tracing_inputs": ("inputs", "tracing"),
-    "calibration_inputs": ("calibration", "inputs"),
-    "evaluate": ("evaluate", "function"),
-}
-"""Callable beside the entry -> where in the recipe its name belongs."""
+_PLACES = (
+    (("inputs", "tracing"), "tracing_inputs", (EntryRole.TRACING,)),
+    (("calibration", "inputs"), "calibration_inputs", (EntryRole.CALIBRATION, EntryRole.DATA)),
+    (("evaluate", "function"), "evaluate", (EntryRole.EVALUATE,)),
+)
+"""Key of the recipe, the usual name of the callable that belongs there, and the roles that stand in for it."""
+_USUAL_DROP = 0.01
+_USUAL_SQNR_DB = 20.0
+"""What a new model may lose at first: a hundredth of its metric, or a tenth of its outputs' amplitude as noise."""
 
 
 def table_of(recipe: Recipe, table: str) -> Any:
@@ -78,37 +82,40 @@ def op_matches(op_ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def prefill(recipe: Recipe, report: FileReport) -> Recipe:
-    """Fill in what the file makes clear: entry, example inputs, and the well-known callables beside it."""
-    names = {entry.name for entry in report.entries}
+    """Fill in what the file makes clear: entry, weights, example inputs, callables by their roles, and a first plan."""
+    is_new = recipe == Recipe(model=ModelChoice(source=recipe.model.source, weights=recipe.model.weights))
     if not recipe.model.entry:
         recipe = change(recipe, "model", entry=plausible_entry(report.entries))
+    if report.weights and not recipe.model.weights:
+        recipe = change(
+            recipe, "model", weights=Path(os.path.relpath(report.weights[0], Path(report.path).parent)).as_posix()
+        )
     if report.inputs and not recipe.inputs.rows and not recipe.inputs.tracing:
         recipe = change(recipe, "inputs", rows=report.inputs)
-    for name, (table, key) in BESIDE_NAMES.items():
+    for (table, key), usual, roles in _PLACES:
         already_has_inputs = table == "inputs" and bool(recipe.inputs.rows)
-        if name in names and not getattr(getattr(recipe, table), key) and not already_has_inputs:
+        name = _callable_for(usual, roles, report.entries)
+        if name and name != recipe.model.entry and not getattr(getattr(recipe, table), key) and not already_has_inputs:
             recipe = change(recipe, table, **{key: name})
-    return recipe
+    return with_first_plan(recipe) if is_new else recipe
+
+
+def with_first_plan(recipe: Recipe) -> Recipe:
+    """The recipe with int8 everywhere and a limit for what that may cost, so that a run alone gives something."""
+    has_metric = bool(recipe.evaluate.function or recipe.evaluate.metric)
+    goal = Goal(max_drop=_USUAL_DROP) if has_metric else Goal(min_sqnr_db=_USUAL_SQNR_DB)
+    return replace(recipe, plan=Plan(default=Precision.INT8_STATIC), goal=goal)
 
 
 def plausible_entry(entries: Sequence[EntryPoint]) -> str:
-    """The only plausible entry, or an empty string if the user has to choose.
+    """The entry that is meant, or an empty string if the user has to choose."""
+    likely = likely_entries(entries, taken=[usual for _, usual, _ in _PLACES])
+    usual = [name for name in USUAL_NAMES if name in likely]
+    return usual[0] if usual else likely[0] if len(likely) == 1 else ""
 
-    A function with a usual name wins, then the only model class that needs no arguments, then the only function
-    that needs none.
-    """
-    usable = [
-        entry
-        for entry in entries
-        if entry.required_arguments == 0 and not entry.name.startswith("_") and entry.name not in BESIDE_NAMES
-    ]
-    by_name = {entry.name: entry for entry in usable}
-    for name in ENTRY_NAMES:
-        if name in by_name:
-            return name
-    modules = [entry.name for entry in usable if entry.is_module]
-    functions = [entry.name for entry in usable if entry.kind == "function"]
-    for candidates in (modules, functions):
-        if len(candidates) == 1:
-            return candidates[0]
-    return ""
+
+def _callable_for(usual: str, roles: Sequence[EntryRole], entries: Sequence[EntryPoint]) -> str:
+    """The callable with the usual name, else the first with one of the roles, the first role first."""
+    named = [one.name for one in entries if one.name == usual]
+    named += [one.name for role in roles for one in entries if one.role is role]
+    return named[0] if named else ""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from ace_studio.records.messages import FileReport
+from ace_studio.records.messages import EntryRole, FileReport
 from ace_studio.records.recipes.plan import PlanRule, Precision
-from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.recipes.recipe import Goal, Recipe
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session import choices
 from tests.session.fake_engine_link import entry
@@ -40,6 +41,23 @@ def test_opening_fills_in_the_well_known_callables_beside_the_entry():
     assert (recipe.model.entry, recipe.inputs.tracing, recipe.evaluate.function) == (
         "make_model", "tracing_inputs", "evaluate",
     )  # fmt: skip
+
+
+def test_opening_fills_in_callables_of_any_name_by_their_role_and_the_weights_beside_the_code():
+    listed = [
+        replace(entry("getLoader"), role=EntryRole.DATA),
+        replace(entry("score_it", required_arguments=1), role=EntryRole.EVALUATE),
+        entry("Net", kind="class", is_module=True),
+    ]
+    recipe = choices.prefill(Recipe(), report(*listed, weights=("weights/net.pth",)))
+    assert (recipe.model.entry, recipe.model.weights) == ("Net", "weights/net.pth")
+    assert (recipe.calibration.inputs, recipe.evaluate.function) == ("getLoader", "score_it")
+
+
+@pytest.mark.parametrize(("name", "goal"), [("evaluate", Goal(max_drop=0.01)), ("make_model", Goal(min_sqnr_db=20.0))])
+def test_a_new_model_gets_a_plan_that_compresses_and_a_limit_for_the_loss(name, goal):
+    recipe = choices.prefill(Recipe(), report(entry(name)))
+    assert (recipe.plan.default, recipe.plan.from_goal, recipe.goal) == (Precision.INT8_STATIC, False, goal)
 
 
 def test_inputs_that_the_file_proposes_win_over_a_function_of_the_usual_name():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import islice
+from math import inf
 from pathlib import Path
 
 from ace_studio.engine.examples.arrays import ReadContent
-from ace_studio.engine.examples.forms import in_one_form
+from ace_studio.engine.examples.forms import in_one_form, places_of_forward
 from ace_studio.engine.examples.reader import prepared, read_examples
 from ace_studio.engine.examples.rows import ReadTensor, examples_from_rows
 from ace_studio.engine.examples.tracing_data import tracing_examples
@@ -39,11 +41,11 @@ def gather_examples(
     data = loaded.data
     if data.tracing is None and data.tracing_path is not None:
         data = replace(data, tracing=partial(tracing_examples, data.tracing_path, loaded, recipe, read_content))
-    return in_one_form(_given_examples(data), loaded.module)
+    return in_one_form(_given_examples(data, places_of_forward(loaded.module)), loaded.module)
 
 
-def _given_examples(data: DataSources) -> tuple[Example, ...]:
-    """The examples that the user's code or file gives."""
+def _given_examples(data: DataSources, places: float) -> tuple[Example, ...]:
+    """The examples that the user's code or file gives; calibration data without labels, which forward has no place for."""
     if data.tracing is not None:
         return read_examples(
             data.tracing,
@@ -55,12 +57,15 @@ def _given_examples(data: DataSources) -> tuple[Example, ...]:
     if data.examples:
         return prepared(data.examples)
     if data.calibration is not None:
-        return read_examples(
+        found = read_examples(
             data.calibration,
             role="calibration",
             where="[calibration] inputs",
             limit=CALIBRATION_EXAMPLES,
             remedy="Return at least one example.",
+        )
+        return tuple(
+            replace(one, args=tuple(islice(one.args, None if places == inf else int(places)))) for one in found
         )
     raise AceError.of(
         ErrorCode.NO_DATA,

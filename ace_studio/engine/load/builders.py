@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.callables import CallableReference, describe_value
 from ace_studio.engine.load.huggingface import looks_like_huggingface
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
+from ace_studio.engine.load.roles import loads_weights
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
 from ace_studio.engine.load.tensors import WRAPPINGS, find_state_dicts, read_state_dicts
 from ace_studio.engine.load.torchscript.program import with_parts_written
@@ -31,11 +33,25 @@ def build_from_entry(job: LoadJob) -> OpenedModel:
     assert job.entry is not None, "the loader chooses an entry for Python sources"
     target = job.library.find(job.entry)
     doing = f"{job.entry.name}() in {job.entry.path.name}"
+    is_class = isinstance(target, type)
     if callable(target) and not isinstance(target, nn.Module):
         _check_needs_nothing(target, job.entry)
         with job.library.user.guard(doing):
             target = target()
-    return _interpret(target, job, doing)
+    built = _interpret(target, job, doing)
+    if is_class and not job.has_weights and not loads_weights(job.library.files[job.entry.path].source.tree):
+        _warn_of_random_weights(built, job)
+    return built
+
+
+def _warn_of_random_weights(built: OpenedModel, job: LoadJob) -> None:
+    if job.entry is not None and next(built.module.parameters(), None) is not None:
+        job.reporter.warn(
+            "random-weights",
+            f"{job.entry.name} has random weights: shapes, speed and size are those of the real model, its answers are "
+            "not. Name a file as [model] weights to change that",
+            where=str(job.entry.path),
+        )
 
 
 def build_from_weights(job: LoadJob) -> OpenedModel:
@@ -52,7 +68,7 @@ def build_from_weights(job: LoadJob) -> OpenedModel:
             where=str(job.path),
         )
     weights = read_state_dicts(job.path)
-    built = build_from_entry(job)
+    built = build_from_entry(replace(job, has_weights=True))
     load_weights(built.module, weights, job.path, reporter=job.reporter)
     return built
 
@@ -67,7 +83,7 @@ def build_from_pickle(job: LoadJob) -> OpenedModel:
         return _interpret(module, job, f"Loading {job.path.name}")
     weights = find_state_dicts(content)
     if weights and job.entry is not None:
-        built = build_from_entry(job)
+        built = build_from_entry(replace(job, has_weights=True))
         load_weights(built.module, weights, job.path, reporter=job.reporter)
         return built
     remedy = "name the function that makes the module: entry = 'model.py:make_model'"

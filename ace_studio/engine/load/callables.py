@@ -13,14 +13,10 @@ from typing import Any
 
 from ace_studio.engine.load.entries import PythonSource, list_entries, parse_source
 from ace_studio.engine.load.user_code import UserModules
+from ace_studio.records.entry_choice import likely_entries
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import EntryPoint
 
-_MAKER_NAMES = frozenset(
-    f"{verb}{rest}"
-    for verb in ("make", "build", "create", "get", "load")
-    for rest in ("", "_model", "_net", "_network")
-) | frozenset({"model", "net", "network"})
 _MOST_SHOWN = 12
 
 
@@ -73,25 +69,13 @@ def parse_reference(text: str, *, role: str, folder: Path, default: Path | None)
 def choose_entry(code: CodeFile, *, taken: Iterable[str] = ()) -> str:
     """Choose the callable that makes the model, when the recipe names none.
 
-    It is the only function with a usual name (``make_model``), else the only module class, else the only function
-    without required arguments.
+    `likely_entries` must be sure which one it is.
 
     Raises: AceError(NOT_FOUND) with the choices if there are several, or none.
     """
-    used = set(taken)
-    free = [entry for entry in code.entries if not entry.required_arguments and entry.name not in used]
-    functions = [entry.name for entry in free if entry.kind == "function"]
-    groups = (
-        [name for name in functions if name in _MAKER_NAMES],
-        [entry.name for entry in free if entry.is_module],
-        functions,
-    )
-    for group in groups:
-        if len(group) == 1:
-            return group[0]
-        if group:
-            break
-    choices = next((group for group in groups if group), [])
+    choices = likely_entries(code.entries, taken=set(taken))
+    if len(choices) == 1:
+        return choices[0]
     what = (
         f"{code.path.name} has several callables that could make the model"
         if choices

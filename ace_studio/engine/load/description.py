@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from ace_studio.records.messages import EntryPoint, StoredTensor
 from ace_studio.records.tensors import TensorSpec
@@ -18,3 +19,8 @@ class Description:
     notes: tuple[str, ...] = ()
     inputs: tuple[dict[str, TensorSpec], ...] = ()
     """Example inputs proposed from the file's own description."""
+    loads_weights: bool = False
+    weights: tuple[Path, ...] = ()
+    code: tuple[Path, ...] = ()
+    fits: tuple[str, ...] = ()
+    """These four as in `FileReport`."""

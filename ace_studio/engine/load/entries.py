@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ace_studio.engine.load.roles import with_roles
 from ace_studio.engine.load.sniff import bad_file
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import EntryPoint
@@ -93,7 +94,7 @@ def list_entries(source: PythonSource) -> tuple[EntryPoint, ...]:
         if not entry.name.startswith("_"):
             found.pop(entry.name, None)
             found[entry.name] = entry
-    return tuple(found.values())
+    return with_roles(found.values(), source.tree)
 
 
 def _definitions(body: Iterable[ast.stmt]) -> Iterator[ast.ClassDef | _Function | ast.Assign]:

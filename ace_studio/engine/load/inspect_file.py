@@ -37,6 +37,10 @@ def inspect_file(path: Path) -> FileReport:
         tensors=facts.tensors,
         notes=tuple(notes),
         inputs=facts.inputs,
+        loads_weights=facts.loads_weights,
+        weights=tuple(map(str, facts.weights)),
+        code=tuple(map(str, facts.code)),
+        fits=facts.fits,
     )
 
 

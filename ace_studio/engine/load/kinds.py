@@ -9,10 +9,12 @@ from pathlib import Path
 
 from ace_studio.engine.load import builders
 from ace_studio.engine.load.archive import open_archive
+from ace_studio.engine.load.beside import code_beside, weights_beside
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.entries import list_entries, parse_source
 from ace_studio.engine.load.huggingface import build_huggingface, describe_huggingface, read_folder
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
+from ace_studio.engine.load.named.fits import fitting_models, summary_of
 from ace_studio.engine.load.named.loader import build_named, describe_named
 from ace_studio.engine.load.onnx.model import build_from_onnx, describe_onnx
 from ace_studio.engine.load.pickles import (
@@ -23,10 +25,12 @@ from ace_studio.engine.load.pickles import (
     unsafe_globals_of_file,
     unsafe_globals_of_nested,
 )
+from ace_studio.engine.load.roles import loads_weights
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
 from ace_studio.engine.load.stored_tensors import list_tensors_of_file
 from ace_studio.engine.load.torchscript.program import build_from_torchscript
+from ace_studio.records.messages import StoredTensor
 
 _MOST_NAMES = 20
 
@@ -65,22 +69,32 @@ class Loader:
 def _describe_python(path: Path) -> Description:
     source = parse_source(path, path.read_bytes())
     imports = ", ".join(source.imports)
+    loads = loads_weights(source.tree)
     return Description(
         would_run=(f"{path.name} from top to bottom, and the callable that you choose in it",)
         + ((f"what it imports: {imports}",) if imports else ()),
         entries=list_entries(source),
+        loads_weights=loads,
+        weights=() if loads else weights_beside(source),
     )
 
 
 def _describe_safetensors(path: Path) -> Description:
     tensors, metadata = read_header(path)
     notes = tuple(f"{key}: {value}"[:200] for key, value in sorted(metadata.items())[:_MOST_NAMES])
-    return Description(tensors=tuple(tensors), notes=("needs a factory: entry = 'file.py:name'", *notes))
+    return _describe_weights(path, tuple(tensors), notes)
 
 
 def _describe_state_dict(path: Path) -> Description:
+    return _describe_weights(path, list_tensors_of_file(path), _storage_notes(path))
+
+
+def _describe_weights(path: Path, tensors: tuple[StoredTensor, ...], notes: tuple[str, ...]) -> Description:
     return Description(
-        tensors=list_tensors_of_file(path), notes=("needs a factory: entry = 'file.py:name'", *_storage_notes(path))
+        tensors=tensors,
+        notes=(*summary_of(tensors), *notes),
+        code=code_beside(path, tensors),
+        fits=fitting_models(tensors),
     )
 
 

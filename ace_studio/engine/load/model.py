@@ -9,12 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from ace_studio.engine.examples.caught import read_caught, read_structure
-from ace_studio.engine.flow import DataSources, LoadedModel
+from ace_studio.engine.flow import DataSources, Example, LoadedModel
 from ace_studio.engine.load.callables import CallableReference, CodeFile, CodeLibrary, choose_entry, parse_reference
+from ace_studio.engine.load.first_layers import propose_rows
 from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
+from ace_studio.engine.load.proposals import examples_of
 from ace_studio.engine.load.sniff import bad_file, checked_sha256
 from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_checkpoint, read_state_dict, read_state_dicts
 from ace_studio.engine.load.torchvision.ops import make_importable, warn_if_standing_in
@@ -26,7 +30,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.named_source import named_source
-from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.recipes.recipe import InputsChoice, Recipe
 from ace_studio.records.recipes.rules import DATA_SUFFIXES
 
 
@@ -86,12 +90,17 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         reporter.advance(None, f"computed weights written out: {len(written)} ({written[0]}, ...)")
     warn_if_standing_in(built.module, library.user.files(), reporter)
     files = _all_files(sources, built, library)
+    examples = built.examples
+    is_given = recipe.inputs != InputsChoice() or recipe.calibration.inputs or recipe.calibration.caught
+    if not examples and not is_given and sources.loader.frontend == "torch":
+        with library.user.guard(f"Running {sources.source.name} with proposed inputs"):
+            examples = _proposed_examples(built.module, reporter)
     return LoadedModel(
         module=built.module,
         source=sources.source,
         sha256=files_sha256(files),
         data=DataSources(
-            examples=built.examples,
+            examples=examples,
             calibration=functions.get("calibration"),
             calibration_path=data_path(recipe.calibration.inputs, folder),
             tracing=functions.get("tracing"),
@@ -105,6 +114,20 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
         frontend=sources.loader.frontend,
         reference=built.reference,
     )
+
+
+def _proposed_examples(module: nn.Module, reporter: Reporter) -> tuple[Example, ...]:
+    """Examples for a model that came without any, with a warning that says what they are; none if none was found."""
+    rows = propose_rows(module)
+    if rows:
+        said = ", ".join(f"{one.name} {'x'.join(map(str, one.shape))}" for one in rows[0])
+        reporter.warn(
+            "proposed-inputs",
+            f"No examples were given, so the model runs on random ones that its first layer takes: {said}. Add rows of "
+            "the real sizes to the shape table if they differ",
+            where="[inputs]",
+        )
+    return examples_of(rows, module)
 
 
 def files_sha256(files: Sequence[Path]) -> str:

@@ -167,9 +167,9 @@ def shown(names: Sequence[str], *, most: int = _MOST_SHOWN) -> str:
 
 def _readings(state: StateDict, wanted: Mapping[str, Tensor]) -> Iterator[Match]:
     yield _match(state, {name: name for name in state.tensors}, wanted)
-    places = {_unwrapped(name): name for name in wanted}
+    places = {unwrapped(name): name for name in wanted}
     for prefix in ("", *_prefixes(state.tensors)):
-        below = {name: _unwrapped(name.removeprefix(prefix)) for name in state.tensors if name.startswith(prefix)}
+        below = {name: unwrapped(name.removeprefix(prefix)) for name in state.tensors if name.startswith(prefix)}
         if len(set(below.values())) == len(below):
             yield _match(state, {name: places.get(short, short) for name, short in below.items()}, wanted, prefix)
     for prefix in _shared_prefixes(wanted):
@@ -187,7 +187,8 @@ def _match(state: StateDict, names: Mapping[str, str], wanted: Mapping[str, Tens
     return Match(state, tensors, prefix, left_out, difference)
 
 
-def _unwrapped(name: str) -> str:
+def unwrapped(name: str) -> str:
+    """The name without the parts that wrappers add."""
     return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
 
 

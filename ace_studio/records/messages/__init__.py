@@ -34,6 +34,7 @@ from ace_studio.records.messages.phases import Phase
 from ace_studio.records.messages.reports import (
     DeviceReport,
     EntryPoint,
+    EntryRole,
     EnvironmentReport,
     FileReport,
     ModuleCalls,

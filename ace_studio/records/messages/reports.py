@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 from ace_studio.records.tensors import TensorSpec
+
+
+class EntryRole(StrEnum):
+    """What a callable seems to be for, by its name, signature and value; a proposal, never run before it is trusted."""
+
+    NONE = ""
+    MODEL = "model"
+    """Makes the whole model."""
+    PART = "part"
+    """A module class that another class of the file is made of."""
+    TRACING = "tracing"
+    """Gives examples to trace with."""
+    CALIBRATION = "calibration"
+    """Gives calibration inputs."""
+    DATA = "data"
+    """Gives data that may serve for calibration, such as a loader."""
+    EVALUATE = "evaluate"
+    """Measures the model that it is given."""
 
 
 class EntryPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +40,7 @@ class EntryPoint(msgspec.Struct, frozen=True, kw_only=True):
     required_arguments: int = 0
     is_module: bool = False
     """A class whose bases look like ``nn.Module``."""
+    role: EntryRole = EntryRole.NONE
 
 
 class StoredTensor(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +70,14 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     inputs: tuple[dict[str, TensorSpec], ...] = ()
     """Rows of example inputs to begin with, if the file describes the sizes of its inputs."""
+    loads_weights: bool = False
+    """Whether the code itself reads weights from somewhere."""
+    weights: tuple[str, ...] = ()
+    """Files of weights beside the code whose tensors a class of it seems to have, the likeliest first."""
+    code: tuple[str, ...] = ()
+    """For weights: Python files beside them with a class that seems to have these tensors, the likeliest first."""
+    fits: tuple[str, ...] = ()
+    """For weights: models of installed packages that have these tensors, such as ``timm:resnet18``."""
 
 
 class TargetReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,8 +25,8 @@ from tests.engine.load.samples import (
 @pytest.mark.parametrize(
     ("body", "count"),
     [
-        ("return Net()", 0),
-        ("return Net(), []", 0),
+        ("return Net()", 2),  # proposed
+        ("return Net(), []", 2),
         ("return Net(), torch.zeros(1, 2)", 1),
         ("return Net(), (torch.zeros(1, 2),)", 1),
         ("return Net(), {'x': torch.zeros(1, 2)}", 1),

@@ -115,6 +115,12 @@ def find_model(source: NamedSource) -> NamedModel:
     return NamedModel(source, collection, module)
 
 
+def list_names(collection: str) -> list[str]:
+    """The names of all models of a package. Raises: AceError(NOT_INSTALLED)."""
+    row = _COLLECTIONS[collection]
+    return row.names(_import(row.package))
+
+
 def _import(package: str) -> ModuleType:
     make_importable()
     try:

@@ -1,0 +1,135 @@
+"""Finds weights beside code, and code beside weights: files whose tensors a class of the code seems to have.
+
+The names are compared with the attributes that a class assigns; whether every shape fits is checked when the weights
+are loaded.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from ace_studio.engine.load.entries import PythonSource, parse_source
+from ace_studio.engine.load.identify import identify
+from ace_studio.engine.load.safetensors_header import read_header
+from ace_studio.engine.load.state_match import unwrapped
+from ace_studio.engine.load.stored_tensors import list_tensors_of_file
+from ace_studio.records.errors import AceError
+from ace_studio.records.messages import StoredTensor
+
+_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".ckpt")
+_FOLDERS = ("", "weights", "checkpoints", "models")
+_MOST_FILES = 24
+_LARGEST_CODE_BYTES = 1_000_000
+_PLAIN = re.compile(
+    r"(ReLU6?|ELU|GELU|SiLU|Mish|Hardswish|Hardsigmoid|Sigmoid|Tanh|Softmax|LogSoftmax|Dropout\dd|Dropout|Pool\dd|Flatten|"
+    r"Unflatten|Upsample|PixelShuffle|Identity|Loss|^int|^float|^len|^list|^dict|^tuple|^partial)$"
+)
+"""Calls that make nothing with parameters."""
+_DEEPEST_PREFIX = 2
+"""How many keys a checkpoint may wrap around its tensors: ``state_dict``, ``model.module``."""
+
+
+def weights_beside(source: PythonSource) -> tuple[Path, ...]:
+    """Files of weights in the folder of the code, or in a usual one below, that a module class of the code fits."""
+    attributes = _module_attributes(source.tree)
+    places = [source.path.parent / name for name in _FOLDERS]
+    files = [file for place in places for file in _files_in(place, _SUFFIXES)]
+    fitting = [file for file in files if _is_fit(_tensors_of(file), attributes)]
+    return tuple(sorted(fitting, key=lambda file: _rank(file, source.path)))
+
+
+def code_beside(weights: Path, tensors: Iterable[StoredTensor]) -> tuple[Path, ...]:
+    """Python files in the folder of the weights, or above a usual one, with a module class that fits them."""
+    listed = tuple(tensors)
+    places = [weights.parent] + ([weights.parent.parent] if weights.parent.name in _FOLDERS else [])
+    files = [file for place in places for file in _files_in(place, (".py",))]
+    fitting = [file for file in files if _is_fit(listed, _attributes_of(file))]
+    return tuple(sorted(fitting, key=lambda file: _rank(file, weights)))
+
+
+def _files_in(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    try:
+        found = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in suffixes and file.is_file()]
+    except OSError:
+        return []
+    return found[:_MOST_FILES]
+
+
+def _rank(file: Path, beside: Path) -> tuple[bool, bool, float]:
+    """The same name first, then names of the best state of a training, then the newest."""
+    is_named_so = file.stem.startswith(beside.stem) or beside.stem.startswith(file.stem)
+    return not is_named_so, "best" not in file.stem, -file.stat().st_mtime
+
+
+def _tensors_of(file: Path) -> tuple[StoredTensor, ...]:
+    """The tensors of a file of weights by its header; none if it is something else, or damaged."""
+    try:
+        kind = identify(file)
+        if kind == "safetensors":
+            return tuple(read_header(file)[0])
+        return list_tensors_of_file(file) if kind == "state-dict" else ()
+    except (AceError, OSError):
+        return ()
+
+
+def _is_fit(tensors: Iterable[StoredTensor], classes: Iterable[frozenset[str]]) -> bool:
+    names = [unwrapped(one.name) for one in tensors]
+    return bool(names) and any(_owns(attributes, names) for attributes in classes if attributes)
+
+
+def _owns(attributes: frozenset[str], names: list[str]) -> bool:
+    """Whether all names begin with an attribute of the class, at the top or below the keys of a checkpoint."""
+    for _ in range(_DEEPEST_PREFIX + 1):
+        heads = {name.partition(".")[0] for name in names}
+        if heads <= attributes and _share(heads, attributes):
+            return True
+        if len(heads) != 1:
+            return False
+        names = [name.partition(".")[2] for name in names]
+    return False
+
+
+def _share(heads: set[str], attributes: frozenset[str]) -> bool:
+    """Whether the stored names are enough of the class: a common name alone, such as ``fc``, proves little."""
+    return 2 * len(heads) >= len(attributes)
+
+
+def _attributes_of(file: Path) -> list[frozenset[str]]:
+    try:
+        if file.stat().st_size > _LARGEST_CODE_BYTES:
+            return []
+        return _module_attributes(parse_source(file, file.read_bytes()).tree)
+    except (AceError, OSError):
+        return []
+
+
+def _module_attributes(tree: ast.Module) -> list[frozenset[str]]:
+    """For each class: the attributes that may hold parameters, its bases' in the same file included."""
+    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    return [_attributes(node, classes, frozenset()) for node in classes.values()]
+
+
+def _attributes(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> frozenset[str]:
+    found = {name for one in ast.walk(node) for name in _assigned(one)}
+    for base in (ast.unparse(each) for each in node.bases):
+        if base in classes and base not in seen:
+            found |= _attributes(classes[base], classes, seen | {node.name})
+    return frozenset(found)
+
+
+def _assigned(node: ast.AST) -> list[str]:
+    """Attributes of self that a statement sets to a call: layers and parameters are made by one."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("self.register_buffer", "self.register_parameter"):
+        return [node.args[0].value] if node.args and _is_text(node.args[0]) else []  # type: ignore[attr-defined]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    value = getattr(node, "value", None)
+    if not isinstance(value, ast.Call) or _PLAIN.search(ast.unparse(value.func)):
+        return []
+    return [one.attr for one in targets if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "self"]
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -1,0 +1,116 @@
+"""Says which models of installed packages a file of weights belongs to, by the names and shapes of its tensors.
+
+Building every model would take minutes, so a table that ships with the program maps a hash of names and shapes to
+models. ``python -m ace_studio.engine.load.named.fits`` writes the table for the packages that are installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from ace_studio.engine.load.state_match import unwrapped
+from ace_studio.records.messages import StoredTensor
+from ace_studio.records.recipes.named_source import NamedSource
+
+_TABLE = Path(__file__).with_name("known.json")
+_COUNTER = "num_batches_tracked"
+_MOST = 6
+_DEEPEST_PREFIX = 2
+_FAMILIES = {
+    "bert": "BERT", "distilbert": "DistilBERT", "roberta": "RoBERTa", "albert": "ALBERT", "electra": "ELECTRA",
+    "deberta": "DeBERTa", "mpnet": "MPNet", "vit": "ViT", "wav2vec2": "wav2vec 2.0", "hubert": "HuBERT",
+    "whisper": "Whisper", "gpt_neox": "GPT-NeoX", "mobilebert": "MobileBERT", "clip": "CLIP", "segformer": "SegFormer",
+}  # fmt: skip
+"""First part of the names of a Hugging Face model -> its family."""
+
+
+def fitting_models(tensors: Sequence[StoredTensor]) -> tuple[str, ...]:
+    """Models that have exactly these tensors, such as ``timm:resnet18``; only of packages that are installed."""
+    known = _known()
+    for names in _readings(tensors):
+        found = [one for one in known.get(_hash(names), ()) if find_spec(one.partition(":")[0]) is not None]
+        if found:
+            return tuple(found[:_MOST])
+    return ()
+
+
+def summary_of(tensors: Sequence[StoredTensor]) -> tuple[str, ...]:
+    """What the file holds, in words: count, values, types, a common beginning of the names, and a known family."""
+    if not tensors:
+        return ()
+    values = sum(_count(one.shape) for one in tensors)
+    types = ", ".join(f"{count} {dtype}" for dtype, count in Counter(one.dtype or "unknown" for one in tensors).items())
+    said = [f"{len(tensors)} tensors with {values:,} values: {types}"]
+    heads = {one.name.partition(".")[0] for one in tensors}
+    if len(heads) == 1 and all("." in one.name for one in tensors):
+        said.append(f"all names begin with '{next(iter(heads))}.'")
+    families = [_FAMILIES[head] for head in sorted(heads) if head in _FAMILIES]
+    if families:
+        said.append(
+            f"the names are those of {families[0]} in transformers; with its config.json beside it, open the folder"
+        )
+    return tuple(said)
+
+
+def _readings(tensors: Sequence[StoredTensor]) -> Iterable[list[tuple[str, tuple[int, ...]]]]:
+    """Names and shapes as they are, and below the keys that a checkpoint wraps around them."""
+    named = [(unwrapped(one.name), one.shape) for one in tensors]
+    yield named
+    for _ in range(_DEEPEST_PREFIX):
+        heads = Counter(name.partition(".")[0] for name, _ in named)
+        head = next((word for word in ("state_dict", "model", "net", "model_state_dict") if word in heads), "")
+        if not head and len(heads) == 1:
+            head = next(iter(heads))
+        named = [(name.partition(".")[2], shape) for name, shape in named if name.startswith(f"{head}.")]
+        if not head or not named:
+            return
+        yield named
+
+
+def _hash(named: Iterable[tuple[str, Sequence[int]]]) -> str:
+    lines = sorted(f"{name}:{'x'.join(map(str, shape))}" for name, shape in named if not name.endswith(_COUNTER))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+
+def _count(shape: Sequence[int]) -> int:
+    total = 1
+    for size in shape:
+        total *= size
+    return total
+
+
+@cache
+def _known() -> dict[str, list[str]]:
+    table: dict[str, list[str]] = json.loads(_TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+def main() -> None:
+    """Build every model of timm and torchvision with shapes alone, and write the table."""
+    from ace_studio.engine.load.named.loader import tensors_of  # noqa: PLC0415 - loads torch; the table needs it only here
+    from ace_studio.engine.load.named.models import find_model, list_names  # noqa: PLC0415
+
+    table: dict[str, list[str]] = {}
+    for collection in ("torchvision", "timm"):
+        for name in list_names(collection):
+            try:
+                module = find_model(NamedSource(collection, name)).build_on_meta()
+            except Exception as error:  # noqa: BLE001 - packages raise anything; one model less is no harm
+                print(f"{collection}:{name}: {error}"[:200], file=sys.stderr)  # noqa: T201 - a script
+                continue
+            if module is not None:
+                key = _hash((one.name, one.shape) for one in tensors_of(module))
+                table.setdefault(key, []).append(f"{collection}:{name}")
+    lines = ",\n".join(f" {json.dumps(key)}: {json.dumps(names[:_MOST])}" for key, names in sorted(table.items()))
+    _TABLE.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

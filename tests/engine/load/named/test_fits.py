@@ -1,0 +1,27 @@
+"""A file of weights says what it holds and which known models have its tensors."""
+
+from __future__ import annotations
+
+from ace_studio.engine.load.named import fits
+from ace_studio.engine.load.named.fits import fitting_models, summary_of
+from ace_studio.records.messages import StoredTensor
+
+
+def tensors(*names, shape=(4, 3)):
+    return [StoredTensor(name=name, dtype="float32", shape=shape) for name in names]
+
+
+def test_a_known_model_is_found_below_the_keys_of_a_checkpoint(monkeypatch):
+    plain = [(one.name, one.shape) for one in tensors("conv.weight", "fc.weight")]
+    monkeypatch.setattr(fits, "_known", lambda: {fits._hash(plain): ["torchvision:net", "absent_package:net"]})
+    inner = tensors("state_dict.module.conv.weight", "state_dict.module.fc.weight", "state_dict.bn.num_batches_tracked")
+    assert fitting_models(inner) == ("torchvision:net",)
+    assert fitting_models(tensors("conv.weight", "fc.weight", shape=(4, 4))) == ()
+
+
+def test_the_summary_counts_tensors_and_values_and_names_a_known_family():
+    said = summary_of(tensors("bert.a.weight", "bert.b.weight"))
+    assert said[0] == "2 tensors with 24 values: 2 float32"
+    assert "begin with 'bert.'" in said[1]
+    assert "BERT" in said[2]
+    assert summary_of(()) == ()
