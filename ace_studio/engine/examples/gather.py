@@ -45,7 +45,7 @@ def gather_examples(
 
 
 def _given_examples(data: DataSources, places: float) -> tuple[Example, ...]:
-    """The examples that the user's code or file gives; calibration data without labels, which forward has no place for."""
+    """The examples that the user's code or file gives; those of calibration without labels, which forward lacks."""
     if data.tracing is not None:
         return read_examples(
             data.tracing,
