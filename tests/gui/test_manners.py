@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
@@ -17,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from tests.gui.touring import tour
+from tests.gui.touring import tour, tour_of_dialogs
 
 
 def turn_wheel(widget: QWidget) -> None:
@@ -70,3 +71,31 @@ def test_everything_that_takes_the_keyboard_has_a_name(desk):
                 if not (field.accessibleName() or words):
                     nameless.add((place, type(field).__name__, field.objectName()))
     assert nameless == set()
+
+
+def test_every_dialog_fits_the_screen(desk):
+    desk.open_example()
+    room = desk.window.screen().availableSize()
+    for name, dialog in tour_of_dialogs(desk):
+        assert dialog.width() <= room.width(), name
+        assert dialog.height() <= room.height(), name
+        assert dialog.minimumSizeHint().height() <= 460, "fits a screen of 1600 x 1000 at 200 %"
+
+
+@pytest.mark.parametrize("width", [480, 640, 760, 1000])
+def test_the_toolbar_shows_every_button_whole_at_any_width(desk, width):
+    desk.open_example()
+    desk.window.resize(width, 500)
+    desk.settle()
+    bar = desk.window.toolbar
+    shown = [bar.widgetForAction(action) for action in bar.actions() if not action.isSeparator()]
+    assert all(button.isVisible() and button.geometry().right() <= bar.width() for button in shown)
+
+
+def test_the_line_above_the_graph_stays_one_line_high_whatever_is_hidden(desk):
+    desk.window.resize(1600, 1000)
+    desk.traced()
+    line = desk.window.workbench.panel("graph").colour_by.parentWidget()
+    for action in ("toggle-bottom", "toggle-side"):
+        desk.do(action)
+        assert line.height() <= line.sizeHint().height()

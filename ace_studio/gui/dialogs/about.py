@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QPlainTextEdit, QWidget
 
 import ace_studio
 from ace_studio.gui.style.theme import monospace
-from ace_studio.gui.widgets.small import MARGIN, button, column, label, row
+from ace_studio.gui.widgets.small import MARGIN, button, column, fit_screen, label, row
 from ace_studio.gui.words.formatting import bytes_text
 from ace_studio.records.messages import EnvironmentReport
 from ace_studio.session.session import Session
@@ -21,7 +21,7 @@ class AboutDialog(QDialog):
         """Show what is known now."""
         super().__init__(parent)
         self.setWindowTitle("About ACE Studio")
-        self.resize(600, 460)
+        fit_screen(self, 600, 460)
         facts = QPlainTextEdit(about_text(session.document.environment))
         facts.setReadOnly(True)
         facts.setFont(monospace())

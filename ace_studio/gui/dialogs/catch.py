@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from ace_studio.gui.widgets.fields import WholeBox
-from ace_studio.gui.widgets.small import MARGIN, button, column, label, row
+from ace_studio.gui.widgets.small import MARGIN, button, column, fit_screen, label, row
 from ace_studio.records.messages import InputsCaught
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -38,7 +38,7 @@ class CatchDialog(QDialog):
         """Start with the file that is open, which often calls its own model."""
         super().__init__(parent)
         self.setWindowTitle("Catch inputs")
-        self.resize(640, 520)
+        fit_screen(self, 640, 520)
         self._session = session
         self.script = _line("Script", "train.py")
         self.arguments = _line("Arguments of the script", "--epochs 1")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import QSize, Qt, QUrl
 from PySide6.QtWidgets import QDialog, QListWidget, QListWidgetItem, QSplitter, QTextBrowser, QWidget
 
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.small import column
+from ace_studio.gui.widgets.small import column, fit_screen
 from ace_studio.records.places import resource_folder
 
 
@@ -36,7 +36,7 @@ class HelpDialog(QDialog):
         """Open at a page, named by its file without the ending; at the first if none is named."""
         super().__init__(parent)
         self.setWindowTitle("Help")
-        self.resize(920, 620)
+        fit_screen(self, 920, 620)
         self.contents = QListWidget()
         self.contents.setAccessibleName("Pages")
         self.contents.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -48,6 +48,8 @@ class HelpDialog(QDialog):
         for path in pages:
             item = QListWidgetItem(page_title(path))
             item.setData(Qt.ItemDataRole.UserRole, str(path))
+            item.setSizeHint(QSize(0, self.fontMetrics().height() + 10))
+            item.setToolTip(item.text())
             self.contents.addItem(item)
         self.contents.currentItemChanged.connect(lambda item, _: self._show(item))
         split = QSplitter()

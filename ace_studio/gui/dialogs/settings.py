@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
-from ace_studio.gui.widgets.small import MARGIN, button, column, label, row, scrolling
+from ace_studio.gui.widgets.small import MARGIN, button, column, fit_screen, label, row, scrolling
 from ace_studio.session.kept.settings import SETTINGS, Setting, Value
 from ace_studio.session.session import Session
 
@@ -26,7 +26,7 @@ class SettingsDialog(QDialog):
         """Show the present values."""
         super().__init__(parent)
         self.setWindowTitle("Settings")
-        self.resize(560, 520)
+        fit_screen(self, 560, 520)
         self._session = session
         self.editors: dict[str, QWidget] = {}
         lines = []

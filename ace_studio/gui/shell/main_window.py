@@ -39,8 +39,6 @@ from ace_studio.session.session import Session
 if TYPE_CHECKING:
     from ace_studio.gui.shell.workbench import Workbench
 
-WIDE_PX = 760
-"""From this width on there is room for words in the toolbar."""
 REFRESH_MS = 12
 """Changes that come within this time are shown together: a flood of log lines is one repaint."""
 
@@ -57,6 +55,8 @@ class MainWindow(QMainWindow):
         self._workbench: Workbench | None = None
         self._pending: frozenset[Part] = frozenset(Part)
         self._last_verb = JobKind.NONE
+        self._words_px = 0
+        """Width of the toolbar with words."""
         self._refresh_timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
         self._refresh_timer.timeout.connect(self._refresh)
         self.commands = commands = Commands(self, session, theme, workbench=self._bring_workbench)
@@ -184,10 +184,13 @@ class MainWindow(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """Show only icons in the toolbar of a narrow window."""
         super().resizeEvent(event)
-        is_wide = self.width() >= WIDE_PX
-        style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon if is_wide else Qt.ToolButtonStyle.ToolButtonIconOnly
-        if self.toolbar.toolButtonStyle() is not style:
-            self.toolbar.setToolButtonStyle(style)
+        style = self.toolbar.toolButtonStyle()
+        if style is Qt.ToolButtonStyle.ToolButtonTextBesideIcon:
+            self._words_px = self.toolbar.sizeHint().width()
+        is_wide = self.width() >= self._words_px
+        wanted = Qt.ToolButtonStyle.ToolButtonTextBesideIcon if is_wide else Qt.ToolButtonStyle.ToolButtonIconOnly
+        if style is not wanted:
+            self.toolbar.setToolButtonStyle(wanted)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
         """Accept files."""

@@ -80,6 +80,12 @@ def _fill(layout: QVBoxLayout | QHBoxLayout, items: Iterable[QWidget | QLayout |
             layout.addLayout(item)
 
 
+def fit_screen(window: QWidget, width: int, height: int) -> None:
+    """Resize a window to this size, or to what its screen has room for beside its frame."""
+    room = window.screen().availableSize()
+    window.resize(min(width, room.width() - 16), min(height, room.height() - 48))
+
+
 def clear_layout(layout: QLayout) -> None:
     """Remove all items and delete the widgets."""
     while (item := layout.takeAt(0)) is not None:

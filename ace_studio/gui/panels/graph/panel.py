@@ -74,7 +74,9 @@ class GraphPanel(Panel):
         self._split.addWidget(first)
         self.compare: CompareView | None = None
         self.edge_bar = EdgeBar(session, self.view)
-        graph.setLayout(column(bar, self.edge_bar, self._split, gap=0))
+        parts = column(bar, self.edge_bar, self._split, gap=0)
+        parts.setStretch(2, 1)
+        graph.setLayout(parts)
         self._empty = EmptyState("graph")
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
