@@ -151,10 +151,13 @@ class Session:
 
     def _inspected(self, event: FileInspected) -> None:
         report = event.report
-        recipe = self.document.recipe
+        state, recipe = self._state, self.document.recipe
         if event.job == self.jobs.opening_job:
             # What the file itself makes plain is part of opening it, not a choice to undo.
-            recipe = self._state.saved = prefill(recipe, report)
+            fresh, state.saved = state.saved, prefill(state.saved, report)
+            if not state.are_remembered:
+                recipe = prefill(recipe, report)
+            state.undo_stack.rewrite(lambda earlier: state.saved if earlier == fresh else earlier)
         is_trusted = report.trust != "code" or self._trust.is_trusted(report.sha256)
         was_refused = any(problem.code is ErrorCode.UNTRUSTED for problem in self.document.problems)
         self._state.change(

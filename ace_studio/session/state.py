@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +12,7 @@ from ace_studio.records.errors import AceError, Problem
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.session.document import Document, Part, changed_parts
 from ace_studio.session.findings import with_problems
-from ace_studio.session.kept.autosave import Autosave
+from ace_studio.session.kept.autosave import Autosave, SavedChoices
 from ace_studio.session.kept.undo import UndoStack
 
 Listener = Callable[[Document, frozenset[Part]], None]
@@ -26,6 +25,10 @@ class SessionState:
         self.document = document
         self.undo_stack = UndoStack(clock)
         self.autosave = autosave
+        self.name = ""
+        """What the unsaved choices are remembered by: the path of the recipe or of the model, or a past run."""
+        self.are_remembered = False
+        """Whether the choices are those that were left unsaved the last time."""
         self.saved = Recipe()
         """The recipe as it was last opened or saved."""
         self.saved_text = ""
@@ -70,10 +73,23 @@ class SessionState:
             self.set_recipe(recipe)
 
     def set_recipe(self, recipe: Recipe) -> None:
-        """Replace the recipe without a step of undo, and keep it safe from a crash."""
+        """Replace the recipe without a step of undo, and remember it until it is saved."""
         self.change(recipe=recipe, is_dirty=recipe != self.saved)
-        document = self.document
-        if document.is_dirty:
-            self.autosave.write(recipe, folder=document.folder, recipe_path=document.recipe_path, now_s=time.time())
+        unsaved = self.unsaved()
+        if unsaved is not None:
+            self.autosave.write(unsaved)
         else:
-            self.autosave.clear()
+            self.autosave.forget(self.name)
+
+    def unsaved(self) -> SavedChoices | None:
+        """The choices that are in no recipe file; None if there are none."""
+        document = self.document
+        if not document.is_dirty:
+            return None
+        return SavedChoices(
+            name=self.name,
+            folder=document.folder,
+            recipe_path=document.recipe_path,
+            text=self.saved_text,
+            recipe=document.recipe,
+        )

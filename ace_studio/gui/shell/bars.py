@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
 from pathlib import PurePath
 
@@ -13,7 +11,6 @@ from ace_studio.gui.ops.break_entries import sentence
 from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.small import GAP, MARGIN, ElidedLabel, button
-from ace_studio.records.recipes.file import recipe_text
 from ace_studio.session.document import Document
 from ace_studio.session.kept.autosave import SavedChoices
 from ace_studio.session.session import Session
@@ -98,33 +95,26 @@ class Bars(QWidget):
             layout.addWidget(bar)
 
     def offer_restore(self) -> None:
-        """Offer to restore the unsaved choices of a window that crashed."""
+        """Offer to restore the unsaved choices of a window that has ended."""
         saved = self._session.files.restorable()
         if saved:
             self._offer(saved[0], "A window ended with unsaved choices")
 
     def offer_return(self) -> None:
         """Offer to restore the unsaved choices of the present model, before another one is opened."""
-        document = self._session.document
-        if document.is_dirty:
-            kept = SavedChoices(
-                pid=os.getpid(),
-                process_started_s=0.0,
-                folder=document.folder,
-                recipe_path=document.recipe_path,
-                recipe_toml=recipe_text(document.recipe),
-                changed_s=time.time(),
-            )
-            self._offer(kept, "Choices were left unsaved")
+        unsaved = self._session.files.unsaved()
+        if unsaved is not None:
+            self._offer(unsaved, "Choices were left unsaved")
 
     def _offer(self, saved: SavedChoices, headline: str) -> None:
-        recipe = saved.recipe()
-        name = PurePath(saved.recipe_path or (recipe.model.source if recipe else "")).name
+        name = PurePath(saved.recipe_path or saved.recipe.model.source).name
         self._offered = saved
         self.restore.say(headline, f"Recipe of {name or 'a model'}")
 
     def update_from(self, document: Document) -> None:
         """Show the bars that the document asks for."""
+        if self._offered is not None and self._offered.recipe == document.recipe:
+            self.restore.hide()  # they came back by themselves
         self._update_trust(document)
         self._update_problem(document)
         is_stale = bool(document.runs) and document.is_stale and not document.activity.is_working
@@ -169,5 +159,5 @@ class Bars(QWidget):
             self._offered = None
 
     def _forget_restore(self) -> None:
-        self._session.files.discard_restorable()
+        self._session.files.decline_restorable()
         self.restore.hide()

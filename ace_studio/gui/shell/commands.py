@@ -57,6 +57,7 @@ class Commands(QObject):
         """Open a model file or a recipe, or code with its weights."""
         self.about_to_open.emit()
         self.session.files.open_paths(paths)
+        self.check_disk()
 
     def open_dialog(self) -> None:
         """Ask for a file and open it."""

@@ -218,12 +218,10 @@ class MainWindow(QMainWindow):
             QTimer.singleShot(0, self.commands.check_disk)
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
-        """Keep the layout. Unsaved choices stay in the autosave and are offered at the next start."""
+        """Keep the layout. Unsaved choices are remembered already, and offered at the next start."""
         self._remember("geometry", bytes(self.saveGeometry().toBase64().data()).decode("ascii"))
         if self._workbench is not None:
             self._remember("layout", self.workbench.save_layout())
-        if not self.session.document.is_dirty:
-            self.session.files.close()
         super().closeEvent(event)
 
     def _remember(self, key: str, value: object) -> None:

@@ -1,92 +1,101 @@
-"""Unsaved choices that survive a crash: one small file per running window, gone after a clean close."""
+"""Unsaved choices of every model: written at each change, gone when they are saved or taken back.
+
+They come back when the model is opened again, after a clean end of the window as after a crash.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-import uuid
+import time
 from pathlib import Path
 
 import msgspec
 import psutil
 
-from ace_studio.records.errors import AceError
-from ace_studio.records.recipes.file import parse_recipe, recipe_text
 from ace_studio.records.recipes.recipe import Recipe
+
+LIMIT = 200
+"""Models whose choices are kept; those changed longest ago go first."""
 
 
 class SavedChoices(msgspec.Struct, frozen=True, kw_only=True):
-    """The choices of a window at its last change."""
+    """The unsaved choices of one model or recipe file, as they were last changed."""
 
-    pid: int
-    process_started_s: float
-    """Creation time of that process: a number alone may belong to another process by now."""
+    name: str
+    """What was open: path of the recipe or of the model, or a past run."""
     folder: str
     recipe_path: str
-    recipe_toml: str
-    changed_s: float
+    """Empty if there is no recipe file."""
+    text: str
+    """The recipe file's text when it was opened or saved."""
+    recipe: Recipe
+    pid: int = 0
+    """The process of the window; 0 if nobody needs to be asked about these choices any more."""
+    process_started_s: float = 0.0
+    """Creation time of that process: a number alone may belong to another process by now."""
+    changed_s: float = 0.0
     """When, in seconds since the epoch."""
-
-    def recipe(self) -> Recipe | None:
-        """The choices; None if they cannot be read."""
-        try:
-            return parse_recipe(self.recipe_toml, name="autosave")
-        except AceError:
-            return None
 
 
 class Autosave:
-    """Writes this window's choices, and finds those of windows that crashed."""
+    """The folder of unsaved choices, one file per model, shared by all windows."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._own = folder / f"{os.getpid()}-{uuid.uuid4().hex[:8]}.json"
+        self._own = {"pid": os.getpid(), "process_started_s": _started_s(os.getpid())}
 
-    def write(self, recipe: Recipe, *, folder: str, recipe_path: str, now_s: float) -> None:
-        """Store the choices. The file is not synced to disk: it protects from a crash, not from a power cut.
+    def write(self, saved: SavedChoices) -> None:
+        """Store choices as those of this process.
 
-        Errors are ignored; a full disk is reported when the user saves.
+        The file is not synced to disk: it protects from a crash, not from a power cut. Errors are ignored; a full disk
+        is reported when the user saves.
         """
-        saved = SavedChoices(
-            pid=os.getpid(),
-            process_started_s=_started_s(os.getpid()),
-            folder=folder,
-            recipe_path=recipe_path,
-            recipe_toml=recipe_text(recipe),
-            changed_s=now_s,
-        )
-        temporary = self._own.with_suffix(".tmp")
-        with contextlib.suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(msgspec.json.encode(saved))
-            temporary.replace(self._own)
+        self._write(msgspec.structs.replace(saved, **self._own, changed_s=time.time()))
 
-    def clear(self) -> None:
-        """Forget the choices of this window: they are saved or discarded."""
+    def recall(self, name: str) -> SavedChoices | None:
+        """The unsaved choices of what has this name; None if there are none, or they cannot be read."""
+        return _read(self._path(name))
+
+    def forget(self, name: str) -> None:
+        """Remove the choices of what has this name: they were saved, or taken back."""
         with contextlib.suppress(OSError):
-            self._own.unlink(missing_ok=True)
+            self._path(name).unlink(missing_ok=True)
 
     def left_behind(self) -> tuple[SavedChoices, ...]:
-        """Choices of windows that are not running any more, newest first."""
-        found = [saved for _, saved in self._crashed()]
-        return tuple(sorted(found, key=lambda saved: saved.changed_s, reverse=True))
+        """Choices of windows that are not running any more and that nobody was asked about, newest first."""
+        found = [saved for saved in map(_read, self._folder.glob("*.json")) if saved is not None and saved.pid]
+        gone = (saved for saved in found if _started_s(saved.pid) != saved.process_started_s)
+        return tuple(sorted(gone, key=lambda saved: saved.changed_s, reverse=True))
 
-    def discard_left_behind(self) -> None:
-        """Forget the choices of crashed windows: they were restored, or declined."""
-        for path, _ in self._crashed():
-            with contextlib.suppress(OSError):
-                path.unlink()
+    def decline(self) -> None:
+        """Do not ask about the choices of other windows again; they come back when their model is opened."""
+        for saved in self.left_behind():
+            self._write(msgspec.structs.replace(saved, pid=0))
 
-    def _crashed(self) -> list[tuple[Path, SavedChoices]]:
-        found = []
-        for path in self._folder.glob("*.json"):
-            try:
-                saved = msgspec.json.decode(path.read_bytes(), type=SavedChoices)
-            except (OSError, msgspec.DecodeError):
-                continue
-            if path != self._own and _started_s(saved.pid) != saved.process_started_s:
-                found.append((path, saved))
-        return found
+    def _write(self, saved: SavedChoices) -> None:
+        path = self._path(saved.name)
+        temporary = path.with_suffix(".tmp")
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            is_new = not path.exists()
+            temporary.write_bytes(msgspec.json.encode(saved))
+            temporary.replace(path)
+            if is_new:
+                kept = sorted(self._folder.glob("*.json"), key=lambda one: one.stat().st_mtime, reverse=True)
+                for old in kept[LIMIT:]:
+                    old.unlink()
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:32]}.json"
+
+
+def _read(path: Path) -> SavedChoices | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=SavedChoices)
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 def _started_s(pid: int) -> float:

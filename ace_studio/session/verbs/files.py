@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
@@ -10,6 +11,7 @@ from ace_studio.records.recipes.file import parse_recipe, read_text, text_with, 
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.session.artifacts import export_run
+from ace_studio.session.choices import change
 from ace_studio.session.document import DiskChange, Document
 from ace_studio.session.findings import moved_to
 from ace_studio.session.kept.autosave import SavedChoices
@@ -56,16 +58,39 @@ class FileVerbs:
                 self._settings.add_recent(str(file) if named is None else named.text)
             self._state.change(recent_files=self._settings.recent_files)
 
-    def open_recipe(self, recipe: Recipe, *, folder: Path, recipe_path: Path | None = None, text: str = "") -> None:
-        """Begin with other choices; without a path they have no file yet. ``text`` is that of the file."""
+    def open_recipe(
+        self, recipe: Recipe, *, folder: Path, recipe_path: Path | None = None, text: str = "", name: str = ""
+    ) -> None:
+        """Begin with other choices, or with those that were left unsaved the last time; undo takes these back.
+
+        Args:
+            recipe: The choices.
+            folder: What its paths are relative to.
+            recipe_path: Its file; None if it has none yet.
+            text: The text of that file.
+            name: What its unsaved changes are remembered by; the path of the recipe or of the model by default.
+        """
         self._jobs.cancel(abandon=True)
-        self._state.undo_stack.clear()
-        self._state.saved, self._state.saved_text, self._state.given_up = recipe, text, ""
-        old = self._state.document
-        self._state.set_document(
+        state = self._state
+        state.undo_stack.clear()
+        state.name = name or str(recipe_path or folder / recipe.model.source)
+        state.saved, state.saved_text, state.given_up = recipe, text, ""
+        remembered = state.autosave.recall(state.name)
+        state.are_remembered = remembered is not None
+        if remembered is not None:
+            with suppress(AceError):
+                # If another program changed the file since then, `check_disk` will say so.
+                state.saved = parse_recipe(remembered.text, name=state.name)
+                state.saved_text = remembered.text
+            weights = recipe.model.weights or remembered.recipe.model.weights
+            recipe = change(remembered.recipe, "model", weights=weights)
+            state.undo_stack.push("the choices of the last time", state.saved, recipe)
+        old = state.document
+        state.set_document(
             Document(
                 recipe=recipe,
                 recipe_path=str(recipe_path or ""),
+                is_dirty=recipe != state.saved,
                 folder=str(folder),
                 activity=old.activity,
                 log=old.log,
@@ -74,7 +99,6 @@ class FileVerbs:
                 recent_files=old.recent_files,
             )
         )
-        self._state.autosave.clear()
         self._jobs.inspect_source(is_opening=recipe_path is None)
 
     def forget_recent(self, path: str) -> None:
@@ -104,7 +128,8 @@ class FileVerbs:
             self._state.undo_stack.rewrite(lambda earlier: rebase_recipe(earlier, old_folder, target.parent))
             self._state.undo_stack.break_merge()
             self._state.saved = recipe
-            self._state.autosave.clear()
+            self._state.autosave.forget(self._state.name)
+            self._state.name = str(target)
             self._state.set_document(moved_to(document, recipe, target))
             saved = True
         return saved  # noqa: RET504 - set only if nothing went wrong in the block
@@ -158,26 +183,27 @@ class FileVerbs:
         return written  # noqa: RET504 - set only if nothing went wrong in the block
 
     def restorable(self) -> tuple[SavedChoices, ...]:
-        """Unsaved choices of windows that crashed, newest first."""
+        """Unsaved choices of windows that have ended, newest first."""
         return self._state.autosave.left_behind()
 
+    def unsaved(self) -> SavedChoices | None:
+        """The choices of this window that are in no recipe file; None if there are none."""
+        return self._state.unsaved()
+
     def restore(self, saved: SavedChoices) -> None:
-        """Go on with the choices of a window that crashed. They count as unsaved."""
-        recipe = saved.recipe()
-        if recipe is not None:
-            path = Path(saved.recipe_path) if saved.recipe_path else None
-            self.open_recipe(recipe, folder=Path(saved.folder), recipe_path=path)
-            self._state.saved = Recipe()
-            self._state.set_recipe(recipe)
-        self._state.autosave.discard_left_behind()
+        """Go on with choices that were left unsaved."""
+        self._state.autosave.decline()
+        self._state.autosave.write(saved)
+        self.open_recipe(
+            Recipe(model=ModelChoice(source=saved.recipe.model.source)),
+            folder=Path(saved.folder),
+            recipe_path=Path(saved.recipe_path) if saved.recipe_path else None,
+            name=saved.name,
+        )
 
-    def discard_restorable(self) -> None:
-        """Forget the choices of windows that crashed."""
-        self._state.autosave.discard_left_behind()
-
-    def close(self) -> None:
-        """Leave nothing to restore: the window closes cleanly."""
-        self._state.autosave.clear()
+    def decline_restorable(self) -> None:
+        """Do not offer these choices again; they come back when their model or recipe is opened."""
+        self._state.autosave.decline()
 
 
 def is_one_model(paths: Sequence[str]) -> bool:

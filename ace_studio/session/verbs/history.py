@@ -51,7 +51,7 @@ class HistoryVerbs:
                     remedy="open the model and run it again",
                 )
             recipe = parse_recipe(past.recipe_toml, name=f"recipe of run {run_id}")
-            self._files.open_recipe(recipe, folder=Path(past.folder))
+            self._files.open_recipe(recipe, folder=Path(past.folder), name=f"run {run_id} of {past.summary.date}")
 
     def add_finished(self, event: JobFinished, recipe: Recipe, *, folder: str) -> None:
         """Put a finished run into the history."""

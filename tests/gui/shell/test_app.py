@@ -84,11 +84,28 @@ def test_the_choices_of_a_window_that_crashed_are_offered_and_come_back(desk, tm
 def _as_if_this_process_had_died(left_behind):
     def patched(self):
         for path in Path(self._folder).glob("*.json"):
-            if path != self._own:
-                path.write_text(path.read_text().replace(f'"pid":{os.getpid()}', '"pid":2147483600'))
+            path.write_text(path.read_text().replace(f'"pid":{os.getpid()}', '"pid":2147483600'))
         return left_behind(self)
 
     return patched
+
+
+def test_choices_without_a_recipe_come_back_with_a_star_after_every_quit(desk, tmp_path):
+    folders, model = UserFolders.inside(tmp_path / "user"), tmp_path / "net.py"
+    model.write_text("def make_model(): ...")
+    desk.window.commands.open_path(str(model))
+    desk.settle()
+    assert not desk.window.isWindowModified()
+    desk.session.plan.set_default_precision(Precision.BF16)
+    desk.settle()
+    desk.window.close()
+    for _ in range(2):
+        window = another_window(desk, folders)
+        window.commands.open_path(str(model))
+        desk.bot.wait(60)
+        assert window.session.document.recipe.plan.default is Precision.BF16
+        assert window.isWindowModified() and window.windowTitle().startswith("net.py[*]")
+        window.close()
 
 
 def test_recent_files_are_on_the_start_page_and_in_the_menu(desk, tmp_path):

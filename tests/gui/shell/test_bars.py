@@ -39,14 +39,17 @@ def test_a_lost_engine_is_a_bar_and_not_a_dialog_and_the_next_run_works(desk):
     assert desk.document.result is not None
 
 
-def test_opening_something_else_offers_the_unsaved_choices_again(desk):
+def test_opening_something_else_offers_the_unsaved_choices_again(desk, tmp_path):
+    (tmp_path / "net.py").write_text("")
     desk.open_example()
     desk.session.plan.set_default_precision(Precision.FP16)
-    desk.open_example()
+    desk.window.commands.open_path(str(tmp_path / "net.py"))
+    desk.settle()
     assert desk.window.bars.restore.isVisible()
     desk.window.bars._restore()
     desk.settle()
     assert desk.document.recipe.plan.default is Precision.FP16
+    assert desk.window.isWindowModified()
 
 
 def test_choices_that_changed_since_the_run_are_said(desk):

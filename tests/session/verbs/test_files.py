@@ -110,7 +110,76 @@ def test_a_recipe_that_cannot_be_written_is_a_problem(opened: Session, tmp_path:
     assert opened.document.problems
 
 
-def test_unsaved_choices_survive_a_crash_and_not_a_clean_close(
+def another_window(folder: Path) -> tuple[Session, FakeEngineLink]:
+    engine = FakeEngineLink()
+    session = Session(engine, folders=UserFolders.inside(folder / "user"))
+    session.apply(READY)
+    return session, engine
+
+
+def test_choices_without_a_recipe_come_back_whenever_the_model_is_opened_until_they_are_saved(
+    opened: Session, model: Path, tmp_path: Path
+) -> None:
+    fresh = opened.document.recipe
+    opened.choices.set_goal(Goal(max_drop=0.25))
+    for _ in range(2):
+        later, engine = another_window(tmp_path)
+        later.files.open_path(model)
+        later.apply(inspected(engine.job, "make_model", path=str(model)))
+        assert later.document.recipe == opened.document.recipe and later.document.is_dirty
+    later.choices.undo()
+    assert later.document.recipe == fresh and not later.document.is_dirty
+    later.choices.redo()
+    assert later.files.save_recipe(model.with_name("mine.toml"))
+    last, _ = another_window(tmp_path)
+    last.files.open_path(model)
+    assert last.document.recipe.goal == Goal() and not last.document.is_dirty
+
+
+def test_choices_come_back_to_a_recipe_and_a_file_changed_meanwhile_is_asked_about(
+    opened: Session, model: Path, tmp_path: Path
+) -> None:
+    path = model.with_name("mine.toml")
+    opened.files.save_recipe(path)
+    opened.choices.set_goal(Goal(max_drop=0.25))
+    text = path.read_text()
+    path.write_text(text + "\n[measure]\nrounds = 70\n")
+    later, _ = another_window(tmp_path)
+    later.files.open_path(path)
+    assert later.document.recipe.goal.max_drop == 0.25 and later.document.is_dirty
+    assert not later.files.save_recipe()
+    assert later.document.disk_change is not None and "rounds = 70" in later.document.disk_change.text
+    later.files.take_from_disk()
+    assert later.document.recipe.measure.rounds == 70 and not later.document.is_dirty
+
+
+def test_choices_of_a_past_run_do_not_replace_those_of_its_model(
+    opened: Session, engine: FakeEngineLink, model: Path, tmp_path: Path
+) -> None:
+    opened.choices.set_goal(Goal(max_drop=0.25))
+    opened.jobs.run(tmp_path)
+    opened.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output=""))
+    (run,) = opened.history.store.list()
+    opened.history.open_past_run(run.id)
+    opened.choices.set_goal(Goal(max_drop=0.5))
+    opened.files.open_path(model)
+    assert opened.document.recipe.goal.max_drop == 0.25
+
+
+def test_declined_choices_are_not_offered_again_and_still_come_back(
+    opened: Session, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened.choices.set_goal(Goal(max_drop=0.25))
+    monkeypatch.setattr("ace_studio.session.kept.autosave._started_s", lambda pid: 1.0)
+    later, _ = another_window(tmp_path)
+    assert len(later.files.restorable()) == 1
+    later.files.decline_restorable()
+    assert later.files.restorable() == ()
+    later.files.open_path(model)
+    assert later.document.recipe.goal.max_drop == 0.25
+
+
+def test_unsaved_choices_survive_a_crash_and_can_be_taken_back(
     opened: Session, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened.choices.set_goal(Goal(max_drop=0.25))
@@ -121,9 +190,8 @@ def test_unsaved_choices_survive_a_crash_and_not_a_clean_close(
     assert later.document.recipe == opened.document.recipe
     assert later.document.folder == str(model.parent)
     assert later.document.is_dirty
-    assert later.files.restorable() == ()
-    later.files.close()
-    assert Session(FakeEngineLink(), folders=UserFolders.inside(tmp_path / "user")).files.restorable() == ()
+    later.choices.undo()
+    assert not later.document.is_dirty and later.files.restorable() == ()
 
 
 def test_a_running_window_is_not_restored(opened: Session, tmp_path: Path) -> None:
