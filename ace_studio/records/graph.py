@@ -82,4 +82,4 @@ class GraphTable(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def op_count(self) -> int:
         """How many rows compute something."""
-        return sum(1 for _ in self.op_rows())
+        return self.kind.count(OpKind.OP)

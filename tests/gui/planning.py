@@ -12,7 +12,11 @@ def rules(desk):
 
 
 def item_of(layered_plan, path):
-    return layered_plan.precision.modules._items[path]
+    """The row of a module, after the modules around it were opened."""
+    items = layered_plan.precision.modules._items
+    for end in range(1, path.count(".") + 1):
+        items[".".join(path.split(".")[:end])].setExpanded(True)
+    return items[path]
 
 
 def trigger(menu, text):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStackedWidget, QWidget
 
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
@@ -14,8 +14,8 @@ from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.row_selection import RowsTable
-from ace_studio.gui.widgets.small import GAP, EmptyState, FilterField, column, label, row
-from ace_studio.gui.widgets.table_model import Column, ColumnsModel, Computed
+from ace_studio.gui.widgets.small import GAP, EmptyState, FilterField, column, label, pop_up, row
+from ace_studio.gui.widgets.table_model import ByKey, Column, ColumnsModel, Computed
 from ace_studio.gui.words.formatting import NOTHING, bytes_text, count_text, decibel_text, ms_text, plural, shape_text
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import OpReport
@@ -25,28 +25,26 @@ from ace_studio.session.session import Session
 
 def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Column]:
     """The columns of the op table, one row per row of the graph."""
-    ids = table.op_id
+    ids, reports = table.op_id, facts.reports
 
-    def by_op(value: Callable[[str], object]) -> Sequence[Any]:
-        return Computed(len(ids), lambda row: value(ids[row]))
+    def of_report(read: Callable[[OpReport], Any], otherwise: Sequence[Any] | None = None) -> Sequence[Any]:
+        """What the report says of each op; where it says nothing, what ``otherwise`` holds."""
+        spare = [None] * len(ids) if otherwise is None else otherwise
 
-    def of_report(read: Callable[[OpReport], object]) -> Sequence[Any]:
-        reports = facts.reports
-        return by_op(lambda op_id: read(reports[op_id]) if op_id in reports else None) if reports else [None] * len(ids)
+        def of_row(row: int) -> Any:
+            found = read(reports[ids[row]]) if ids[row] in reports else None
+            return spare[row] if found is None or found == "" else found
 
-    def text_of_report(read: Callable[[OpReport], str], otherwise: Mapping[str, str]) -> Sequence[Any]:
-        known = facts.reports
-        return by_op(lambda op_id: (op_id in known and read(known[op_id])) or otherwise.get(op_id, ""))
+        return Computed(len(ids), of_row) if reports else spare
 
-    planned = by_op(lambda op_id: facts.planned.get(op_id, ""))
-    actual = text_of_report(lambda report: report.actual, {})
-    reasons = text_of_report(lambda report: report.reason, facts.planned_by)
-    read_back = text_of_report(lambda report: report.device, {})
-    devices = Computed(len(ids), lambda row: read_back[row] or table.device[row])
+    planned = ByKey(ids, facts.planned)
+    actual = of_report(lambda report: report.actual, ByKey(ids, {}))
+    reasons = of_report(lambda report: report.reason, ByKey(ids, facts.planned_by))
+    devices = of_report(lambda report: report.device, table.device)
     measured = of_report(lambda report: report.sensitivity_db)
     sensitivities = Computed(len(ids), lambda row: facts.sensitivity.get(ids[row], measured[row]))
-    support = by_op(lambda op_id: facts.support.get(op_id, ""))
-    became = by_op(lambda op_id: facts.fates[op_id].words if op_id in facts.fates else "")
+    support = ByKey(ids, facts.support)
+    became = Computed(len(ids), lambda row: facts.fates[ids[row]].words if ids[row] in facts.fates else "")
     names = [path.replace("\\", "/").rpartition("/")[2] for path in table.files]
     places = Computed(
         len(ids), lambda row: f"{names[table.file[row]]}:{table.line[row]}" if 0 <= table.file[row] < len(names) else ""
@@ -127,7 +125,7 @@ class OpsPanel(Panel):
         header.setHighlightSections(False)
         self.table.chosen.chosen_by_hand.connect(self._tell_selection)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.table.customContextMenuRequested.connect(self._open_menu)
+        self.table.customContextMenuRequested.connect(lambda place: pop_up(self.menu(), self.table, place))
         tools = row(self.filter, self._count)
         tools.setContentsMargins(GAP, GAP, GAP, GAP)
         tools.setStretch(0, 1)
@@ -169,6 +167,10 @@ class OpsPanel(Panel):
             self.update_from(self.session.document)
 
     def _apply_filter(self) -> None:
+        """Prepare a column per turn of the event loop: all of them would stop the window at very many ops."""
+        if self.filter.text().strip() and self.model.prepare_filter():
+            QTimer.singleShot(0, self, self._apply_filter)
+            return
         self.model.set_filter(self.filter.text())
         self._show_count()
 
@@ -181,11 +183,6 @@ class OpsPanel(Panel):
         if graph is not None and graph is self._shown[0]:
             self.session.view.select([graph.op_id[row] for row in self.table.chosen.rows])
             self._selected = self.session.document.selection.op_ids
-
-    def _open_menu(self, place: QPoint) -> None:
-        menu = self.menu()
-        if not menu.isEmpty():
-            menu.popup(self.table.viewport().mapToGlobal(place))
 
     def menu(self) -> QMenu:
         """The context menu for the selected ops. It deletes itself when closed."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from PySide6.QtCore import QObject, QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QPoint, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
+    QAbstractScrollArea,
     QComboBox,
     QFrame,
     QHBoxLayout,
     QLabel,
     QLayout,
     QLineEdit,
+    QMenu,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -132,6 +134,12 @@ def fill_combo(combo: QComboBox, options: Sequence[tuple[str, str]], chosen: str
             for text, value in offered:
                 combo.addItem(text, value)
         combo.setCurrentIndex(next(at for at, (_, value) in enumerate(offered) if value == chosen))
+
+
+def pop_up(menu: QMenu, view: QAbstractScrollArea, place: QPoint) -> None:
+    """Open a menu at a place of a view's contents, unless it is empty."""
+    if not menu.isEmpty():
+        menu.popup(view.viewport().mapToGlobal(place))
 
 
 class FilterField(QLineEdit):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import takewhile
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
@@ -15,6 +16,7 @@ from ace_studio.gui.panels.plan.op_note import OpNote
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import column, label, quiet, row
 from ace_studio.gui.widgets.table_model import AnyIndex
+from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.plan_index import plan_index
@@ -27,6 +29,7 @@ _OP = int(Qt.ItemDataRole.UserRole) + 1
 """Id of the op that a row is; nothing for a module."""
 _NAME, _PRECISION = 0, 1
 _ROWS_SHOWN = 11
+_OPS_AT_ONCE = 500
 _HIGH = str(Precision.FP32)
 
 
@@ -45,35 +48,14 @@ class ModuleTree(QWidget):
         """Rows of the ops whose module was opened."""
         self._rows_of: dict[str, list[int]] = {}
         """Module -> rows of the ops that are directly in it."""
-        self.tree = QTreeWidget()
-        self.tree.setAccessibleName("Modules: what is ticked is compressed")
-        self.tree.setHeaderLabels(["compress", "precision"])
-        self.tree.setUniformRowHeights(True)
-        self.tree.setIndentation(14)
-        self.tree.setAllColumnsShowFocus(True)
-        triggers = QAbstractItemView.EditTrigger
-        self.tree.setEditTriggers(triggers.DoubleClicked | triggers.EditKeyPressed)
-        self.tree.setExpandsOnDoubleClick(False)
-        cells = PrecisionCells(
-            self.tree,
-            name="Precision of the module",
-            offers=lambda index: self._offers_of(self._item_at(index)),
-            choose=self._choose,
-            can_clear="as the plan says",
-        )
-        self.tree.setItemDelegateForColumn(_NAME, NoEditor(self.tree))
-        self.tree.setItemDelegateForColumn(_PRECISION, cells)
-        header = self.tree.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(_NAME, QHeaderView.ResizeMode.Stretch)
-        header.setSectionResizeMode(_PRECISION, QHeaderView.ResizeMode.Interactive)
-        header.resizeSection(_PRECISION, self.fontMetrics().horizontalAdvance("int8-dynamic") + 26)
-        self.tree.itemChanged.connect(self._ticked)
-        self.tree.itemExpanded.connect(self._opened)
-        self.tree.currentItemChanged.connect(lambda item, _: self._went_to(item))
-        self.tree.itemCollapsed.connect(lambda _: self._fit_height())
-        self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.tree.customContextMenuRequested.connect(self._open_menu)
+        self._unlisted: dict[str, list[int]] = {}
+        """Module -> those of its rows that the tree does not list yet."""
+        self._inside: dict[str, list[str]] = {}
+        """Module that was not opened -> modules directly in it."""
+        self._types: dict[str, str] = {}
+        self._inmost_first: list[str] = []
+        """Modules with ops, those that are in others before these."""
+        self.tree = self._make_tree()
         self.ticks = ComboBox()
         self.ticks.setAccessibleName("Precision of modules that are ticked")
         for each in Precision:
@@ -85,6 +67,38 @@ class ModuleTree(QWidget):
         self._line.setLayout(row(label("Tick means", "dim", wrap=False), self.ticks, None, gap=6))
         self.about_ops = OpNote()
         self.setLayout(column(self._note, self.tree, self.about_ops, self._line, gap=6))
+
+    def _make_tree(self) -> QTreeWidget:
+        tree = QTreeWidget()
+        tree.setAccessibleName("Modules: what is ticked is compressed")
+        tree.setHeaderLabels(["compress", "precision"])
+        tree.setUniformRowHeights(True)
+        tree.setIndentation(14)
+        tree.setAllColumnsShowFocus(True)
+        triggers = QAbstractItemView.EditTrigger
+        tree.setEditTriggers(triggers.DoubleClicked | triggers.EditKeyPressed)
+        tree.setExpandsOnDoubleClick(False)
+        cells = PrecisionCells(
+            tree,
+            name="Precision of the module",
+            offers=lambda index: self._offers_of(self._item_at(index)),
+            choose=self._choose,
+            can_clear="as the plan says",
+        )
+        tree.setItemDelegateForColumn(_NAME, NoEditor(tree))
+        tree.setItemDelegateForColumn(_PRECISION, cells)
+        header = tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(_NAME, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(_PRECISION, QHeaderView.ResizeMode.Interactive)
+        header.resizeSection(_PRECISION, self.fontMetrics().horizontalAdvance("int8-dynamic") + 26)
+        tree.itemChanged.connect(self._ticked)
+        tree.itemExpanded.connect(self._opened)
+        tree.currentItemChanged.connect(lambda item, _: self._went_to(item))
+        tree.itemCollapsed.connect(lambda _: self._fit_height())
+        tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        tree.customContextMenuRequested.connect(self._open_menu)
+        return tree
 
     def update_from(self, document: Document, offers: Mapping[str, Offer]) -> None:
         """Show ticks and precisions."""
@@ -118,52 +132,62 @@ class ModuleTree(QWidget):
         self.about_ops.update_from(document)
 
     def _fill(self, graph: GraphTable | None) -> None:
+        """List what is open at first; the rest is listed when its module is opened."""
         self.tree.clear()
-        self._items, self._op_items, self._rows_of = {}, {}, {}
+        self._items, self._op_items, self._rows_of, self._inside = {}, {}, {}, {}
         if graph is None:
             return
-        for at in graph.op_rows():
+        for at in plan_index(graph).rows:
             self._rows_of.setdefault(graph.module[at], []).append(at)
-        types = dict(zip(graph.module_paths, graph.module_types, strict=True))
-        used = {above for at in graph.op_rows() for above in _chain(graph.module[at])}
-        root = self._items[""] = self._item("", graph.name or "model", "")
-        self.tree.addTopLevelItem(root)
+        self._unlisted = dict(self._rows_of)
+        self._types = dict(zip(graph.module_paths, graph.module_types, strict=True))
+        used: set[str] = set()
+        for path in self._rows_of:
+            used.update(takewhile(lambda above: above not in used, _chain(path)))
+        self._inmost_first = sorted(used - {""}, key=lambda path: -path.count("."))
         for path in graph.module_paths:
             if path in used:
-                parent, _, name = path.rpartition(".")
-                item = self._items[path] = self._item(path, name, types[path])
-                self._items.get(parent, root).addChild(item)
-        for path, item in self._items.items():
-            if path in self._rows_of:
-                item.setChildIndicatorPolicy(QTreeWidgetItem.ChildIndicatorPolicy.ShowIndicator)
+                parent = path.rpartition(".")[0]
+                self._inside.setdefault(parent if parent in self._types else "", []).append(path)
+        root = self._items[""] = self._item("", graph.name or "model", "")
+        self.tree.addTopLevelItem(root)
         root.setExpanded(True)
-        self._add_ops(root)
+        self._list(root)
         only = root.child(0) if root.childCount() == 1 else None
         if only is not None:
             only.setExpanded(True)
-            self._add_ops(only)
+            self._list(only)
         self._fit_height()
 
     def _opened(self, item: QTreeWidgetItem) -> None:
-        """The ops of a module are listed when it is opened."""
-        if self._add_ops(item):
+        """The modules and ops of a module are listed when it is opened."""
+        if self._list(item):
             self._shown = None
             self.update_from(self._session.document, self._offers)
         self._fit_height()
 
-    def _add_ops(self, item: QTreeWidgetItem) -> bool:
-        """List the ops that are directly in a module; False if they are listed already or there are none."""
-        rows = self._rows_of.pop(item.data(_NAME, _PATH), [])
-        graph = self._graph
-        if graph is None or item.data(_NAME, _OP) or not rows:
+    def _list(self, item: QTreeWidgetItem) -> bool:
+        """List the modules and ops directly in a module, `_OPS_AT_ONCE` at a time; False if all are listed already."""
+        graph, path = self._graph, item.data(_NAME, _PATH)
+        inner, rows = self._inside.pop(path, []), self._unlisted.pop(path, [])
+        if graph is None or item.data(_NAME, _OP) or not (inner or rows):
             return False
         with quiet(self.tree):
-            for at in rows:
+            for one in inner:
+                made = self._items[one] = self._item(one, one.rpartition(".")[2], self._types[one])
+                made.setChildIndicatorPolicy(QTreeWidgetItem.ChildIndicatorPolicy.ShowIndicator)
+                item.addChild(made)
+            for at in rows[:_OPS_AT_ONCE]:
                 op_id = graph.op_id[at]
-                made = self._op_items[op_id] = self._item(graph.module[at], op_id, "")
+                made = self._op_items[op_id] = self._item(path, op_id, "")
                 made.setData(_NAME, _OP, op_id)
                 made.setToolTip(_NAME, graph.op[at])
                 item.addChild(made)
+            if rows[_OPS_AT_ONCE:]:
+                self._unlisted[path] = rows[_OPS_AT_ONCE:]
+                more = QTreeWidgetItem([f"… {plural(len(rows) - _OPS_AT_ONCE, 'more op')}", ""])
+                more.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
+                item.addChild(more)
         return True
 
     def _fit_height(self) -> None:
@@ -184,14 +208,11 @@ class ModuleTree(QWidget):
         return item
 
     def _show(self, graph: GraphTable, planned: Mapping[str, str], *, can_tick: bool) -> None:
-        found: dict[str, set[str]] = {}
-        for at in graph.op_rows():
-            precision = planned.get(graph.op_id[at], "")
-            for path in _chain(graph.module[at]):
-                found.setdefault(path, set()).add(precision)
+        found = {path: {planned.get(graph.op_id[at], "") for at in rows} for path, rows in self._rows_of.items()}
+        for path in self._inmost_first:
+            found.setdefault(path.rpartition(".")[0], set()).update(found[path])
         for path, item in self._items.items():
-            kinds = found.get(path, set())
-            _mark(item, kinds, can_tick=can_tick)
+            _mark(item, found.get(path, set()), can_tick=can_tick)
         for op_id, item in self._op_items.items():
             _mark(item, {planned.get(op_id, "")}, can_tick=can_tick)
 
@@ -234,9 +255,22 @@ class ModuleTree(QWidget):
         return op_offers(self._session.document, [graph.op_id[row] for row in rows])
 
     def _went_to(self, item: QTreeWidgetItem | None) -> None:
-        op_id = item.data(_NAME, _OP) if item is not None else ""
-        if op_id:
-            self._session.view.select((op_id,))
+        if item is None:
+            return
+        if item.data(_NAME, _OP):
+            self._session.view.select((item.data(_NAME, _OP),))
+        elif item.data(_NAME, _PATH) is None:
+            self._list_more(item)
+
+    def _list_more(self, item: QTreeWidgetItem) -> None:
+        """List the next ops in the place of the row that says how many more there are."""
+        around = item.parent() or self.tree.invisibleRootItem()
+        place = around.indexOfChild(item)
+        with quiet(self.tree):
+            around.removeChild(item)
+        self._opened(around)
+        with quiet(self.tree):
+            self.tree.setCurrentItem(around.child(place) or around)
 
     def _open_menu(self, place: QPoint) -> None:
         item = self.tree.itemAt(place) or self.tree.currentItem()
@@ -260,13 +294,12 @@ def _mark(item: QTreeWidgetItem, kinds: Collection[str], *, can_tick: bool) -> N
     item.setFlags(usual | tick if can_tick else usual)
 
 
-def _chain(path: str) -> list[str]:
+def _chain(path: str) -> Iterator[str]:
     """The module and all around it, the root last."""
-    found = [path]
+    yield path
     while path:
         path = path.rpartition(".")[0]
-        found.append(path)
-    return found
+        yield path
 
 
 def _note(document: Document) -> str:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
     QLineEdit,
     QMenu,
-    QTableWidget,
-    QTableWidgetItem,
+    QTableView,
     QWidget,
 )
 
 from ace_studio.gui.ops.precision_offers import Offer, grey_out
 from ace_studio.gui.panels.plan.choosers import PrecisionCells
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.small import button, column, label, quiet, row
+from ace_studio.gui.widgets.small import button, column, label, pop_up, row
+from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import ActivationGrid, PlanRule, Precision, WeightGranularity, rule_problem
@@ -34,6 +34,8 @@ _TITLES = (
     ("ops", "Ops that the rule decides / ops that it matches"),
 )
 _ROWS_SHOWN = 7
+_NO_INDEX = QModelIndex()
+_DISPLAY, _TIP = int(Qt.ItemDataRole.DisplayRole), int(Qt.ItemDataRole.ToolTipRole)
 _AS_PLANNED: tuple[str, object] = ("as the plan says", None)
 _GRIDS: dict[str, tuple[str, tuple[tuple[str, object], ...]]] = {
     "weights": ("Weights of this rule", (_AS_PLANNED, *((str(each), each) for each in WeightGranularity))),
@@ -46,11 +48,74 @@ _GRIDS: dict[str, tuple[str, tuple[tuple[str, object], ...]]] = {
 """Key of a rule -> its submenu."""
 
 
-class _RuleTable(QTableWidget):
+class _Rules(QAbstractTableModel):
+    """The rules as a table. Cells are made when they are seen: a plan may have 20,000 rules."""
+
+    written = Signal(int, str)
+    """Row and text of a pattern that was edited in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rules: tuple[PlanRule, ...] = ()
+        self.counts: Sequence[tuple[int, int]] = ()
+        """Of each rule: how many ops it matches, and how many of them it decides. Empty without a graph."""
+
+    def show(self, rules: tuple[PlanRule, ...], counts: Sequence[tuple[int, int]]) -> None:
+        """Show other rules; the current row stays where it is."""
+        old, new = len(self.rules), len(rules)
+        if new > old:
+            self.beginInsertRows(_NO_INDEX, old, new - 1)
+        elif new < old:
+            self.beginRemoveRows(_NO_INDEX, new, old - 1)
+        self.rules, self.counts = rules, counts
+        if new > old:
+            self.endInsertRows()
+        elif new < old:
+            self.endRemoveRows()
+        if rules:
+            self.dataChanged.emit(self.index(0, 0), self.index(new - 1, _COUNT))
+
+    def rowCount(self, parent: AnyIndex = _NO_INDEX) -> int:  # noqa: N802 - Qt's name
+        return 0 if parent.isValid() else len(self.rules)
+
+    def columnCount(self, parent: AnyIndex = _NO_INDEX) -> int:  # noqa: N802 - Qt's name
+        return 0 if parent.isValid() else len(_TITLES)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:  # noqa: N802 - Qt's name
+        if orientation is Qt.Orientation.Vertical or role not in (_DISPLAY, _TIP):
+            return None
+        return _TITLES[section][role == _TIP]
+
+    def flags(self, index: AnyIndex) -> Qt.ItemFlag:
+        usual = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        return usual if index.column() == _COUNT else usual | Qt.ItemFlag.ItemIsEditable
+
+    def data(self, index: AnyIndex, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if role not in (_DISPLAY, Qt.ItemDataRole.EditRole, _TIP):
+            return None
+        rule = self.rules[index.row()]
+        if index.column() == _MATCH:
+            return rule.match
+        if index.column() == _PRECISION:
+            return _grid_words(rule) if role == _TIP else str(rule.precision)
+        if not self.counts:
+            return ""
+        matched, decided = self.counts[index.row()]
+        words = str(decided) if decided == matched else f"{decided} / {matched}"
+        return _count_words(matched, decided) if role == _TIP else words
+
+    def setData(self, index: AnyIndex, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt's name
+        del role
+        self.written.emit(index.row(), str(value).strip())
+        return True
+
+
+class _RuleTable(QTableView):
     """A table with keys of its own for some rows."""
 
-    def __init__(self, keys: Mapping[tuple[Qt.Key, Qt.KeyboardModifier], Callable[[], object]]) -> None:
-        super().__init__(0, len(_TITLES))
+    def __init__(self, model: _Rules, keys: Mapping[tuple[Qt.Key, Qt.KeyboardModifier], Callable[[], object]]) -> None:
+        super().__init__()
+        self.setModel(model)
         self._keys = keys
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
@@ -72,6 +137,7 @@ class RuleList(QWidget):
         self._session = session
         self._shown: tuple[object, object] = (None, None)
         self._offers: Mapping[str, Offer] = {}
+        self._model = _Rules()
         self.table = self._make_table()
         self.up = button("↑", lambda: self._move(-1), tip="Earlier: rules below win over it (Alt+Up)")
         self.down = button("↓", lambda: self._move(1), tip="Later: it wins over the rules above (Alt+Down)")
@@ -97,19 +163,16 @@ class RuleList(QWidget):
         new = row(self.precision, self.add_button, None, gap=6)
         self.setLayout(column(self.table, self._tools, self.match, self.preview, new, gap=6))
 
-    def _make_table(self) -> QTableWidget:
+    def _make_table(self) -> QTableView:
         table = _RuleTable(
+            self._model,
             {
                 (Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier): lambda: self._move(-1),
                 (Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier): lambda: self._move(1),
                 (Qt.Key.Key_Delete, Qt.KeyboardModifier.NoModifier): self._remove,
-            }
+            },
         )
         table.setAccessibleName("Rules; later ones win")
-        for at, (title, tip) in enumerate(_TITLES):
-            item = QTableWidgetItem(title)
-            item.setToolTip(tip)
-            table.setHorizontalHeaderItem(at, item)
         table.setShowGrid(False)
         table.verticalHeader().hide()
         table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 10)
@@ -125,11 +188,12 @@ class RuleList(QWidget):
         header.setSectionResizeMode(_MATCH, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(_PRECISION, QHeaderView.ResizeMode.Interactive)
         header.resizeSection(_PRECISION, self.fontMetrics().horizontalAdvance("int8-dynamic") + 22)
-        header.setSectionResizeMode(_COUNT, QHeaderView.ResizeMode.ResizeToContents)
-        table.itemChanged.connect(self._written)
-        table.itemSelectionChanged.connect(self._show_tools)
+        header.setSectionResizeMode(_COUNT, QHeaderView.ResizeMode.Interactive)
+        header.resizeSection(_COUNT, self.fontMetrics().horizontalAdvance("20000 / 20000") + 12)
+        self._model.written.connect(self._written)
+        table.selectionModel().currentChanged.connect(lambda *_: self._show_tools())
         table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        table.customContextMenuRequested.connect(self._open_menu)
+        table.customContextMenuRequested.connect(lambda place: pop_up(self.menu(), table, place))
         return table
 
     def update_from(self, document: Document, offers: Mapping[str, Offer]) -> None:
@@ -138,68 +202,41 @@ class RuleList(QWidget):
         rules, graph = document.recipe.plan.rules, document.graph
         if self._shown[0] is not rules or self._shown[1] is not graph:
             self._shown = (rules, graph)
-            with quiet(self.table):
-                self._fill(document)
+            self._fill(document)
             self._preview()
         grey_out(self.precision, offers)
         self._show_tools()
 
     def _fill(self, document: Document) -> None:
         plan, graph = document.recipe.plan, document.graph
-        counts = plan_index(graph).counts(plan) if graph is not None else ()
-        at = self.table.currentRow()
-        self.table.setRowCount(len(plan.rules))
-        for place, each in enumerate(plan.rules):
-            matched, decided = counts[place] if counts else (0, 0)
-            self._cell(place, _MATCH, each.match, tip=each.match, can_edit=True)
-            self._cell(place, _PRECISION, str(each.precision), tip=_grid_words(each), can_edit=True)
-            words = "" if not counts else str(decided) if decided == matched else f"{decided} / {matched}"
-            self._cell(place, _COUNT, words, tip=_count_words(matched, decided) if counts else "")
-        if 0 <= at < len(plan.rules):
-            self.table.setCurrentCell(at, _MATCH)
+        self._model.show(plan.rules, plan_index(graph).counts(plan) if graph is not None else ())
         shown = min(_ROWS_SHOWN, len(plan.rules))
         height = self.table.verticalHeader().defaultSectionSize()
         self.table.setFixedHeight(shown * height + self.table.horizontalHeader().sizeHint().height() + 4)
         self.table.setVisible(bool(plan.rules))
         self._tools.setVisible(bool(plan.rules))
 
-    def _cell(self, at: int, place: int, text: str, *, tip: str = "", can_edit: bool = False) -> None:
-        item = QTableWidgetItem(text)
-        item.setToolTip(tip)
-        if not can_edit:
-            item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
-        self.table.setItem(at, place, item)
-
     def _show_tools(self) -> None:
-        at, count = self.table.currentRow(), self.table.rowCount()
+        at, count = self._current(), len(self._rules())
         self.up.setEnabled(0 < at < count)
         self.down.setEnabled(0 <= at < count - 1)
         self.remove.setEnabled(0 <= at < count)
 
     # --- gestures ---
 
-    def _written(self, item: QTableWidgetItem) -> None:
-        """Take over a pattern that was edited in place, or restore the old one if it is invalid."""
-        rules = self._rules()
-        if item.column() == _MATCH and item.row() < len(rules):
-            self._session.plan.change_rule(item.row(), match=item.text().strip())
-            if self._rules() is rules:
-                with quiet(self.table):
-                    item.setText(rules[item.row()].match)
+    def _written(self, row: int, match: str) -> None:
+        """Take over a pattern that was edited in place; an invalid one is reported, and the old one stays."""
+        if row < len(self._rules()):
+            self._session.plan.change_rule(row, match=match)
 
     def _choose(self, place: QModelIndex, precision: Precision | None) -> None:
         self._session.plan.change_rule(place.row(), precision=precision)
-
-    def _open_menu(self, place: QPoint) -> None:
-        menu = self.menu()
-        if not menu.isEmpty():
-            menu.popup(self.table.viewport().mapToGlobal(place))
 
     def menu(self) -> QMenu:
         """The scheme of the current rule: a submenu per quantity, with the present value ticked. It deletes itself."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        at, rules = self.table.currentRow(), self._rules()
+        at, rules = self._current(), self._rules()
         if 0 <= at < len(rules):
             for key, (title, values) in _GRIDS.items():
                 submenu = menu.addMenu(title)
@@ -213,14 +250,13 @@ class RuleList(QWidget):
         return menu
 
     def _move(self, step: int) -> None:
-        at, count = self.table.currentRow(), self.table.rowCount()
+        at, count = self._current(), len(self._rules())
         if 0 <= at + step < count and at >= 0:
-            with quiet(self.table):
-                self.table.setCurrentCell(at + step, _MATCH)
+            self.table.setCurrentIndex(self._model.index(at + step, _MATCH))
             self._session.plan.move_rule(at, at + step)
 
     def _remove(self) -> None:
-        self._session.plan.remove_rule_at(self.table.currentRow())
+        self._session.plan.remove_rule_at(self._current())
 
     def _add(self) -> None:
         match = self.match.text().strip()
@@ -235,6 +271,10 @@ class RuleList(QWidget):
         words = self.match.text().strip()
         self.preview.setText(_preview_words(words, self._session.document.graph) if words else "")
         self.preview.setVisible(bool(words))
+
+    def _current(self) -> int:
+        """The current row; -1 if there is none."""
+        return self.table.currentIndex().row()
 
     def _rules(self) -> tuple[PlanRule, ...]:
         return self._session.document.recipe.plan.rules

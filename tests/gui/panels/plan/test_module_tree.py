@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt
 
+from ace_studio.records.results import CaptureReport
+from tests.gui.graph_tables import large_table, table_of
 from tests.gui.planning import item_of, rules
 from tests.gui.two_targets import place_of, unfold
 
@@ -72,3 +74,31 @@ def test_ticks_are_shown_but_not_offered_while_the_goal_chooses(desk, layered_pl
     desk.settle()
     assert not item_of(layered_plan, "stem").flags() & Qt.ItemFlag.ItemIsUserCheckable
     assert "goal" in layered_plan.precision.modules._note.text()
+
+
+def test_a_module_of_very_many_ops_lists_them_in_parts(desk):
+    table = table_of([(f"op_{at}", "aten.add.Tensor", "") for at in range(1_200)])
+    desk.captured(table, CaptureReport(rung="export", ops=1_200, seconds=1.0))
+    modules = desk.panel("plan").precision.modules
+    root = modules.tree.topLevelItem(0)
+    assert root.childCount() == 501
+    assert root.child(500).text(0) == "… 700 more ops"
+    modules.tree.setFocus()
+    modules.tree.setCurrentItem(root.child(499))
+    desk.bot.keyClick(modules.tree, Qt.Key.Key_Down)
+    assert root.childCount() == 1_001
+    assert modules.tree.currentItem().text(0) == "op_500"
+    assert modules.tree.currentItem().text(1) == "int8-static"
+
+
+def test_modules_inside_are_listed_when_their_module_is_opened(desk):
+    desk.captured(large_table(5_000), CaptureReport(rung="export", ops=5_000, seconds=1.0))
+    modules = desk.panel("plan").precision.modules
+    assert len(modules._items) < 10
+    item = modules.tree.topLevelItem(0).child(0)
+    item.setExpanded(True)
+    desk.settle()
+    block = item.child(0)
+    block.setExpanded(True)
+    assert block.child(0).text(1) == "int8-static"
+    assert block.child(0).checkState(0) is Qt.CheckState.Checked
