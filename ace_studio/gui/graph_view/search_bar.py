@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.widgets.small import FilterField
 
 HELP = (
     "Words are searched in name, operator, module, shape, type and device.\n"
@@ -26,11 +27,8 @@ class SearchBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         """Start empty."""
         super().__init__(parent)
-        self.field = QLineEdit(self)
-        self.field.setPlaceholderText("Search ops")
-        self.field.setClearButtonEnabled(True)
+        self.field = FilterField("Search ops", "Search ops")
         self.field.setToolTip(HELP)
-        self.field.setAccessibleName("Search ops")
         self.field.setMinimumWidth(64)
         self.count = QLabel(self)
         self.previous_button = self._button("‹", "Previous match", self.previous_wanted)  # noqa: RUF001 - an arrow
@@ -69,7 +67,7 @@ class SearchBar(QWidget):
         """Take the colours of a theme."""
         self.setStyleSheet(
             f"QLineEdit {{ background: {colours.window}; color: {colours.text};"
-            f" border: 1px solid {colours.border}; border-radius: 5px; padding: 3px 6px }}"
+            f" border: 1px solid {colours.control}; border-radius: 5px; padding: 3px 6px }}"
             f"QLineEdit:focus {{ border-color: {colours.accent} }}"
             f"QLabel {{ color: {colours.text_dim} }}"
             f"QToolButton {{ color: {colours.text}; border: 1px solid transparent; border-radius: 4px;"

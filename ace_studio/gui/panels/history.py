@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import Qt, QTimer, QUrl
-from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
 
 from ace_studio.gui.style.colours import Colours
@@ -183,10 +183,10 @@ class HistoryPanel(Panel):
     def _open_report(self) -> None:
         if self.report_button.isEnabled():
             report = Path(self._chosen()[0].output) / REPORT_NAME
-            QDesktopServices.openUrl(QUrl.fromLocalFile(str(report)))
+            self.open_outside(str(report))
 
     def _open_folder(self) -> None:
-        QDesktopServices.openUrl(QUrl.fromLocalFile(self._chosen()[0].output))
+        self.open_outside(self._chosen()[0].output)
 
     def _open_recipe(self) -> None:
         self.about_to_open.emit()

@@ -33,7 +33,7 @@ class RunPanel(Panel):
     """Progress, the steps so far, and the log."""
 
     title = "Run"
-    shows = frozenset({Part.ACTIVITY, Part.LOG, Part.GRAPH, Part.RUNS, Part.FILE})
+    shows = frozenset({Part.ACTIVITY, Part.LOG, Part.GRAPH, Part.RUNS, Part.FILE, Part.TRUST})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Build progress, steps and log."""

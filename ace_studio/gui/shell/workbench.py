@@ -133,6 +133,7 @@ class Workbench(QWidget):
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)
         self._is_laid_out = False
+        self._model = ""
         self._waiting: dict[PanelSlot, frozenset[Part]] = {}
         self._next_turn = QTimer(self, singleShot=True, interval=0)
         self._next_turn.timeout.connect(self._refresh_next)
@@ -198,11 +199,15 @@ class Workbench(QWidget):
         Each panel that has work to do gets a turn of the event loop of its own, the graph first: what a large graph
         costs them together would stop the window for longer than anybody should notice.
         """
+        model = f"{document.folder}/{document.recipe.model.source}"
         for slot in (self._slots["graph"], *self._slots.values()):
+            if model != self._model and slot.panel is not None:
+                slot.panel.another_model()
             if slot in self._waiting or slot.wants(parts):
                 self._waiting[slot] = self._waiting.get(slot, frozenset()) | parts
             else:
                 slot.refresh(document, parts)
+        self._model = model
         self._refresh_next()
         for tabs in self._tabs.values():
             for at in range(tabs.count()):

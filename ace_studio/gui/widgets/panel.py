@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.small import FilterField
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -45,6 +48,19 @@ class Panel(QWidget):
     def update_from(self, document: Document) -> None:
         """Show the document. Called only while the panel can be seen."""
         raise NotImplementedError
+
+    def another_model(self) -> None:
+        """Another model is open: forget what was typed to find something in the last one."""
+        for field in self.findChildren(FilterField):
+            field.clear()
+
+    def open_outside(self, path: str) -> None:
+        """Open a file or a folder with the desktop's program; where it has none, copy the path and say so."""
+        if not QDesktopServices.openUrl(QUrl.fromLocalFile(path)):
+            QGuiApplication.clipboard().setText(path)
+            what, why = "Nothing on this desktop opens it", f"No program is registered for {path}"
+            remedy = "The path is on the clipboard now; paste it into a terminal or a file manager"
+            self.session.report(Problem(code=ErrorCode.NOT_INSTALLED, what=what, why=why, remedy=remedy))
 
     def save(self, path: Path) -> None:
         """Save what is shown as a file. Only panels that show a picture can."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QPushButton
 
 from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.records.errors import ErrorCode
+from ace_studio.records.places import example_recipe
 from ace_studio.records.results import CaptureReport
 from tests.gui.graph_tables import layered_table
 
@@ -75,3 +77,30 @@ def test_a_mistake_in_a_panel_is_a_problem_and_the_window_lives(desk, monkeypatc
     desk.settle()
     assert desk.document.problems[-1].code is ErrorCode.INTERNAL
     assert desk.panel("source").isVisible()
+
+
+def test_trust_lets_the_panels_in_sight_start_a_job_at_once(desk):
+    desk.open_example()
+    panel = desk.panel("run")
+    assert not panel.trace_button.isEnabled()
+    yes = next(one for one in desk.window.bars.trust.findChildren(QPushButton) if one.text() == "Trust this file")
+    desk.bot.mouseClick(yes, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert panel.trace_button.isEnabled()
+    assert panel.run_button.isEnabled()
+
+
+def test_another_model_takes_search_texts_and_breadcrumbs_of_the_last_one_away(desk):
+    desk.captured(layered_table(50), CaptureReport(rung="export", ops=150, seconds=1.0))
+    view = desk.window.workbench.panel("graph").view
+    ops = desk.panel("ops")
+    desk.bot.keyClicks(view.search_bar.field, "linear")
+    desk.bot.keyClicks(ops.filter, "linear")
+    desk.settle()
+    desk.window.commands.open_path(str(example_recipe().with_name("model.py")))
+    desk.settle()
+    assert (view.search_bar.field.text(), ops.filter.text()) == ("linear", "linear"), "the same model"
+    desk.window.commands.open_path("timm:resnet18")
+    desk.settle()
+    assert (view.search_bar.field.text(), ops.filter.text()) == ("", "")
+    assert view.breadcrumbs.names == ()

@@ -134,6 +134,8 @@ class GraphPanel(Panel):
     def update_from(self, document: Document) -> None:
         """Show graph, colours and selection."""
         if document.graph is None:
+            if self._shown is not None:
+                self.view.show_graph(None)
             self._shown = None
             self._show_no_graph(document)
             return

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QPoint, Qt, QTimer, QUrl
-from PySide6.QtGui import QAction, QDesktopServices
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QFileDialog, QHBoxLayout, QMenu, QStackedWidget, QWidget
 
 from ace_studio.gui.ops.facts import selected_run
@@ -67,7 +67,7 @@ class ResultsPanel(Panel):
     """The table, and buttons for the selected run."""
 
     title = "Results"
-    shows = frozenset({Part.RUNS, Part.SELECTION, Part.ACTIVITY})
+    shows = frozenset({Part.RUNS, Part.SELECTION, Part.ACTIVITY, Part.TRUST})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Start empty."""
@@ -258,4 +258,4 @@ class ResultsPanel(Panel):
             _copy(opening_code(run, path, warnings=run_warnings(document, run), threads=threads))
 
     def _open_folder(self) -> None:
-        QDesktopServices.openUrl(QUrl.fromLocalFile(self.session.document.output))
+        self.open_outside(self.session.document.output)

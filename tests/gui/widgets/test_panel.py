@@ -1,0 +1,18 @@
+"""The base class of panels: a widget that shows parts of the document and turns gestures into calls of the session."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+
+
+def test_a_desktop_without_a_program_for_folders_is_said_and_the_path_is_copied(desk, monkeypatch):
+    desk.ran()
+    asked = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: asked.append(url.toLocalFile()))
+    folder = desk.panel("results").folder_button
+    folder.setEnabled(True)  # the recording has no folder
+    folder.click()
+    desk.settle()
+    assert asked == [desk.document.output]
+    assert "Nothing on this desktop opens it" in desk.window.bars.problem.accessibleName()
+    assert QGuiApplication.clipboard().text() == desk.document.output
