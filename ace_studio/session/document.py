@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ace_studio.records.errors import Problem
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import (
@@ -24,7 +24,7 @@ from ace_studio.records.messages import (
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result, TargetRun
 from ace_studio.records.results.pruning import PruningReport
-from ace_studio.session.kept.history import RunSummary
+from ace_studio.session.kept.history import PastRun, RunSummary
 
 
 class Part(StrEnum):
@@ -106,6 +106,13 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
     def is_working(self) -> bool:
         """Whether a trace, a run, a fix, a scan or a script is going on (a quick inspection does not count)."""
         return self.verb not in {JobKind.NONE, JobKind.INSPECT, JobKind.ENVIRONMENT}
+
+
+LOOKING_BACK = Problem(
+    code=ErrorCode.USAGE,
+    what="A past run is open, which nothing can change",
+    remedy="Go back to the present model, or open the choices of the run as new ones",
+)
 
 
 class EdgeChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,6 +229,10 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     environment: EnvironmentReport | None = None
     history: tuple[RunSummary, ...] | None = None
     """Past runs, newest first; None until they are loaded."""
+    past: RunSummary | None = None
+    """The past run that all panels show, read-only; None for the present choices and findings."""
+    compared: tuple[PastRun, PastRun] | None = None
+    """Two past runs that are looked at side by side, the reference first."""
     recent_files: tuple[str, ...] = ()
     """Newest first."""
 
@@ -272,7 +283,7 @@ PART_OF_FIELD: dict[str, Part] = {
     "rung_at_work": Part.GRAPH,
     "captured_with": Part.GRAPH, "graph_job": Part.GRAPH, "failure": Part.GRAPH,
     "sensitivity": Part.RUNS, "pruning": Part.RUNS,
-    "fixes": Part.FIXES, "caught": Part.CAUGHT, "history": Part.HISTORY,
+    "fixes": Part.FIXES, "caught": Part.CAUGHT, "history": Part.HISTORY, "compared": Part.HISTORY, "past": Part.FILE,
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
     "ran_with": Part.RUNS,
     "activity": Part.ACTIVITY, "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,

@@ -29,6 +29,7 @@ from ace_studio.session.findings import apply_finding, with_failure
 from ace_studio.session.job_queue import EngineLink, JobQueue
 from ace_studio.session.kept.autosave import Autosave
 from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.graphs import KeptGraphs
 from ace_studio.session.kept.history import History
 from ace_studio.session.kept.settings import Settings, Value
 from ace_studio.session.kept.trust import TrustStore
@@ -75,7 +76,7 @@ class Session:
         )
         self.jobs = JobVerbs(state, self._queue, trust=self._trust, settings=self.settings, runs_folder=folders.runs)
         self.files = FileVerbs(state, self.jobs, self.settings)
-        self.history = HistoryVerbs(state, History(folders.history), self.files)
+        self.history = HistoryVerbs(state, History(folders.history), KeptGraphs(folders.graphs), self.files)
         self.trust = TrustVerbs(state, self._trust, self.jobs)
         self.choices = ChoiceVerbs(state)
         self.plan = PlanVerbs(state)

@@ -10,12 +10,15 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, Problem
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.session.document import Document, Part, changed_parts
+from ace_studio.session.document import LOOKING_BACK, Document, Part, changed_parts
 from ace_studio.session.findings import with_problems
 from ace_studio.session.kept.autosave import Autosave, SavedChoices
 from ace_studio.session.kept.undo import UndoStack
 
 Listener = Callable[[Document, frozenset[Part]], None]
+
+ABOUT_THE_WINDOW = ("activity", "log", "environment", "history", "compared", "recent_files")
+"""Fields of the document that do not depend on what is open."""
 
 
 class SessionState:
@@ -36,6 +39,13 @@ class SessionState:
         self.given_up = ""
         """The text of the file that the user decided to overwrite."""
         self.listeners: list[Listener] = []
+        self._clock = clock
+        self._aside: tuple[Document, UndoStack] | None = None
+
+    @property
+    def present(self) -> Document:
+        """The document of the present choices, also while a past run is looked at."""
+        return self.document if self._aside is None else self._aside[0]
 
     def set_document(self, document: Document) -> None:
         """Replace the document, and tell the listeners which parts changed."""
@@ -66,9 +76,31 @@ class SessionState:
         except AceError as error:
             self.report(*error.problems)
 
+    def fresh(self, recipe: Recipe, **values: Any) -> Document:
+        """A document of other choices, in this window."""
+        kept = {name: getattr(self.document, name) for name in ABOUT_THE_WINDOW}
+        return Document(recipe=recipe, **kept, **values)
+
+    def look_at(self, past: Document) -> None:
+        """Show a past run. The present choices and findings are put aside until `look_back`."""
+        if self._aside is None:
+            self._aside = self.document, self.undo_stack
+            self.undo_stack = UndoStack(self._clock)
+        self.set_document(past)
+
+    def look_back(self) -> None:
+        """Show the present choices and findings again; nothing happens if they are shown."""
+        if self._aside is not None:
+            (document, self.undo_stack), self._aside = self._aside, None
+            kept = {name: getattr(self.document, name) for name in ABOUT_THE_WINDOW}
+            self.set_document(replace(document, **kept))
+
     def choose(self, label: str, recipe: Recipe, *, subject: str = "") -> None:
         """Make this the recipe, as an undoable step. Steps of one ``subject`` in quick succession are merged."""
-        if recipe != self.document.recipe:
+        if self.document.past is not None:
+            self.report(LOOKING_BACK)
+            self.tell({Part.RECIPE})
+        elif recipe != self.document.recipe:
             self.undo_stack.push(label, self.document.recipe, recipe, subject=subject)
             self.set_recipe(recipe)
 
@@ -83,7 +115,7 @@ class SessionState:
 
     def unsaved(self) -> SavedChoices | None:
         """The choices that are in no recipe file; None if there are none."""
-        document = self.document
+        document = self.present
         if not document.is_dirty:
             return None
         return SavedChoices(

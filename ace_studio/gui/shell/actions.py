@@ -34,7 +34,8 @@ def _has_graph(document: Document) -> bool:
 
 def _can_start(document: Document) -> bool:
     is_no_model = document.file is None and bool(document.problems)
-    return _has_model(document) and not (document.activity.is_working or document.needs_trust or is_no_model)
+    is_bound = document.activity.is_working or document.needs_trust or document.past is not None
+    return _has_model(document) and not (is_bound or is_no_model)
 
 
 def _has_breaks(document: Document) -> bool:

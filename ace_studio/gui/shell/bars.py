@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import PurePath
 
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
@@ -86,12 +87,14 @@ class Bars(QWidget):
         self.trust.add_button("Trust this file", session.trust.trust_file, role="primary")
         self.problem = Bar(theme, mood="bad", icon="bad", closable=self._dismiss)
         self._details = self.problem.add_button("Details", lambda: show_panel("problems"))
+        self.past = Bar(theme, mood="info", icon="clock")
+        self.past.add_button("Back to the present", session.history.leave_past_run, role="primary")
         self.stale = Bar(theme, mood="info", icon="info", closable=self._hide_stale)
         self.stale.add_button("Run again", session.jobs.run)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        for bar in (self.restore, self.trust, self.problem, self.stale):
+        for bar in (self.restore, self.past, self.trust, self.problem, self.stale):
             layout.addWidget(bar)
 
     def offer_restore(self) -> None:
@@ -102,6 +105,7 @@ class Bars(QWidget):
 
     def offer_return(self) -> None:
         """Offer to restore the unsaved choices of the present model, before another one is opened."""
+        self._session.history.leave_past_run()
         unsaved = self._session.files.unsaved()
         if unsaved is not None:
             self._offer(unsaved, "Choices were left unsaved")
@@ -115,6 +119,10 @@ class Bars(QWidget):
         """Show the bars that the document asks for."""
         if self._offered is not None and self._offered.recipe == document.recipe:
             self.restore.hide()  # they came back by themselves
+        if document.past is not None:
+            when = datetime.fromisoformat(document.past.date).astimezone()
+            self.past.say(f"Run of {when:%Y-%m-%d %H:%M}", f"{document.past.summary}. Nothing can be changed here")
+        self.past.setVisible(document.past is not None)
         self._update_trust(document)
         self._update_problem(document)
         is_stale = bool(document.runs) and document.is_stale and not document.activity.is_working

@@ -19,6 +19,8 @@ from ace_studio.session.session import Session
 
 SIDE_WIDTH = 330
 BOTTOM_HEIGHT = 290
+CHOICES = ("model", "plan", "shapes", "advice")
+"""Panels that change choices: grey while a past run is looked at."""
 
 _GRAPH = PanelRow(
     id="graph",
@@ -200,6 +202,8 @@ class Workbench(QWidget):
         costs them together would stop the window for longer than anybody should notice.
         """
         model = f"{document.folder}/{document.recipe.model.source}"
+        for panel_id in CHOICES:
+            self._slots[panel_id].setEnabled(document.past is None)
         for slot in (self._slots["graph"], *self._slots.values()):
             if model != self._model and slot.panel is not None:
                 slot.panel.another_model()

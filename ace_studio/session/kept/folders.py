@@ -49,6 +49,11 @@ class UserFolders:
         return self.data / "history.sqlite"
 
     @property
+    def graphs(self) -> Path:
+        """Graphs of past runs."""
+        return self.data / "graphs"
+
+    @property
     def runs(self) -> Path:
         """Where runs go if the user chose no other folder."""
         return self.data / "runs"

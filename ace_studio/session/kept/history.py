@@ -1,4 +1,4 @@
-"""All finished runs, in SQLite. A record never changes except for its tags."""
+"""All finished runs, in SQLite. A record never changes except for its tags and its note."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.results import Result, decode_result
 from ace_studio.session.kept.folders import UserFolders
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS run (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -33,15 +33,19 @@ CREATE TABLE IF NOT EXISTS run (
     tags TEXT NOT NULL DEFAULT '[]',
     recipe_toml TEXT NOT NULL,
     result_json BLOB NOT NULL,
-    folder TEXT NOT NULL DEFAULT ''
+    folder TEXT NOT NULL DEFAULT '',
+    note TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX IF NOT EXISTS run_by_fingerprint ON run (fingerprint);
 """
-_MIGRATIONS: dict[int, str] = {1: "ALTER TABLE run ADD COLUMN folder TEXT NOT NULL DEFAULT ''"}
+_MIGRATIONS: dict[int, str] = {
+    1: "ALTER TABLE run ADD COLUMN folder TEXT NOT NULL DEFAULT ''",
+    2: "ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT ''",
+}
 """Schema version -> SQL that migrates it to the next version."""
 _SUMMARY_COLUMNS = (
     "id, date, fingerprint, title, status, target, precision, latency_ms, speedup, metric, metric_drop, size_bytes, "
-    "output, tags"
+    "output, tags, note"
 )
 
 
@@ -64,6 +68,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     output: str
     """Folder with the artifacts."""
     tags: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def summary(self) -> str:
@@ -76,6 +81,13 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         if self.metric_drop is not None:
             parts.append(f"metric drop {self.metric_drop:.2%}")
         return ", ".join(part for part in parts if part)
+
+
+class RemovedRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """Records that were taken out of the history, to put back."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[object, ...], ...] = ()
 
 
 class PastRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,15 +194,35 @@ class History:
 
         Raises: AceError(NOT_FOUND) if there is no such run or the database cannot be written.
         """
+        self._set(run_id, "tags", _tags_text(tags))
+
+    def set_note(self, run_id: int, note: str) -> None:
+        """Replace the note of a run. Raises as `set_tags` does."""
+        self._set(run_id, "note", note)
+
+    def _set(self, run_id: int, column: str, text: str) -> None:
         with self._open() as database:
-            cursor = database.execute("UPDATE run SET tags = ? WHERE id = ?", (_tags_text(tags), run_id))
+            cursor = database.execute(f"UPDATE run SET {column} = ? WHERE id = ?", (text, run_id))
             if cursor.rowcount == 0:
                 raise self._no_run(run_id)
 
-    def remove(self, run_ids: Sequence[int]) -> None:
-        """Forget runs; their folders stay. Raises: AceError(NOT_FOUND) if the database cannot be written."""
+    def remove(self, run_ids: Sequence[int]) -> RemovedRuns:
+        """Forget runs, and return their records for `put_back`; their folders stay.
+
+        Raises: AceError(NOT_FOUND) if the database cannot be written.
+        """
         with self._open() as database:
-            database.executemany("DELETE FROM run WHERE id = ?", [(run_id,) for run_id in run_ids])
+            places = ", ".join("?" * len(run_ids))
+            cursor = database.execute(f"SELECT * FROM run WHERE id IN ({places})", tuple(run_ids))
+            removed = RemovedRuns(columns=tuple(one[0] for one in cursor.description), rows=tuple(cursor.fetchall()))
+            database.execute(f"DELETE FROM run WHERE id IN ({places})", tuple(run_ids))
+        return removed
+
+    def put_back(self, removed: RemovedRuns) -> None:
+        """Take removed runs in again, as they were. Raises: AceError(NOT_FOUND) if the database cannot be written."""
+        with self._open() as database:
+            columns, places = ", ".join(removed.columns), ", ".join("?" * len(removed.columns))
+            database.executemany(f"INSERT OR REPLACE INTO run ({columns}) VALUES ({places})", removed.rows)
 
     def _no_run(self, run_id: int) -> AceError:
         return AceError.of(

@@ -12,7 +12,7 @@ from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.session.artifacts import export_run
 from ace_studio.session.choices import change
-from ace_studio.session.document import DiskChange, Document
+from ace_studio.session.document import DiskChange
 from ace_studio.session.findings import moved_to
 from ace_studio.session.kept.autosave import SavedChoices
 from ace_studio.session.kept.settings import Settings
@@ -70,6 +70,7 @@ class FileVerbs:
             text: The text of that file.
             name: What its unsaved changes are remembered by; the path of the recipe or of the model by default.
         """
+        self._state.look_back()
         self._jobs.cancel(abandon=True)
         state = self._state
         state.undo_stack.clear()
@@ -85,20 +86,9 @@ class FileVerbs:
             weights = recipe.model.weights or remembered.recipe.model.weights
             recipe = change(remembered.recipe, "model", weights=weights)
             state.undo_stack.push("the choices of the last time", state.saved, recipe)
-        old = state.document
-        state.set_document(
-            Document(
-                recipe=recipe,
-                recipe_path=str(recipe_path or ""),
-                is_dirty=recipe != state.saved,
-                folder=str(folder),
-                activity=old.activity,
-                log=old.log,
-                environment=old.environment,
-                history=old.history,
-                recent_files=old.recent_files,
-            )
-        )
+        is_dirty = recipe != state.saved
+        path = str(recipe_path or "")
+        state.set_document(state.fresh(recipe, recipe_path=path, is_dirty=is_dirty, folder=str(folder)))
         self._jobs.inspect_source(is_opening=recipe_path is None)
 
     def forget_recent(self, path: str) -> None:
@@ -123,6 +113,9 @@ class FileVerbs:
                 return False
             old_folder = Path(document.folder)
             recipe = rebase_recipe(document.recipe, old_folder, target.parent)
+            if document.past is not None:
+                write_recipe(recipe, target)
+                return True  # the present choices are not what was saved
             self._state.saved_text = write_recipe(recipe, target, text=self._state.saved_text)
             # Earlier choices must name files from the new place too.
             self._state.undo_stack.rewrite(lambda earlier: rebase_recipe(earlier, old_folder, target.parent))

@@ -1,4 +1,4 @@
-"""The verbs about past runs: list them, open one's choices again, tag them, forget some."""
+"""The verbs about past runs: list them, look at one, compare two, tag and note them, forget some."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import JobFinished
 from ace_studio.records.recipes.file import parse_recipe, recipe_text
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.session.kept.history import History
+from ace_studio.session.document import JobKind, Selection
+from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
+from ace_studio.session.kept.history import History, RemovedRuns
 from ace_studio.session.state import SessionState
 from ace_studio.session.verbs.files import FileVerbs
 
@@ -17,10 +19,17 @@ from ace_studio.session.verbs.files import FileVerbs
 class HistoryVerbs:
     """The runs that were made on this machine, by windows and by the command line."""
 
-    def __init__(self, state: SessionState, store: History, files: FileVerbs) -> None:
+    def __init__(self, state: SessionState, store: History, graphs: KeptGraphs, files: FileVerbs) -> None:
         self._state = state
         self._files = files
         self.store = store
+        self.graphs = graphs
+        self._removed = RemovedRuns()
+
+    @property
+    def can_put_back(self) -> bool:
+        """Whether runs were removed that can be put back."""
+        return bool(self._removed.rows)
 
     def load_history(self) -> None:
         """Read the list of past runs, anew if it was read before."""
@@ -30,7 +39,14 @@ class HistoryVerbs:
     def remove_past_runs(self, run_ids: Sequence[int]) -> None:
         """Forget runs. What they wrote stays on disk."""
         with self._state.reporting():
-            self.store.remove(run_ids)
+            self._removed = self.store.remove(run_ids)
+            self._state.change(history=self.store.list())
+
+    def put_back(self) -> None:
+        """Take back the last removal."""
+        with self._state.reporting():
+            removed, self._removed = self._removed, RemovedRuns()
+            self.store.put_back(removed)
             self._state.change(history=self.store.list())
 
     def set_tags(self, run_id: int, tags: Sequence[str]) -> None:
@@ -38,6 +54,65 @@ class HistoryVerbs:
         with self._state.reporting():
             self.store.set_tags(run_id, tags)
             self._state.change(history=self.store.list())
+
+    def set_note(self, run_id: int, note: str) -> None:
+        """Replace the note of a run."""
+        with self._state.reporting():
+            self.store.set_note(run_id, note)
+            self._state.change(history=self.store.list())
+
+    def look_at_run(self, run_id: int) -> None:
+        """Show a past run in all panels, read-only, until `leave_past_run`."""
+        document = self._state.document
+        with self._state.reporting():
+            if document.activity.verb is not JobKind.NONE:
+                raise AceError.of(
+                    ErrorCode.USAGE, "The engine is busy", remedy="Look at the run when it is done, or cancel it"
+                )
+            past = self.store.get(run_id)
+            result = past.result
+            recipe = parse_recipe(past.recipe_toml, name=f"recipe of run {run_id}")
+            kept = self.graphs.find(result.fingerprint)
+            present = self._state.present
+            if present.graph is not None and present.fingerprint == result.fingerprint:
+                kept = KeptGraph(present.graph, present.sources)
+            is_same_model = (present.recipe.model, present.folder) == (recipe.model, past.folder)
+            found = self._state.fresh(
+                recipe,
+                past=past.summary,
+                folder=past.folder or document.folder,
+                file=present.file if is_same_model else None,
+                is_trusted=is_same_model and present.is_trusted,
+                fingerprint=result.fingerprint,
+                graph=kept.graph if kept else None,
+                sources=kept.sources if kept else {},
+                capture=result.capture,
+                rungs=result.capture.rungs if result.capture else (),
+                captured_with=recipe,
+                baseline=result.baseline,
+                runs=result.runs,
+                run_numbers=tuple(range(len(result.runs))),
+                result=result,
+                pruning=result.pruning,
+                output=past.summary.output,
+                ran_with=recipe,
+                selection=Selection(run=result.chosen),
+                problems=() if result.error is None else (result.error,),
+            )
+            self._state.look_at(found)
+
+    def leave_past_run(self) -> None:
+        """Show the present choices and findings again."""
+        self._state.look_back()
+
+    def compare_runs(self, first: int, second: int) -> None:
+        """Put two past runs side by side, the first as the reference."""
+        with self._state.reporting():
+            self._state.change(compared=(self.store.get(first), self.store.get(second)))
+
+    def end_comparison(self) -> None:
+        """Show the list again."""
+        self._state.change(compared=None)
 
     def open_past_run(self, run_id: int) -> None:
         """Open the choices of a past run as a recipe that has no file yet."""
@@ -60,5 +135,9 @@ class HistoryVerbs:
                 title = Path(recipe.model.source).name or event.job
                 text = recipe_text(recipe)
                 self.store.add(event.result, recipe_toml=text, title=title, output=event.output, folder=folder)
+                document = self._state.document
+                if document.graph is not None and document.graph_job == event.job:
+                    kept = KeptGraph(document.graph, document.sources)
+                    self.graphs.keep(event.result.fingerprint, kept)
                 if self._state.document.history is not None:
                     self._state.change(history=self.store.list())

@@ -20,7 +20,8 @@ def test_a_history_of_an_earlier_version_is_taken_over(tmp_path):
     history = History(path)
     run_id = history.add(result(target_run("eager")), recipe_toml="format = 1", title="m.py")
     with sqlite3.connect(path) as database:
-        database.execute("ALTER TABLE run DROP COLUMN folder")
+        for column in ("folder", "note"):
+            database.execute(f"ALTER TABLE run DROP COLUMN {column}")
         database.execute("PRAGMA user_version = 1")
     assert history.get(run_id).folder == ""
     second = history.add(result(target_run("eager")), recipe_toml="format = 1", title="m.py", folder="/models")

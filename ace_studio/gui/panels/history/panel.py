@@ -1,74 +1,32 @@
-"""The history panel: past runs on this machine with their choices and results, to open again."""
+"""The panel: the list of past runs, and from it the comparison of two and the line of one model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
 
+from ace_studio.gui.panels.history.columns import history_columns
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, EmptyState, FilterField, button, column, label, row
 from ace_studio.gui.widgets.table_look import plain_table, set_widths
-from ace_studio.gui.widgets.table_model import Column, ColumnsModel
-from ace_studio.gui.words.formatting import NOTHING, bytes_text, metric_text, ms_text, percent_text, plural
+from ace_studio.gui.widgets.table_model import ColumnsModel
+from ace_studio.gui.words.formatting import plural
 from ace_studio.records.results import REPORT_NAME
 from ace_studio.session.document import Document, Part
 from ace_studio.session.kept.history import RunSummary
 from ace_studio.session.session import Session
 
-
-def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column]:
-    """The columns of the list, one row per run."""
-
-    def of(read: Callable[[RunSummary], object]) -> list[object]:
-        return [read(run) for run in runs]
-
-    def mood(at: int) -> str:
-        status = runs[at].status
-        return colours.bad if status == "failed" else colours.warn if status == "goal-not-met" else ""
-
-    dates = np.array([_seconds(run.date) for run in runs])
-    return [
-        Column(title="when", values=of(lambda run: run.date), text=_when, width=138, order=dates),
-        Column(title="model", values=of(lambda run: run.title), width=170),
-        Column(title="outcome", values=of(lambda run: run.status.replace("-", " ")), width=104, colour=mood),
-        Column(title="chosen", values=of(lambda run: f"{run.target} {run.precision}".strip() or NOTHING), width=170),
-        Column(title="latency", values=of(lambda run: run.latency_ms), text=ms_text, is_number=True, width=84),
-        Column(title="speed-up", values=of(lambda run: run.speedup), text=_ratio, is_number=True, width=84,
-               tip="Over eager fp32"),
-        Column(title="metric", values=of(lambda run: run.metric), text=metric_text, is_number=True, width=76),
-        Column(title="drop", values=of(lambda run: run.metric_drop), text=percent_text, is_number=True, width=76),
-        Column(title="size", values=of(lambda run: run.size_bytes), text=bytes_text, is_number=True, width=84),
-        Column(title="tags", values=of(lambda run: ", ".join(run.tags)), width=90),
-        Column(title="folder", values=of(lambda run: run.output), width=260, tips=lambda at: runs[at].output,
-               colour=lambda _: colours.text_dim),
-    ]  # fmt: skip
-
-
-def _seconds(date: str) -> float:
-    try:
-        return datetime.fromisoformat(date).timestamp()
-    except ValueError:
-        return float("nan")
-
-
-def _when(date: object) -> str:
-    """Local time to the minute."""
-    try:
-        return f"{datetime.fromisoformat(str(date)).astimezone():%Y-%m-%d %H:%M}"
-    except ValueError:
-        return str(date)
-
-
-def _ratio(speedup: float | None) -> str:
-    return NOTHING if speedup is None else f"{speedup:.2f}×"
+if TYPE_CHECKING:
+    from ace_studio.gui.panels.history.comparison import ComparisonView
+    from ace_studio.gui.panels.history.over_time import OverTime
 
 
 class HistoryPanel(Panel):
@@ -87,36 +45,46 @@ class HistoryPanel(Panel):
         self._count = label("", "dim", wrap=False)
         self.table = plain_table(self.model, "Past runs", many=True)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
-        self.table.doubleClicked.connect(lambda _: self._open_report())
+        self.table.doubleClicked.connect(lambda _: self._look())
+        self.table.activated.connect(lambda _: self._look())
+        self.look_button = button("Open", self._look, role="primary")
+        self.compare_button = button("Compare", self._compare)
+        self.time_button = button("Over time", self._show_line)
         self.report_button = button("Open report", self._open_report)
         self.folder_button = button("Open folder", self._open_folder)
-        self.recipe_button = button("Open recipe", self._open_recipe)
+        self.recipe_button = button("Open choices", self._open_recipe)
         self.remove_button = button("Remove", self._remove)
-        self.tags = QLineEdit()
-        self.tags.setAccessibleName("Tags of the selected run")
-        self.tags.setPlaceholderText("Tags: a, b")
-        self.tags.setFixedWidth(130)
-        self.tags.returnPressed.connect(self._set_tags)
+        self.undo_button = button("Undo removal", session.history.put_back)
+        self.tags = self._field("Tags of the selected run", "Tags: a, b", self._set_tags)
+        self.note = self._field("Note on the selected run", "Note", self._set_note)
         self.refresh_button = button(
             "Read again", session.history.load_history, tip="Runs of the command line are listed too"
         )
-        tools = row(
-            self.filter, self._count, self.tags, self.report_button, self.folder_button, self.recipe_button,
-            self.remove_button, self.refresh_button, gap=6,
-        )  # fmt: skip
-        tools.setContentsMargins(GAP, GAP, GAP, GAP)
-        tools.setStretch(0, 1)
+        tools = row(self.filter, self._count, self.tags, self.note, self.refresh_button, gap=6)
+        tools.setContentsMargins(GAP, GAP, GAP, 0)
+        for at, share in ((0, 3), (2, 1), (3, 2)):
+            tools.setStretch(at, share)
+        buttons = Flow(gap=6)
+        for each in (
+            self.look_button, self.compare_button, self.time_button, self.recipe_button, self.report_button,
+            self.folder_button, self.remove_button, self.undo_button,
+        ):  # fmt: skip
+            buttons.addWidget(each)
+        buttons.setContentsMargins(GAP, 6, GAP, GAP)
         delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self.table)
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
         delete.activated.connect(self._remove)
         content = QWidget()
-        content.setLayout(column(tools, self.table, gap=0))
+        content.setLayout(column(tools, buttons, self.table, gap=0))
         self._empty = EmptyState("clock")
         self._empty.tint(theme.colours.text_dim)
         self._empty.say("No runs yet", "Runs of the window and of the command line are listed here.")
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
         self._pages.addWidget(content)
+        self._list = content
+        self.comparison: ComparisonView | None = None
+        self.over_time: OverTime | None = None
         self.setLayout(column(self._pages))
         self.setFocusProxy(self.filter)
 
@@ -125,7 +93,7 @@ class HistoryPanel(Panel):
         if document.history is None:
             QTimer.singleShot(0, self, self.session.history.load_history)
             return
-        self._pages.setCurrentIndex(1 if document.history else 0)
+        self._show_page(document)
         if document.history is not self._runs:
             is_first = not self.model.columns
             kept = {run.id for run in self._chosen()}
@@ -137,9 +105,66 @@ class HistoryPanel(Panel):
         self._show_count()
         self._show_buttons()
 
+    def _field(self, name: str, hint: str, settle: Callable[[], None]) -> QLineEdit:
+        made = QLineEdit()
+        made.setAccessibleName(name)
+        made.setPlaceholderText(hint)
+        made.setMinimumWidth(90)
+        made.returnPressed.connect(settle)
+        return made
+
+    def _show_page(self, document: Document) -> None:
+        """The comparison if two runs are compared, else the list, the line or the empty page."""
+        if document.compared is not None:
+            from ace_studio.gui.panels.history.comparison import ComparisonView  # noqa: PLC0415 - loads the charts
+
+            if self.comparison is None:
+                self.comparison = ComparisonView(self.colours)
+                self.comparison.left.connect(self.session.history.end_comparison)
+                self.comparison.swapped.connect(self._swap)
+                self._pages.addWidget(self.comparison)
+            self.comparison.show_pair(document.compared, self.colours)
+            self._pages.setCurrentWidget(self.comparison)
+        elif self.over_time is None or self._pages.currentWidget() is not self.over_time:
+            has_runs = bool(document.history) or self.session.history.can_put_back
+            self._pages.setCurrentWidget(self._list if has_runs else self._empty)
+
+    def _show_line(self) -> None:
+        from ace_studio.gui.panels.history.over_time import OverTime  # noqa: PLC0415 - loads the charts
+
+        if self.over_time is None:
+            self.over_time = OverTime(self.colours)
+            self.over_time.left.connect(lambda: self._pages.setCurrentWidget(self._list))
+            self.over_time.chosen.connect(self._choose)
+            self._pages.addWidget(self.over_time)
+        self.over_time.show_model(self._chosen()[0].title, self._runs, self.colours)
+        self._pages.setCurrentWidget(self.over_time)
+
+    def _choose(self, run_id: int) -> None:
+        self._pages.setCurrentWidget(self._list)
+        self.table.clearSelection()
+        self._select([at for at, run in enumerate(self._runs) if run.id == run_id])
+
+    def _look(self) -> None:
+        if self.look_button.isEnabled():
+            self.session.history.look_at_run(self._chosen()[0].id)
+            if self.session.document.past is not None:
+                self.panel_wanted.emit("results")
+
+    def _compare(self) -> None:
+        older, newer = sorted(run.id for run in self._chosen())
+        self.session.history.compare_runs(older, newer)
+
+    def _swap(self) -> None:
+        if self.session.document.compared is not None:
+            first, second = self.session.document.compared
+            self.session.history.compare_runs(second.summary.id, first.summary.id)
+
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
         self._empty.tint(colours.text_dim)
+        if self.isVisible():
+            self._show_page(self.session.document)
         if self._runs:
             self.model.set_columns(history_columns(self._runs, colours))
 
@@ -169,6 +194,9 @@ class HistoryPanel(Panel):
         gone = f"The folder no longer exists: {folder}" if folder is not None else "The run wrote no folder"
         has_report = folder is not None and (folder / REPORT_NAME).is_file()
         for each, is_on, why in (
+            (self.look_button, one is not None, nothing),
+            (self.compare_button, len(chosen) == 2, "Select two runs (Ctrl+click)"),
+            (self.time_button, one is not None, nothing),
             (self.report_button, has_report, gone if one else nothing),
             (self.folder_button, folder is not None and folder.is_dir(), gone if one else nothing),
             (self.recipe_button, one is not None, nothing),
@@ -176,6 +204,10 @@ class HistoryPanel(Panel):
         ):
             each.setEnabled(is_on)
             each.setToolTip(_TIPS[each.text()] if is_on else why)
+        self.undo_button.setVisible(self.session.history.can_put_back)
+        self.note.setEnabled(one is not None)
+        self.note.setToolTip("Return keeps it" if one else nothing)
+        self.note.setText(one.note if one else "")
         self.tags.setEnabled(one is not None)
         self.tags.setToolTip("Words for this run, separated by commas; Return keeps them" if one else nothing)
         self.tags.setText(", ".join(one.tags) if one else "")
@@ -196,6 +228,9 @@ class HistoryPanel(Panel):
         words = [word.strip() for word in self.tags.text().split(",")]
         self.session.history.set_tags(self._chosen()[0].id, [word for word in words if word])
 
+    def _set_note(self) -> None:
+        self.session.history.set_note(self._chosen()[0].id, self.note.text().strip())
+
     def _remove(self) -> None:
         chosen = self._chosen()
         if chosen:
@@ -203,8 +238,11 @@ class HistoryPanel(Panel):
 
 
 _TIPS = {
+    "Open": "Show the run in all panels, read-only, until you go back",
+    "Compare": "Put the two runs side by side, the older one as the reference",
+    "Over time": "Draw the runs of this model as a line",
     "Open report": "Open the report of the run in your browser",
     "Open folder": "Open the folder of its artifacts",
-    "Open recipe": "Open the recipe of the run; unsaved choices can be restored",
-    "Remove": "Remove the run from the list; its folder stays on the disk",
+    "Open choices": "Open the choices of the run as new ones; unsaved choices can be restored",
+    "Remove": "Remove the run from the list; its folder stays on the disk, and the removal can be undone",
 }

@@ -1,0 +1,61 @@
+"""The columns of the list of past runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import numpy as np
+
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.widgets.table_model import Column
+from ace_studio.gui.words.formatting import NOTHING, bytes_text, metric_text, ms_text, percent_text
+from ace_studio.session.kept.history import RunSummary
+
+
+def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column]:
+    """The columns of the list, one row per run."""
+
+    def of(read: Callable[[RunSummary], object]) -> list[object]:
+        return [read(run) for run in runs]
+
+    def mood(at: int) -> str:
+        status = runs[at].status
+        return colours.bad if status == "failed" else colours.warn if status == "goal-not-met" else ""
+
+    dates = np.array([_seconds(run.date) for run in runs])
+    return [
+        Column(title="when", values=of(lambda run: run.date), text=when_text, width=138, order=dates),
+        Column(title="model", values=of(lambda run: run.title), width=170),
+        Column(title="outcome", values=of(lambda run: run.status.replace("-", " ")), width=104, colour=mood),
+        Column(title="chosen", values=of(lambda run: f"{run.target} {run.precision}".strip() or NOTHING), width=170),
+        Column(title="latency", values=of(lambda run: run.latency_ms), text=ms_text, is_number=True, width=84),
+        Column(title="speed-up", values=of(lambda run: run.speedup), text=_ratio, is_number=True, width=84,
+               tip="Over eager fp32"),
+        Column(title="metric", values=of(lambda run: run.metric), text=metric_text, is_number=True, width=76),
+        Column(title="drop", values=of(lambda run: run.metric_drop), text=percent_text, is_number=True, width=76),
+        Column(title="size", values=of(lambda run: run.size_bytes), text=bytes_text, is_number=True, width=84),
+        Column(title="note", values=of(lambda run: run.note), width=160, tips=lambda at: runs[at].note),
+        Column(title="tags", values=of(lambda run: ", ".join(run.tags)), width=90),
+        Column(title="folder", values=of(lambda run: run.output), width=260, tips=lambda at: runs[at].output,
+               colour=lambda _: colours.text_dim),
+    ]  # fmt: skip
+
+
+def _seconds(date: str) -> float:
+    try:
+        return datetime.fromisoformat(date).timestamp()
+    except ValueError:
+        return float("nan")
+
+
+def when_text(date: object) -> str:
+    """Local time to the minute."""
+    try:
+        return f"{datetime.fromisoformat(str(date)).astimezone():%Y-%m-%d %H:%M}"
+    except ValueError:
+        return str(date)
+
+
+def _ratio(speedup: float | None) -> str:
+    return NOTHING if speedup is None else f"{speedup:.2f}×"

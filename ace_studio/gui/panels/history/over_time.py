@@ -1,0 +1,90 @@
+"""One model over time: a figure of its chosen runs, from the first to the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyqtgraph as pg
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QWidget
+
+from ace_studio.gui.charts.chart import Chart, add_spots, under_mouse
+from ace_studio.gui.panels.history.columns import when_text
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, row
+from ace_studio.session.kept.history import RunSummary
+
+FIGURES: dict[str, Callable[[RunSummary], float | None]] = {
+    "latency, ms": lambda run: run.latency_ms,
+    "speed-up": lambda run: run.speedup,
+    "metric": lambda run: run.metric,
+    "drop, %": lambda run: None if run.metric_drop is None else 100 * run.metric_drop,
+    "size, MB": lambda run: None if run.size_bytes is None else run.size_bytes / 1e6,
+}
+"""What can be drawn, and how it is read."""
+
+
+class OverTime(QWidget):
+    """A line with a point per run. A click chooses the run."""
+
+    left = Signal()
+    chosen = Signal(int)
+    """Id of the run."""
+
+    def __init__(self, colours: Colours) -> None:
+        """Build the empty plot."""
+        super().__init__()
+        self._colours = colours
+        self.runs: tuple[RunSummary, ...] = ()
+        self.figure = QComboBox()
+        self.figure.setAccessibleName("Figure")
+        self.figure.addItems(list(FIGURES))
+        self.figure.activated.connect(lambda _: self._draw())
+        self.headline = ElidedLabel()
+        head = row(button("Back to the list", self.left.emit), self.figure, self.headline)
+        head.setContentsMargins(GAP, GAP, GAP, GAP)
+        head.setStretch(2, 1)
+        self.chart = Chart("Over time")
+        self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
+        layout = column(head, gap=0)
+        layout.addWidget(self.chart, 1)
+        self.setLayout(layout)
+
+    def show_model(self, title: str, runs: Sequence[RunSummary], colours: Colours) -> None:
+        """Draw the runs of one model; they come newest first."""
+        self._colours = colours
+        self.runs = tuple(run for run in reversed(runs) if run.title == title)
+        self.headline.setText(f"{title}: the chosen target of each run, the newest at the right")
+        self._draw()
+
+    def _draw(self) -> None:
+        name = self.figure.currentText()
+        read = FIGURES[name]
+        points = [(at, value, run) for at, run in enumerate(self.runs) if (value := read(run)) is not None]
+        plot = self.chart.start(name, self._colours, y_grid=True)
+        places = [(float(at), float(value)) for at, value, _ in points]
+        if not places:
+            self.chart.start(f"No run of this model has a {name.partition(',')[0]}", self._colours)
+            return
+        pen = pg.mkPen(self._colours.accent, width=2)
+        plot.addItem(pg.PlotDataItem([x for x, _ in places], [y for _, y in places], pen=pen))
+        tips = {str(run.id): f"{when_text(run.date)}\n{run.summary}" for _, _, run in points}
+        add_spots(
+            plot, places, op_ids=list(tips), fills=[self._colours.accent] * len(places), sizes=[9.0] * len(places),
+            selected=frozenset(), colours=self._colours, tip=tips.__getitem__,
+        )  # fmt: skip
+        plot.getAxis("bottom").setTicks([[(at, when_text(run.date)[5:16]) for at, _, run in points[:: _step(points)]]])
+        plot.setXRange(-0.5, len(self.runs) - 0.5, padding=0)
+        high = max(y for _, y in places)
+        plot.setYRange(min(0.0, *(y for _, y in places)), 1.1 * high or 1.0, padding=0)
+        self.chart.describe("; ".join(tips.values()).replace("\n", ": "))
+
+    def _clicked(self, event: object) -> None:
+        found = under_mouse(self.chart.plot, event)
+        if found is not None:
+            self.chosen.emit(int(str(found)))
+
+
+def _step(points: Sequence[object]) -> int:
+    """So that at most eight dates are written."""
+    return max(1, -(-len(points) // 8))

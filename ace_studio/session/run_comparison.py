@@ -1,0 +1,198 @@
+"""Two past runs side by side: what differs in their results, with intervals, and in their choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ace_studio.records.recipes.file import parse_recipe
+from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
+from ace_studio.session.kept.history import PastRun
+
+_RESAMPLES = 500
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure in both runs, and the change from the first to the second with its 95 % interval."""
+
+    first: float | None = None
+    second: float | None = None
+    change: float | None = None
+    """A ratio (second / first) of latencies and sizes, a difference (second - first) of everything else."""
+    low: float | None = None
+    high: float | None = None
+    is_clear: bool = False
+    """Whether the interval leaves out "no change"; without an interval, whether the values differ."""
+
+
+class ComparedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One target with one precision in both runs, or the baseline."""
+
+    name: str
+    latency: Difference
+    speedup: Difference
+    metric: Difference
+    sqnr: Difference
+    size: Difference
+
+
+class RecipeChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One choice that differs between two recipes."""
+
+    name: str
+    first: str
+    second: str
+
+
+def compared_rows(first: Result, second: Result) -> tuple[ComparedRow, ...]:
+    """The baseline, then every target and precision that either result has.
+
+    The machine may have been slower at one time: an interval of a latency is widened by what the baseline changed.
+    """
+    drift = 1.0
+    if first.baseline and second.baseline and first.baseline.latency_ms and second.baseline.latency_ms:
+        drift = second.baseline.latency_ms.p50 / first.baseline.latency_ms.p50
+    rows = []
+    if first.baseline or second.baseline:
+        rows.append(_row("baseline", first.baseline, second.baseline, drift=1.0))
+    found, other = _by_name(first), _by_name(second)
+    for name in [name for name in found if name not in other]:
+        # One target with another precision is compared with itself if nothing else fits it.
+        fitting = [each for each in other if each not in found and other[each].target == found[name].target]
+        if fitting:
+            joined = f"{name} → {other[fitting[0]].precision}"
+            found[joined], other[joined] = found.pop(name), other.pop(fitting[0])
+    rows += [_row(name, found.get(name), other.get(name), drift=drift) for name in {**found, **other}]
+    return tuple(rows)
+
+
+def recipe_changes(first: PastRun, second: PastRun) -> tuple[RecipeChange, ...]:
+    """The choices that differ, in the order of the recipe. Raises: AceError if a recipe cannot be read."""
+    flat = [
+        _flat("", msgspec.to_builtins(parse_recipe(past.recipe_toml, name=f"recipe of run {past.summary.id}")))
+        for past in (first, second)
+    ]
+    return tuple(
+        RecipeChange(name=_words(key), first=_said(flat[0].get(key)), second=_said(flat[1].get(key)))
+        for key in {**flat[0], **flat[1]}
+        if flat[0].get(key) != flat[1].get(key)
+    )
+
+
+def _by_name(result: Result) -> dict[str, TargetRun]:
+    """Runs by target and precision; of several the one that was chosen, else the fastest."""
+    found: dict[str, TargetRun] = {}
+    ranked = sorted(
+        enumerate(result.runs),
+        key=lambda one: (one[0] != result.chosen, one[1].latency_ms.p50 if one[1].latency_ms else math.inf),
+    )
+    for _, run in ranked:
+        if run.status in {RunStatus.OK, RunStatus.DROPPED}:
+            found.setdefault(f"{run.target} {run.precision}".strip(), run)
+    return dict(sorted(found.items()))
+
+
+Side = TargetRun | Baseline | None
+
+
+def _row(name: str, first: Side, second: Side, *, drift: float) -> ComparedRow:
+    def of(key: str) -> tuple[Any, Any]:
+        return getattr(first, key, None), getattr(second, key, None)
+
+    return ComparedRow(
+        name=name,
+        latency=latency_difference(*of("latency_ms"), drift=drift),
+        speedup=_speedup_difference(first, second),
+        metric=_metric_difference(first, second),
+        sqnr=_difference(*of("sqnr_db"), lambda one, other: other - one),
+        size=_difference(*of("size_bytes"), lambda one, other: other / one if one else 1.0, same=1.0),
+    )
+
+
+def latency_difference(first: Latency | None, second: Latency | None, *, drift: float = 1.0) -> Difference:
+    """The ratio of the medians with its bootstrap interval, widened by ``drift`` (a ratio) to either side."""
+    if first is None or second is None:
+        return Difference(first=first.p50 if first else None, second=second.p50 if second else None)
+    low, high = _ratio_interval(first, second)
+    widening = max(drift, 1 / drift)
+    low, high = low / widening, high * widening
+    return Difference(
+        first=first.p50, second=second.p50, change=second.p50 / first.p50, low=low, high=high,
+        is_clear=not low <= 1 <= high,
+    )  # fmt: skip
+
+
+def _ratio_interval(first: Latency, second: Latency) -> tuple[float, float]:
+    if len(first.samples) < 5 or len(second.samples) < 5:
+        return second.p10 / first.p90, second.p90 / first.p10
+    draws = np.random.default_rng(0)
+    medians = [
+        np.median(draws.choice(np.array(one.samples), (_RESAMPLES, len(one.samples))), axis=1)
+        for one in (first, second)
+    ]
+    low, high = np.quantile(medians[1] / medians[0], (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _speedup_difference(first: Side, second: Side) -> Difference:
+    """The ratio of the speed-ups. Each was measured beside its own baseline, so a slower machine matters less."""
+    if not isinstance(first, TargetRun) or not isinstance(second, TargetRun):
+        return Difference()
+    found = _difference(first.speedup, second.speedup, lambda one, other: other / one, same=1.0)
+    ends = (first.speedup_low, first.speedup_high, second.speedup_low, second.speedup_high)
+    if found.change is None or not all(ends):
+        return found
+    low, high = second.speedup_low / first.speedup_high, second.speedup_high / first.speedup_low  # type: ignore[operator]
+    return msgspec.structs.replace(found, low=low, high=high, is_clear=not low <= 1 <= high)
+
+
+def _metric_difference(first: Side, second: Side) -> Difference:
+    """Both intervals together: no pairs of samples are known across runs."""
+    found = _difference(getattr(first, "metric", None), getattr(second, "metric", None), lambda one, other: other - one)
+    if found.change is None or first is None or second is None:
+        return found
+    halves = [(one.metric_high - one.metric_low) / 2 for one in (first, second)
+              if one.metric_low is not None and one.metric_high is not None]  # fmt: skip
+    if len(halves) < 2:
+        return found
+    half = math.hypot(*halves)
+    return msgspec.structs.replace(
+        found, low=found.change - half, high=found.change + half, is_clear=abs(found.change) > half
+    )
+
+
+def _difference(
+    first: float | None, second: float | None, change_of: Callable[[float, float], float], *, same: float = 0.0
+) -> Difference:
+    if first is None or second is None:
+        return Difference(first=first, second=second)
+    change = change_of(first, second)
+    return Difference(first=first, second=second, change=change, is_clear=not math.isclose(change, same, abs_tol=1e-9))
+
+
+def _flat(prefix: str, value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        return {prefix: value}
+    parts = (_flat(f"{prefix}.{key}" if prefix else str(key), inner) for key, inner in value.items())
+    return {key: inner for part in parts for key, inner in part.items()}
+
+
+def _words(key: str) -> str:
+    section, _, rest = key.partition(".")
+    return f"{section}: {rest.replace('_', ' ').replace('.', ', ')}" if rest else section.replace("_", " ")
+
+
+def _said(value: object) -> str:
+    if value in (None, "", (), []):
+        return "nothing"
+    if isinstance(value, list | tuple):
+        parts = [_said(one) for one in value[:6]]
+        more = f" and {len(value) - 6} more" if len(value) > 6 else ""
+        return "; ".join(parts) + more
+    if isinstance(value, dict):
+        return ", ".join(f"{key.replace('_', ' ')} {_said(one)}" for key, one in value.items() if one not in ("", None))
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
