@@ -18,11 +18,15 @@ from torch import fx
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.masks import (
+    ATTENTION,
     Bias,
     attention_arguments,
     bias_of,
     constant,
+    guarded,
     is_mask,
+    key_nodes,
+    put_behind,
     rewritten,
     small_node,
 )
@@ -76,12 +80,13 @@ def program_with_attention(job: LoweringJob) -> OnnxProgram:
 
 
 def fuse_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram:
-    """The program with one node for each attention that the kernel can compute; the same program if there is none.
+    """The program with one node for each attention that the kernel can compute; the others are guarded.
 
     Args:
         program: The fp32 model; it is not changed.
         captured: The graph it was exported from.
     """
+    program = guarded(program, captured)
     names = value_names(program, captured)
     sites = [
         found for node in captured.program.graph.nodes if (found := _attention_of(node, names, program)) is not None
@@ -93,7 +98,7 @@ def fuse_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram
 
 
 def _attention_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) -> _Attention | None:
-    if node.target is not _ATEN.scaled_dot_product_attention.default:
+    if node.target is not ATTENTION:
         return None
     given = attention_arguments(node)
     query, key, value = given["query"], given["key"], given["value"]
@@ -188,7 +193,7 @@ def _put_in_place(graph: Any, site: _Attention, owners: dict[str, tuple[str, ...
     """Write the kernel in place of the node that made the result; the parts that it replaces are dropped later."""
     from onnx import helper  # noqa: PLC0415 - optional package
 
-    place = next(index for index, node in enumerate(graph.node) if site.result in node.output)
+    replaced = next(node for node in graph.node if site.result in node.output)
     name = f"{site.op_id}_kernel"
     nodes: list[Any] = []
     bias = row_has_key = ""
@@ -203,12 +208,10 @@ def _put_in_place(graph: Any, site: _Attention, owners: dict[str, tuple[str, ...
     if row_has_key:
         zero = constant(graph, "attention_zero", 0.0)
         nodes.append(helper.make_node("Where", [row_has_key, given, zero], [site.result], name=f"{name}_guard"))
-    replaced = graph.node[place]
     ids = dict.fromkeys([site.op_id, *owners.get(replaced.name, ())])
     owners.update({node.name: tuple(ids) for node in nodes})
-    rest = [*list(graph.node)[:place], *nodes, *list(graph.node)[place + 1 :]]
-    graph.ClearField("node")
-    graph.node.extend(rest)
+    put_behind(graph, replaced, nodes)
+    graph.node.remove(replaced)
 
 
 def _masking(graph: Any, bias: Bias, query: str) -> tuple[str, str, list[Any]]:
@@ -224,19 +227,14 @@ def _masking(graph: Any, bias: Bias, query: str) -> tuple[str, str, list[Any]]:
         axes = constant(graph, f"attention_axes_{lacking}", list(range(lacking)))
         nodes.append(small_node("Unsqueeze", [bias.name, axes], added))
     if not bias.has_keys:
-        has_key = f"{bias.name}.has_key"
-        nodes += _guard_nodes(graph, added, bias.lowest, has_key)
+        counting, counted = key_nodes(graph, bias)
+        has_key = f"{counted}.rows"
+        axes = constant(graph, "attention_heads_axis", [1])
+        nodes += [*counting, small_node("Squeeze", [f"{counted}.some", axes], has_key)]
     if bias.is_row:  # the kernel does not repeat one row for all queries by itself
         row, added = added, f"{added}.to.{query}"
         nodes += _repeated_nodes(graph, row, query, added)
     return added, has_key, [node for node in nodes if node.output[0] not in made]
-
-
-def _guard_nodes(graph: Any, added: str, lowest_value: float, has_key: str) -> Iterator[Any]:
-    lowest = constant(graph, f"attention_lowest_{lowest_value:g}", lowest_value)
-    yield small_node("ReduceMax", [added, constant(graph, "attention_keys_axis", [-1])], f"{has_key}.best", keepdims=1)
-    yield small_node("Greater", [f"{has_key}.best", lowest], f"{has_key}.some")
-    yield small_node("Squeeze", [f"{has_key}.some", constant(graph, "attention_heads_axis", [1])], has_key)
 
 
 def _repeated_nodes(graph: Any, row: str, query: str, added: str) -> Iterator[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -15,10 +15,12 @@ import numpy as np
 import torch
 from torch import fx
 
+from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 
-Site = TypeVar("Site")
+ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
+_Site = TypeVar("_Site")
 _LOWEST_OF_BOOL = -3e38
 """Just above the lowest finite number, which the exporter adds where a boolean mask is false."""
 
@@ -45,10 +47,10 @@ def attention_arguments(node: fx.Node) -> dict[str, Any]:
 
 def rewritten(
     program: OnnxProgram,
-    sites: Sequence[Site],
-    put: Callable[[Any, Site, dict[str, tuple[str, ...]]], None],
+    sites: Sequence[_Site],
+    put: Callable[[Any, _Site, dict[str, tuple[str, ...]]], None],
     *,
-    domain: str,
+    domain: str = "",
 ) -> OnnxProgram:
     """A copy of the program with every site rewritten; the same program if there is none.
 
@@ -56,7 +58,7 @@ def rewritten(
         program: The fp32 model; it is not changed.
         sites: The attentions to rewrite.
         put: Writes the nodes for one site into a graph, and their ops into the owners.
-        domain: Of the operators that it writes.
+        domain: Of the operators that it writes; empty for ONNX's own.
     """
     if not sites:
         return program
@@ -65,7 +67,8 @@ def rewritten(
     for site in sites:
         put(model.graph, site, owners)
     drop_unread(model.graph)
-    add_domain(model, domain)
+    if domain:
+        add_domain(model, domain)
     names = {node.name for node in model.graph.node}
     return replace(program, model=model, owners={name: ids for name, ids in owners.items() if name in names})
 
@@ -75,6 +78,61 @@ def add_domain(model: Any, domain: str) -> None:
     if not any(opset.domain == domain for opset in model.opset_import):
         opset = model.opset_import.add()
         opset.domain, opset.version = domain, 1
+
+
+def guarded(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram:
+    """The program in which an attention gives zeros for a query without any key, as torch does.
+
+    The exporter writes the lowest finite number for a key that is not allowed, so such a query got the mean of all
+    values; with minus infinity in a mask of numbers it got NaN. The same program is returned if no attention needs it.
+    """
+    attentions = [node for node in captured.program.graph.nodes if node.target is ATTENTION]
+    found = [
+        (node.name, bias_of(node.name, attention_arguments(node).get("attn_mask"), program)[0]) for node in attentions
+    ]
+    sites = [(op_id, bias) for op_id, bias in found if bias is not None and not bias.has_keys]
+    return rewritten(program, sites, _put_guard)
+
+
+def _put_guard(graph: Any, site: tuple[str, Bias], owners: dict[str, tuple[str, ...]]) -> None:
+    """Write the guard behind each product of weights and values."""
+    op_id, bias = site
+    weights = _softmax_of(op_id, graph, owners).output[0]
+    # The exporter's own guard (IsNaN, then Where) never meets a NaN: the product reads past it, and it is dropped.
+    given = [weights, *(node.output[0] for node in graph.node if node.op_type == "Where" and weights in node.input)]
+    for product in [node for node in graph.node if node.op_type == "MatMul" and node.input[0] in given]:
+        nodes, has_key = key_nodes(graph, bias)
+        result, product.input[0] = product.output[0], weights
+        product.output[0] = f"{result}.product"
+        zero = constant(graph, "attention_zero", 0.0)
+        nodes.append(small_node("Where", [f"{has_key}.some", product.output[0], zero], result))
+        owners.update({node.name: (op_id,) for node in nodes})
+        put_behind(graph, product, nodes)
+
+
+def key_nodes(graph: Any, bias: Bias) -> tuple[list[Any], str]:
+    """The nodes that the graph lacks to know which queries have a key, and the result's name.
+
+    It is 1 or 0 [B or 1, N or 1, S or 1, 1], and with ``.some`` behind the name true or false. Layers that share a mask
+    share the nodes. Numbers are compared before they are reduced: OpenVINO's ReduceMax of minus infinity is finite.
+    """
+    has_key = f"{bias.name}.has_key"
+    lowest, axis = constant(graph, f"attention_lowest_{bias.lowest:g}", bias.lowest), constant(graph, "last_axis", [-1])
+    nodes = [
+        small_node("Greater", [bias.name, lowest], f"{has_key}.here"),
+        small_node("Cast", [f"{has_key}.here"], f"{has_key}.counted", to=1),
+        small_node("ReduceMax", [f"{has_key}.counted", axis], has_key, keepdims=1),
+        small_node("Cast", [has_key], f"{has_key}.some", to=9),
+    ]
+    made = {value for node in graph.node for value in node.output}
+    return [node for node in nodes if node.output[0] not in made], has_key
+
+
+def put_behind(graph: Any, node: Any, nodes: Sequence[Any]) -> None:
+    """Insert nodes behind one that is in the graph."""
+    place = list(graph.node).index(node) + 1
+    for new in reversed(nodes):
+        graph.node.insert(place, new)
 
 
 def is_mask(mask: Any, query: Sequence[str], keys: str, *, heads: Sequence[str] = ("1",)) -> bool:
@@ -92,8 +150,8 @@ def bias_of(op_id: str, mask: fx.Node | None, program: OnnxProgram) -> tuple[Bia
         return None, True
     graph = program.model.graph
     maker = {value: node for node in graph.node for value in node.output}
-    softmax = [node for node in graph.node if node.op_type == "Softmax" and op_id in program.owners.get(node.name, ())]
-    added = maker.get(softmax[0].input[0]) if len(softmax) == 1 else None
+    softmax = _softmax_of(op_id, graph, program.owners)
+    added = None if softmax is None else maker.get(softmax.input[0])
     scores = maker.get(added.input[0]) if added is not None and added.op_type == "Add" else None
     if added is None or scores is None or scores.op_type != "MatMul":
         return None, False
@@ -108,6 +166,12 @@ def bias_of(op_id: str, mask: fx.Node | None, program: OnnxProgram) -> tuple[Bia
             return None, True  # it masks nothing
         rank, is_row, has_keys = values.ndim, values.shape[-2:-1] == (1,), bool((values > lowest).any(-1).all())
     return Bias(name, rank, is_row, lowest, has_keys), True
+
+
+def _softmax_of(op_id: str, graph: Any, owners: Mapping[str, tuple[str, ...]]) -> Any:
+    """The one softmax of an op; None if it has none or several."""
+    found = [node for node in graph.node if node.op_type == "Softmax" and op_id in owners.get(node.name, ())]
+    return found[0] if len(found) == 1 else None
 
 
 def small_node(kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> Any:

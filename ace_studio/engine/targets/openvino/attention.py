@@ -21,11 +21,15 @@ from torch import fx
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.masks import (
+    ATTENTION,
     Bias,
     attention_arguments,
     bias_of,
     constant,
+    guarded,
     is_mask,
+    key_nodes,
+    put_behind,
     rewritten,
     small_node,
 )
@@ -37,7 +41,6 @@ _SHARED_KEY = "onnx_program_with_whole_attention"
 _DOMAIN = "ace.studio"
 WHOLE = "WholeAttention"
 """Our node: query, key, value [B, N, S, H] and what is added to the scores; ``scale`` (0: the usual), ``is_causal``."""
-_ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
 _LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -92,13 +95,14 @@ def _converted(node: Any) -> list[Any]:
 
 
 def with_whole_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram:
-    """The program with one node for each attention that OpenVINO computes as torch does; the same one if there is none.
+    """The program with one node for each attention that OpenVINO computes as torch does; the others are guarded.
 
     Args:
         program: The fp32 model; it is not changed.
         captured: The graph it was exported from.
     """
-    attentions = [node for node in captured.program.graph.nodes if node.target is _ATTENTION]
+    program = guarded(program, captured)
+    attentions = [node for node in captured.program.graph.nodes if node.target is ATTENTION]
     names = value_names(program, captured) if attentions else {}
     sites = [site for node in attentions if (site := _site_of(node, names, program)) is not None]
     return rewritten(program, sites, _put_in_place, domain=_DOMAIN)
@@ -130,8 +134,8 @@ def _put_in_place(graph: Any, site: _Site, owners: dict[str, tuple[str, ...]]) -
     """Write our node in place of the node that made the result; the parts that it replaces are dropped later."""
     from onnx import helper  # noqa: PLC0415 - optional package
 
-    place = next(index for index, node in enumerate(graph.node) if site.result in node.output)
-    name = graph.node[place].name
+    replaced = next(node for node in graph.node if site.result in node.output)
+    name = replaced.name
     added, has_key, nodes = _masking(graph, site.bias) if site.bias is not None else ("", "", [])
     is_whole = site.bias is not None and site.bias.rank == 4
     turn = _turn_behind(graph, site.result) if has_key and is_whole else None
@@ -143,12 +147,10 @@ def _put_in_place(graph: Any, site: _Site, owners: dict[str, tuple[str, ...]]) -
         nodes.append(helper.make_node("Mul", [made, has_key], [site.result], name=f"{name}_guard"))
     behind = _guard_behind(turn, has_key, name) if turn is not None else []
     owners.update({node.name: (site.op_id,) for node in (*nodes, *behind)})
-    rest = [*list(graph.node)[:place], *nodes, *list(graph.node)[place + 1 :]]
+    put_behind(graph, replaced, nodes)
+    graph.node.remove(replaced)
     if turn is not None:
-        index = next(index for index, node in enumerate(rest) if node.name == turn.name)
-        rest = [*rest[: index + 1], *behind, *rest[index + 1 :]]
-    graph.ClearField("node")
-    graph.node.extend(rest)
+        put_behind(graph, turn, behind)
 
 
 def _turn_behind(graph: Any, result: str) -> Any | None:
@@ -180,21 +182,10 @@ def _masking(graph: Any, bias: Bias) -> tuple[str, str, list[Any]]:
     """
     if bias.has_keys:
         return bias.name, "", []
-    made = {value for node in graph.node for value in node.output}
-    has_key, added = f"{bias.name}.has_key", bias.name
-    lowest, axis = constant(graph, f"attention_lowest_{bias.lowest:g}", bias.lowest), constant(graph, "last_axis", [-1])
+    nodes, has_key = key_nodes(graph, bias)
     if math.isfinite(bias.lowest):
-        nodes = [
-            small_node("ReduceMax", [bias.name, axis], f"{has_key}.best", keepdims=1),
-            small_node("Greater", [f"{has_key}.best", lowest], f"{has_key}.some"),
-            small_node("Cast", [f"{has_key}.some"], has_key, to=1),
-        ]
-    else:  # OpenVINO's ReduceMax of minus infinity alone is finite, so each number is compared first
-        added = f"{bias.name}.finite"
-        nodes = [
-            small_node("Greater", [bias.name, lowest], f"{has_key}.here"),
-            small_node("Cast", [f"{has_key}.here"], f"{has_key}.counted", to=1),
-            small_node("ReduceMax", [f"{has_key}.counted", axis], has_key, keepdims=1),
-            small_node("Max", [bias.name, constant(graph, "attention_lowest_finite", _LOWEST)], added),
-        ]
-    return added, has_key, [node for node in nodes if node.output[0] not in made]
+        return bias.name, has_key, nodes
+    added, lowest = f"{bias.name}.finite", constant(graph, "attention_lowest_finite", _LOWEST)
+    if all(added not in node.output for node in graph.node):
+        nodes.append(small_node("Max", [bias.name, lowest], added))
+    return added, has_key, nodes

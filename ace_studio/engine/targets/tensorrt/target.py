@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.onnx.masks import guarded
 from ace_studio.engine.targets.onnx.op_support import pairs_op_problem
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.onnx.quantize import apply_plan
@@ -81,7 +82,7 @@ class TensorRtTarget(Target):
 
     def build(self, job: LoweringJob) -> Lowered:
         """Export, quantize, make signed, build, open."""
-        program = onnx_program_of(job)
+        program = guarded(onnx_program_of(job), job.captured)
         model, notes = quantized_onnx(program, job)
         job.reporter.phase(Phase.LOWER, "TensorRT is timing kernels; this takes minutes")
         engine = build_engine(model.SerializeToString(), program, job)

@@ -76,6 +76,12 @@ APART = {
     "a mask per head": (
         lambda q, k, v, m: attention(q, k, v, attn_mask=m[:, None, None, :].expand(-1, 2, -1, -1)), padding
     ),
+    "numbers to add per head": (
+        lambda q, k, v, m: attention(q, k, v, attn_mask=(m[:, None, None, :] * 2.0).expand(-1, 2, -1, -1)), biases
+    ),
+    "keys shared by heads": (
+        lambda q, k, v, m: attention(q, k[:, :1], v[:, :1], attn_mask=m[:, None, None, :], enable_gqa=True), padding
+    ),
     "causal with a past": (
         lambda q, k, v, m: attention(q, torch.cat([k, k], 2), torch.cat([v, v], 2), is_causal=True), padding
     ),
@@ -98,10 +104,24 @@ def test_an_attention_becomes_one_kernel_with_the_same_results_at_every_size(nam
 
 
 @pytest.mark.parametrize("name", APART)
-def test_an_attention_that_the_kernel_would_do_in_another_way_stays_apart(name):
+def test_an_attention_that_the_kernel_would_do_in_another_way_stays_apart_with_the_same_results(name):
     captured = capture(model_of(*APART[name]))
-    plain = export_onnx(captured)
-    assert fuse_attention(plain, captured) is plain
+    job = job_for(TARGETS["onnxruntime"], captured)
+    lowered = TARGETS["onnxruntime"].lower(job)
+    assert "MultiHeadAttention" not in kinds(program_with_attention(job))
+    for example in captured.examples:
+        torch.testing.assert_close(lowered(*example.args), captured.module(*example.args), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["a boolean row", "a boolean square", "numbers to add"])
+def test_a_query_without_any_key_gets_zeros_also_where_attention_stays_apart(name, monkeypatch):
+    monkeypatch.setattr(onnx_attention, "MOST_SCORES", 0)
+    captured = capture(model_of(*WHOLE[name]))
+    job = job_for(TARGETS["onnxruntime"], captured)
+    lowered = TARGETS["onnxruntime"].lower(job)
+    assert {"Softmax", "MultiHeadAttention"} & set(kinds(program_with_attention(job))) == {"Softmax"}
+    for example in captured.examples:
+        torch.testing.assert_close(lowered(*example.args), captured.module(*example.args), rtol=1e-4, atol=1e-5)
 
 
 def test_a_result_with_another_reader_stays_apart():
@@ -163,7 +183,7 @@ def test_an_attention_over_many_positions_stays_apart_because_the_parts_are_fast
     captured = capture(model_of(*WHOLE["a boolean row"]))
     plain = export_onnx(captured)
     monkeypatch.setattr(onnx_attention, "MOST_SCORES", 3 * 2 * 9 * 9 - 1)
-    assert fuse_attention(plain, captured) is plain
+    assert "MultiHeadAttention" not in kinds(fuse_attention(plain, captured))
     monkeypatch.setattr(onnx_attention, "MOST_SCORES", 3 * 2 * 9 * 9)
     assert "MultiHeadAttention" in kinds(fuse_attention(plain, captured))
 

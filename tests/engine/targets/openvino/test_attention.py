@@ -62,6 +62,15 @@ def test_a_causal_attention_with_a_past_stays_in_parts():
     assert with_whole_attention(plain, captured) is plain
 
 
+def test_an_attention_in_parts_gives_zeros_for_a_query_without_any_key():
+    captured = capture(model_of(*APART["keys shared by heads"]))
+    job = job_for(TARGETS["openvino"], captured)
+    lowered = TARGETS["openvino"].lower(job)
+    assert WHOLE not in kinds(program_for_openvino(job))
+    for example in captured.examples:
+        torch.testing.assert_close(lowered(*example.args), captured.module(*example.args), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("precision", [Precision.INT8_DYNAMIC, Precision.INT8_STATIC])
 def test_an_artifact_with_quantized_projections_needs_nothing_of_ours(precision, tmp_path):
     captured = capture(model_of(*KERNELS["a boolean row"]))
