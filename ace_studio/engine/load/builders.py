@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ace_studio.engine.flow import Example, put_in_eval_mode
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.callables import CallableReference, describe_value
+from ace_studio.engine.load.exported import examples_of_program
 from ace_studio.engine.load.huggingface import looks_like_huggingface
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.roles import loads_weights
@@ -96,7 +97,7 @@ def build_from_pickle(job: LoadJob) -> OpenedModel:
 
 
 def build_from_exported_program(job: LoadJob) -> OpenedModel:
-    """Open an exported program; the inputs that it was exported with become an example."""
+    """Open an exported program; the inputs that it was exported with become examples."""
     open_archive(job.path).check_content()
     with job.library.user.guard(f"Opening {job.path.name}"):
         program = torch.export.load(job.path)
@@ -155,9 +156,7 @@ def _interpret(value: Any, job: LoadJob, doing: str) -> OpenedModel:
 
 def _from_program(program: torch.export.ExportedProgram) -> OpenedModel:
     """The module of an exported program, which has no eval mode: it was exported in one."""
-    inputs = program.example_inputs
-    examples = (Example(args=tuple(inputs[0]), kwargs=dict(inputs[1])),) if inputs else ()
-    return OpenedModel(program.module(), examples)
+    return OpenedModel(program.module(), examples_of_program(program))
 
 
 def _not_a_module(value: Any, doing: str) -> AceError:

@@ -12,6 +12,7 @@ from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.beside import code_beside, weights_beside
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.entries import list_entries, parse_source
+from ace_studio.engine.load.exported import input_notes
 from ace_studio.engine.load.huggingface import build_huggingface, describe_huggingface, read_folder
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.named.fits import fitting_models, summary_of
@@ -116,7 +117,10 @@ def _describe_torchscript(path: Path) -> Description:
 def _describe_pt2(path: Path) -> Description:
     archive = open_archive(path)
     calls: list[str] = []
+    inputs: tuple[str, ...] = ()
     for name, info in archive.members.items():
+        if name.endswith("/models/model.json") and info.file_size <= LARGEST_PICKLE_BYTES:
+            inputs = input_notes(archive.read(info, limit=LARGEST_PICKLE_BYTES))
         if name.endswith((".pkl", ".pickle")):
             calls += unsafe_globals(archive.read(info, limit=LARGEST_PICKLE_BYTES), path)
         elif name.endswith(".pt") and info.file_size <= LARGEST_PICKLE_BYTES:
@@ -124,7 +128,7 @@ def _describe_pt2(path: Path) -> Description:
     general = "the exported program: its size expressions are evaluated and its stored inputs may be unpickled"
     return Description(
         would_run=(general, *(f"imports and may call {name}" for name in dict.fromkeys(calls))),
-        notes=("if you exported it yourself, it is as safe as the model it came from",),
+        notes=(*inputs, "if you exported it yourself, it is as safe as the model it came from"),
     )
 
 
