@@ -14,6 +14,7 @@ from ace_studio.records.messages import (
     AnyEvent,
     AnyRequest,
     FileInspected,
+    FileReport,
     InputsCaught,
     JobFailed,
     JobFinished,
@@ -71,6 +72,10 @@ class Session:
         self.settings = settings or Settings(folders.settings)
         self._trust = TrustStore(folders.trust)
         self._queue = JobQueue(engine, clock)
+        self._open_next: FileReport | None = None
+        """Weights whose code is opened as soon as the inspection has ended."""
+        self._goes_on = False
+        """Whether the job that just ended was refused for files in trusted folders alone, and is started again."""
         self._state = state = SessionState(
             Document(recent_files=self.settings.recent_files), autosave=Autosave(folders.autosave), clock=clock
         )
@@ -138,6 +143,7 @@ class Session:
                 self.jobs.take_caught(event)
             case JobFailed() if is_wanted and any(problem.code is ErrorCode.UNTRUSTED for problem in event.problems):
                 self.jobs.refused()
+                self._goes_on = self.trust.trusts_places_of(self.document)
                 self._state.change(needs_trust=True, is_trusted=False)
                 # The file may have changed since it was inspected; trust is about what is there now.
                 self.jobs.inspect_source()
@@ -149,6 +155,12 @@ class Session:
         if isinstance(event, JOB_ENDS):
             self._state.change(rung_at_work="")
             self._queue.ended()
+            if self._goes_on:
+                self._goes_on = False
+                self.trust.trust_file(keep=False)
+            if (weights := self._open_next) is not None:
+                self._open_next = None
+                self.files.open_path(weights.code[0], weights=weights.path)
 
     def _inspected(self, event: FileInspected) -> None:
         report = event.report
@@ -159,6 +171,10 @@ class Session:
             if not state.are_remembered:
                 recipe = prefill(recipe, report)
             state.undo_stack.rewrite(lambda earlier: state.saved if earlier == fresh else earlier)
+        if event.job == self.jobs.opening_job and len(report.code) == 1 and report.code[0].endswith(".py"):
+            self._open_next = report  # the one thing that these weights can mean
+        if self._trust.covers(report.path):
+            self._trust.trust(report.path, report.sha256, keep=False)
         is_trusted = report.trust != "code" or self._trust.is_trusted(report.sha256)
         was_refused = any(problem.code is ErrorCode.UNTRUSTED for problem in self.document.problems)
         self._state.change(

@@ -13,7 +13,12 @@ from ace_studio.engine.load.beside import code_beside, weights_beside
 from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.entries import list_entries, parse_source
 from ace_studio.engine.load.exported import input_notes
-from ace_studio.engine.load.huggingface import build_huggingface, describe_huggingface, read_folder
+from ace_studio.engine.load.huggingface import (
+    build_huggingface,
+    describe_huggingface,
+    looks_like_huggingface,
+    read_folder,
+)
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.named.fits import fitting_models, summary_of
 from ace_studio.engine.load.named.loader import build_named, describe_named
@@ -91,6 +96,8 @@ def _describe_state_dict(path: Path) -> Description:
 
 
 def _describe_weights(path: Path, tensors: tuple[StoredTensor, ...], notes: tuple[str, ...]) -> Description:
+    if looks_like_huggingface(path.parent):
+        return Description(tensors=tensors, notes=(*summary_of(tensors), *notes), code=(path.parent,))
     return Description(
         tensors=tensors,
         notes=(*summary_of(tensors), *notes),

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from ace_studio.gui.panels.model_origin import Origin
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
 from ace_studio.gui.widgets.flow_layout import Flow
@@ -37,13 +38,15 @@ from ace_studio.gui.widgets.small import (
     set_role,
 )
 from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
-from ace_studio.records.messages import EntryPoint, FileReport
+from ace_studio.records.messages import EntryPoint, EntryRole, FileReport
 from ace_studio.session.document import Document, Part
 from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.session import Session
+from ace_studio.session.steps import has_random_weights
 
 _DATA_FILES = "Data (*.npz *.safetensors *.pt *.pth);;All files (*)"
 _TENSORS_SHOWN = 2000
+_EXAMPLE_ROLES = {EntryRole.TRACING, EntryRole.CALIBRATION, EntryRole.DATA}
 _TRUST_WORDS = {
     "inspect": ("Only inspected: nothing in it ever runs", "good"),
     "data": ("Data only: reading it runs no code", "good"),
@@ -68,7 +71,9 @@ class ModelPanel(Panel):
         self._trust = label("")
         self._would_run = label("", "dim")
         self.trust_button = button("Trust this file", session.trust.trust_file)
-        self._notes = label("", "warn")
+        self._notes = label("", "dim")
+        self._random = label("Random weights: without a file of weights the answers mean nothing", "warn")
+        self.origin = Origin(session, about_to_open=self.about_to_open.emit)
         card = QFrame()
         card.setProperty("role", "card")
         card.setLayout(
@@ -104,8 +109,9 @@ class ModelPanel(Panel):
         content.setLayout(
             column(
                 card,
+                self.origin,
                 _field("Entry", self.entry, self._entry_about),
-                _field("Weights file", weights),
+                _field("Weights file", weights, self._random),
                 _field("Examples to trace with", self.tracing),
                 _field("Calibration inputs", self.calibration, Flow(self.samples, *self._data_buttons())),
                 _field("Accuracy", self.evaluate, self.higher),
@@ -157,18 +163,21 @@ class ModelPanel(Panel):
         makers = [entry for entry in entries if not entry.name.startswith("_")]
         functions = [entry for entry in makers if entry.kind == "function"]
         fill_combo(self.entry, [_option(entry) for entry in makers], recipe.model.entry)
-        fill_combo(self.tracing, [("rows of the Inputs table", ""), *map(_option, functions)], recipe.inputs.tracing)
-        fill_combo(
-            self.calibration, [("the examples to trace with", ""), *map(_option, functions)], recipe.calibration.inputs
-        )
-        fill_combo(
-            self.evaluate, [("nothing: compare outputs", ""), *map(_option, functions)], recipe.evaluate.function
-        )
+        for combo, nothing, roles, chosen in (
+            (self.tracing, "rows of the Inputs table", _EXAMPLE_ROLES, recipe.inputs.tracing),
+            (self.calibration, "the examples to trace with", _EXAMPLE_ROLES, recipe.calibration.inputs),
+            (self.evaluate, "nothing: compare outputs", {EntryRole.EVALUATE}, recipe.evaluate.function),
+        ):
+            likeliest_first = [one for one in functions if one.role in roles]
+            likeliest_first += [one for one in functions if one.role not in roles]
+            fill_combo(combo, [(nothing, ""), *map(_option, likeliest_first)], chosen)
         about = next((entry for entry in entries if entry.name == recipe.model.entry), None)
         self._entry_about.setText(f"{about.name}{about.signature}  {about.summary}".strip() if about else "")
         self._entry_about.setVisible(about is not None)
         self.weights.setText(recipe.model.weights or "none")
         self._clear_weights.setVisible(bool(recipe.model.weights))
+        self._random.setVisible(has_random_weights(document))
+        self.origin.update_from(document)
         with quiet(self.samples, self.higher):
             self.samples.setValue(recipe.calibration.samples)
             self.higher.setChecked(recipe.evaluate.higher_is_better)

@@ -6,12 +6,23 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import PurePath
 
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from ace_studio.gui.ops.break_entries import sentence
 from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.small import GAP, MARGIN, ElidedLabel, button
+from ace_studio.records.errors import ErrorCode
 from ace_studio.session.document import Document
 from ace_studio.session.kept.autosave import SavedChoices
 from ace_studio.session.session import Session
@@ -79,11 +90,16 @@ class Bars(QWidget):
         self._session = session
         self._offered: SavedChoices | None = None
         self._dismissed: object = None
+        self._shown_problem: object = None
         self._hidden_stale: object = None
         self.restore = Bar(theme, mood="info", icon="undo", closable=self._forget_restore)
         self.restore.add_button("Restore", self._restore, role="primary")
         self.trust = Bar(theme, mood="warn", icon="shield")
         self.trust.add_button("Show what would run", lambda: show_panel("model"))
+        others = QMenu(self)
+        others.addAction("Trust it until the window closes", lambda: session.trust.trust_file(keep=False))
+        others.addAction("Trust everything in its folder", session.trust.trust_folder)
+        self.trust.add_button("Other ways", lambda: None).setMenu(others)
         self.trust.add_button("Trust this file", session.trust.trust_file, role="primary")
         self.problem = Bar(theme, mood="bad", icon="bad", closable=self._dismiss)
         self._details = self.problem.add_button("Details", lambda: show_panel("problems"))
@@ -138,10 +154,14 @@ class Bars(QWidget):
             return
         name = report.path.replace("\\", "/").rpartition("/")[2] if report else document.title
         would_run = report.would_run[0] if report and report.would_run else "opening it runs its code"
-        self.trust.say(f"{name} is a program", would_run)
+        has_changed = report is not None and self._session.trust.was_trusted(report.path)
+        headline = f"{name} has changed since you trusted it" if has_changed else f"{name} is a program"
+        self.trust.say(headline, would_run)
 
     def _update_problem(self, document: Document) -> None:
-        newest = document.problems[-1] if document.problems else None
+        # What asks for trust is said in the bar for it, where the answer is one click.
+        shown = [problem for problem in document.problems if problem.code is not ErrorCode.UNTRUSTED]
+        newest = self._shown_problem = shown[-1] if shown else None
         if newest is None or newest is self._dismissed:
             self.problem.hide()
             return
@@ -152,8 +172,7 @@ class Bars(QWidget):
         self.problem.say(newest.what, everything)
 
     def _dismiss(self) -> None:
-        problems = self._session.document.problems
-        self._dismissed = problems[-1] if problems else None
+        self._dismissed = self._shown_problem
         self.problem.hide()
 
     def _hide_stale(self) -> None:

@@ -59,6 +59,24 @@ class Commands(QObject):
         self.session.files.open_paths(paths)
         self.check_disk()
 
+    def step_actions(self) -> dict[str, Callable[[], object]]:
+        """Step on the way to an artifact -> what takes it."""
+        return {
+            "open": lambda: self.show_panel("model"),
+            "trust": self.session.trust.trust_file,
+            "inputs": lambda: self.show_panel("shapes"),
+            "trace": self.session.jobs.trace,
+            "plan": lambda: self.show_panel("plan"),
+            "run": self.session.jobs.run,
+            "compare": lambda: self.show_panel("results"),
+            "export": self.export_artifact,
+        }
+
+    def export_artifact(self) -> None:
+        """Ask for a name, and save the artifact of the selected run, or of the best one."""
+        self.show_panel("results")
+        self._workbench().panel("results").export()
+
     def open_dialog(self) -> None:
         """Ask for a file and open it."""
         folder = self.session.document.folder or str(Path.home())

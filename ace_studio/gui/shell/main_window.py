@@ -29,6 +29,7 @@ from ace_studio.gui.shell.commands import Commands
 from ace_studio.gui.shell.panel_table import Area
 from ace_studio.gui.shell.start_page import StartPage
 from ace_studio.gui.shell.status_line import StatusLine
+from ace_studio.gui.shell.steps import StepLine
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import FieldUndo
@@ -62,6 +63,7 @@ class MainWindow(QMainWindow):
         self.commands = commands = Commands(self, session, theme, workbench=self._bring_workbench)
         self.actions_ = Actions(self, commands)
         self.bars = Bars(session, theme, show_panel=commands.show_panel)
+        self.step_line = StepLine(commands.step_actions())
         self.start_page = StartPage(
             session, theme, open_dialog=commands.open_dialog, open_example=commands.open_example
         )
@@ -95,6 +97,7 @@ class MainWindow(QMainWindow):
         layout = QVBoxLayout(middle)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
+        layout.addWidget(self.step_line)
         layout.addWidget(self.bars)
         layout.addWidget(self._pages, 1)
         self._pages.addWidget(self.start_page)
@@ -117,6 +120,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(f"{document.title}[*] – ACE Studio" if document.title else "ACE Studio")
         self.setWindowModified(document.is_dirty)
         self.actions_.update_from(document)
+        self.step_line.update_from(document)
         self.bars.update_from(document)
         self.status_line.update_from(document)
         if Part.SETTINGS in parts:

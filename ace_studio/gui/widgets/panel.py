@@ -66,6 +66,10 @@ class Panel(QWidget):
         """Save what is shown as a file. Only panels that show a picture can."""
         raise NotImplementedError
 
+    def export(self) -> None:
+        """Save the artifact that is shown. Only the results have one."""
+        raise NotImplementedError
+
     def toggle_compare(self) -> None:
         """Open or close a second view beside the first. Only the graph has one."""
         raise NotImplementedError

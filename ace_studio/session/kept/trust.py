@@ -12,6 +12,9 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.session.document import Document
 
+FOLDER = "folder:"
+"""Begins the ``sha256`` of a trusted folder, which has no content of its own; its path follows."""
+
 
 class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
     """One trusted file, as it was when the user trusted it."""
@@ -29,10 +32,22 @@ class TrustStore:
         self._path = path
         self._today = today
         self._files = {file.sha256: file for file in _read(path)}
+        self._for_session: set[str] = set()
+        """Contents that are trusted until the window closes."""
 
     def is_trusted(self, sha256: str) -> bool:
         """Whether the user trusts this content."""
-        return sha256 in self._files
+        return sha256 in self._files or sha256 in self._for_session
+
+    def covers(self, path: str) -> bool:
+        """Whether the file lies in a folder that the user trusts with all that is and will be in it."""
+        places = {str(place) for place in Path(path).resolve().parents}
+        return any(sha256.startswith(FOLDER) and file.path in places for sha256, file in self._files.items())
+
+    def trust_folder(self, folder: Path) -> None:
+        """Remember that everything in the folder may run. Raises: AceError(NOT_FOUND) as `trust`."""
+        place = str(folder.resolve())
+        self.trust(place, f"{FOLDER}{place}")
 
     @property
     def files(self) -> tuple[TrustedFile, ...]:
@@ -42,14 +57,17 @@ class TrustStore:
     @property
     def hashes(self) -> tuple[str, ...]:
         """The hashes of everything trusted."""
-        return tuple(self._files)
+        return (*(sha256 for sha256 in self._files if not sha256.startswith(FOLDER)), *self._for_session)
 
-    def trust(self, path: str, sha256: str) -> None:
-        """Remember that this content may run.
+    def trust(self, path: str, sha256: str, *, keep: bool = True) -> None:
+        """Remember that this content may run; without ``keep`` until the window closes.
 
         Raises: AceError(NOT_FOUND) if the list cannot be written; then the file is not trusted.
         """
         if not sha256 or sha256 in self._files:
+            return
+        if not keep:
+            self._for_session.add(sha256)
             return
         # Another window may have added files since this one read the list.
         files = {file.sha256: file for file in _read(self._path)}
@@ -58,6 +76,7 @@ class TrustStore:
 
     def revoke(self, sha256: str) -> None:
         """Forget that this content may run. Raises: AceError(NOT_FOUND) if the list cannot be written."""
+        self._for_session.discard(sha256)
         self._write({file.sha256: file for file in _read(self._path) if file.sha256 != sha256})
 
     def _write(self, files: dict[str, TrustedFile]) -> None:

@@ -106,7 +106,7 @@ class ResultsPanel(Panel):
         """The line below the table: the verdict and the buttons."""
         self._verdict = label("", wrap=True)
         self._why = label("", "dim")
-        self.export_button = button("Export artifact…", self._export)
+        self.export_button = button("Export artifact…", self.export)
         self.folder_button = button("Open folder", self._open_folder)
         self.plan_button = button("Go to Plan", lambda: self.panel_wanted.emit("plan"))
         self.warnings_button = button("Show warnings", lambda: self.panel_wanted.emit("problems"))
@@ -124,7 +124,7 @@ class ResultsPanel(Panel):
         """What can be done with the table and its selected run; the context menu is the same."""
         menu = QMenu(self)
         menu.setToolTipsVisible(True)
-        self.export_action = menu.addAction("Export artifact…", self._export)
+        self.export_action = menu.addAction("Export artifact…", self.export)
         self.code_action = menu.addAction("Copy the code that opens it", self._copy_code)
         self.code_action.setToolTip("Python with every option that the artifact needs to compute as measured")
         menu.addSeparator()
@@ -231,7 +231,8 @@ class ResultsPanel(Panel):
         selection.blockSignals(was_blocked)
         self.table.viewport().update()
 
-    def _export(self) -> None:
+    def export(self) -> None:
+        """Ask where to, and copy the artifact of the selected run there."""
         document = self.session.document
         run = selected_run(document)
         if run is None or not run.artifact:

@@ -1,0 +1,76 @@
+"""The line of steps under the toolbar: what is done, and the one thing to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton
+
+from ace_studio.gui.widgets.small import MARGIN, ElidedLabel, set_role
+from ace_studio.session.document import Document
+from ace_studio.session.steps import Step, StepState, steps_of
+
+_MARKS = {StepState.DONE: "✓ ", StepState.WORKING: "… "}
+_WIDE_PX = 760
+
+
+class StepLine(QFrame):
+    """One button per step; the next one stands out, and its sentence stands beside it."""
+
+    def __init__(self, actions: Mapping[str, Callable[[], object]]) -> None:
+        """``actions``: step -> what its button does."""
+        super().__init__()
+        self.setProperty("role", "steps")
+        self.setAccessibleName("Steps from the model to the artifact")
+        self._steps: tuple[Step, ...] = ()
+        self._actions = actions
+        self.buttons: dict[str, QToolButton] = {}
+        self._arrows: list[QLabel] = []
+        self._layout = QHBoxLayout(self)
+        self._layout.setContentsMargins(MARGIN, 4, MARGIN, 4)
+        self._layout.setSpacing(2)
+        for step, action in actions.items():
+            self._add(step, action)
+        self._sentence = ElidedLabel()
+        self._sentence.setProperty("role", "dim")
+        self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._layout.addSpacing(MARGIN)
+        self._layout.addWidget(self._sentence, 1)
+        self.hide()
+
+    def _add(self, step: str, action: Callable[[], object]) -> None:
+        if self.buttons:
+            arrow = QLabel("\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}")
+            arrow.setProperty("role", "dim")
+            self._arrows.append(arrow)
+            self._layout.addWidget(arrow)
+        made = QToolButton()
+        made.clicked.connect(lambda _=False: action())
+        self.buttons[step] = made
+        self._layout.addWidget(made)
+
+    def update_from(self, document: Document) -> None:
+        """Show where every step stands."""
+        steps = steps_of(document)
+        if steps == self._steps:
+            return
+        self._steps = steps
+        self.setVisible(bool(steps))
+        for step in steps:
+            self._show(self.buttons[step.id], step)
+        following = next((step for step in steps if step.state in (StepState.NEXT, StepState.WORKING)), None)
+        self._sentence.setText(following.why if following is not None else "")
+
+    def _show(self, made: QToolButton, step: Step) -> None:
+        made.setText(f"{_MARKS.get(step.state, '')}{step.title}")
+        made.setEnabled(step.state is not StepState.BLOCKED)
+        made.setToolTip(step.why)
+        made.setAccessibleName(f"{step.title}: {step.state}. {step.why}")
+        set_role(made, "primary" if step.state is StepState.NEXT else "fold")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """In a narrow window there is room for the steps alone."""
+        super().resizeEvent(event)
+        for each in (*self._arrows, self._sentence):
+            each.setVisible(self.width() >= _WIDE_PX)
