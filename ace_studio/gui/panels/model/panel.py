@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.panels.model_origin import Origin
+from ace_studio.gui.panels.model.origin import Origin
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
 from ace_studio.gui.widgets.flow_layout import Flow
