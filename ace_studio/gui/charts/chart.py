@@ -52,6 +52,7 @@ class Chart(QWidget):
         """Clear the plot and give it another title and theme."""
         self.title.setText(title)
         self.widget.setAccessibleName(title)
+        self.plot.disableAutoRange()  # every chart sets its ranges; else each item that is added would
         self.plot.clear()
         self._names = []
         self._include = ((), ())
@@ -75,6 +76,11 @@ class Chart(QWidget):
         self._row_names = names
         self.plot.setYRange(-0.7, max(1, len(names)) - 0.3, padding=0)
         self.arrange()
+
+    def row_name(self, y: float) -> str:
+        """Name of the bar at a place; empty if it has none."""
+        at = len(self._row_names) - 1 - round(y)
+        return self._row_names[at] if 0 <= at < len(self._row_names) else ""
 
     def keep_room(self, top: float, text: str) -> None:
         """Set the axis so that bars up to ``top`` fit, with a text as long as this one behind them."""

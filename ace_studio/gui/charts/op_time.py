@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyqtgraph as pg
 
@@ -78,21 +79,19 @@ def timed_runs(document: Document) -> list[TimedRow]:
 
 def parts_of(runs: Sequence[TimedRow], group_of: Callable[[OpReport], str]) -> list[BarPart]:
     """The parts of all bars, the largest group first; a group has the same place in every bar."""
+    timed = [[(group_of(op), op.latency_ms, op.id) for op in one.ops if op.latency_ms] for one in runs]
     total: dict[str, float] = {}
-    for one in runs:
-        for op in one.ops:
-            total[group_of(op)] = total.get(group_of(op), 0.0) + (op.latency_ms or 0.0)
-    ranked = sorted((name for name, time in total.items() if time), key=lambda name: -total[name])
-    kept = ranked[:PARTS_SHOWN]
+    for group, time, _ in chain.from_iterable(timed):
+        total[group] = total.get(group, 0.0) + time
+    kept = sorted(total, key=lambda group: -total[group])[:PARTS_SHOWN]
     found = []
     for at, one in enumerate(runs):
         times: dict[str, float] = {}
         ids: dict[str, list[str]] = {}
-        for op in one.ops:
-            if op.latency_ms:
-                group = group_of(op) if group_of(op) in kept else ALL_OTHERS
-                times[group] = times.get(group, 0.0) + op.latency_ms
-                ids.setdefault(group, []).append(op.id)
+        for name, time, op_id in timed[at]:
+            group = name if name in kept else ALL_OTHERS
+            times[group] = times.get(group, 0.0) + time
+            ids.setdefault(group, []).append(op_id)
         start = 0.0
         for group in (*kept, ALL_OTHERS):
             if group in times:
@@ -111,6 +110,8 @@ class OpTime(ChartView):
         super().__init__(session, colours)
         self.parts: list[BarPart] = []
         self._runs: list[TimedRow] = []
+        self._made_of: tuple[object, ...] = ()
+        """The grouping and the ops that `parts` were made of."""
         self.grouping, self.unit = ComboBox(), ComboBox()
         self.grouping.setAccessibleName("Parts by")
         for each, (words, _) in GROUPINGS.items():
@@ -138,7 +139,12 @@ class OpTime(ChartView):
         """Draw the bars."""
         self._runs = timed_runs(document)
         words, group_of = GROUPINGS[str(self.grouping.currentData())]
-        self.parts = parts_of(self._runs, group_of)
+        made_of = (words, *(one.ops for one in self._runs))
+        if len(made_of) != len(self._made_of) or any(
+            new is not old for new, old in zip(made_of, self._made_of, strict=True)
+        ):
+            self._made_of = made_of
+            self.parts = parts_of(self._runs, group_of)
         is_share = self.unit.currentData() == "share"
         unit = "share of the time of all ops, %" if is_share else "ms"
         plot = self.chart.start(f"Time by {words}, {unit}", self.colours)
@@ -149,7 +155,7 @@ class OpTime(ChartView):
         self.note.setText(self._words(document))
 
     def _scales(self, is_share: bool) -> list[float]:
-        sums = [sum(part.width_ms for part in self.parts if part.row == at) for at in range(len(self._runs))]
+        sums = [self._y_end(at) for at in range(len(self._runs))]
         return [100 / whole if is_share and whole else 1.0 for whole in sums]
 
     def _draw_group(self, plot: pg.PlotItem, parts: list[BarPart], scale: list[float], document: Document) -> None:
@@ -201,7 +207,7 @@ class OpTime(ChartView):
 
     def _tip(self, part: BarPart) -> str:
         one = self._runs[part.row]
-        whole = sum(op.latency_ms or 0.0 for op in one.ops)
+        whole = self._y_end(part.row)
         share = f"{100 * part.width_ms / whole:.0f} % of its ops" if whole else ""
         return f"{one.name}: {part.group}\n{ms_text(part.width_ms)}, {share}, {plural(len(part.op_ids), 'op')}"
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStackedWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QListWidget, QListWidgetItem, QStackedWidget
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.kinds import CHARTS
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import EmptyState, column, row
+from ace_studio.gui.widgets.small import EmptyState, button, column, row
+from ace_studio.records.errors import AceError
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -37,14 +40,17 @@ class ChartsPanel(Panel):
             item.setSizeHint(QSize(0, self.fontMetrics().height() + 10))
             self.list.addItem(item)
         widest = max(self.fontMetrics().horizontalAdvance(chart.text) for chart in CHARTS)
-        self.list.setFixedWidth(widest + 34)
+        self.list.setFixedWidth(max(widest + 34, 190))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._empty = EmptyState("chart")
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
-        layout = row(self.list, self._pages, gap=0)
-        layout.setStretch(1, 1)
-        self.setLayout(column(layout))
+        self.enlarge_button = button("Enlarge", self._enlarge, tip="The chart alone on the screen; Esc brings it back")
+        self.save_button = button("Save…", self._save, tip="As a picture (PNG, SVG), or its figures (CSV)")
+        side = column(self.list, row(self.enlarge_button, self.save_button, margin=6, gap=6), gap=0)
+        self._place = row(side, self._pages, gap=0)
+        self._place.setStretch(1, 1)
+        self.setLayout(column(self._place))
         self.setFocusProxy(self.list)
         kept = session.settings.recall("chart")
         ids = [chart.id for chart in CHARTS]
@@ -76,6 +82,8 @@ class ChartsPanel(Panel):
         self._shown = wanted
         view = self._view()
         why = view.missing(document)
+        for each in (self.enlarge_button, self.save_button):
+            each.setEnabled(not why)
         if why:
             self._empty.say("Nothing to draw yet", why)
             self._pages.setCurrentWidget(self._empty)
@@ -91,6 +99,33 @@ class ChartsPanel(Panel):
         self._shown = ()
         if self.isVisible():
             self.update_from(self.session.document)
+
+    def _enlarge(self) -> None:
+        """Show the charts in a window of their own as large as the screen, until it is closed."""
+        large = QDialog(self)
+        large.setWindowTitle(str(self.list.currentItem().text()))
+        large.setLayout(column(self._pages))
+        large.finished.connect(self._shrink)
+        large.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        large.resize(self.screen().availableSize())
+        self.enlarge_button.setEnabled(False)
+        large.showMaximized()
+
+    def _shrink(self) -> None:
+        self._place.addWidget(self._pages, 1)
+        self.enlarge_button.setEnabled(True)
+
+    def _save(self) -> None:
+        from ace_studio.gui.charts.saving import save_chart  # noqa: PLC0415 - loaded when it is needed
+
+        document = self.session.document
+        name = str(Path(document.folder) / f"{self.chart_id}.png")
+        path, _ = QFileDialog.getSaveFileName(self, "Save the chart", name, "PNG, SVG or CSV (*.png *.svg *.csv)")
+        if path:
+            try:
+                save_chart(self._view(), Path(path))
+            except AceError as error:
+                self.session.report(error.problem)
 
     def _view(self) -> ChartView:
         chart_id = self.chart_id

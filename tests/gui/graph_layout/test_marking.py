@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ace_studio.gui.graph_layout import Arrangement
 from ace_studio.gui.graph_layout.marking import marked_segments
-from tests.gui.graph_tables import large_table, tables
+from tests.gui.graph_tables import tables
 
 
 @settings(max_examples=40, deadline=None)
@@ -33,17 +31,3 @@ def test_an_edge_is_marked_exactly_where_it_is_drawn(table, data):
         touched = {int(n) for n in (*scene.segment_source[found], *scene.segment_target[found]) if n >= 0}
         assert is_inside or ends <= touched
         assert touched <= set(arrangement.tree.chain(source)) | set(arrangement.tree.chain(target))
-
-
-def test_marking_hundreds_of_edges_of_two_thousand_ops_takes_a_few_milliseconds():
-    table = large_table(2000)
-    arrangement = Arrangement(table)
-    arrangement.open(arrangement.inner_blocks(arrangement.tree.root))
-    scene = arrangement.scene()
-    source, target = (np.array(column[::3], dtype=np.int64) for column in (table.edge_source, table.edge_target))
-    took = []
-    for _ in range(3):
-        start = time.process_time()
-        marked_segments(arrangement.tree, scene, source, target)
-        took.append(time.process_time() - start)
-    assert min(took) < 0.03

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-
-from ace_studio.gui.graph_view.search import SearchIndex
-from tests.gui.graph_tables import large_table
 
 
 @pytest.mark.parametrize(
@@ -31,13 +26,3 @@ from tests.gui.graph_tables import large_table
 def test_search_finds_by_words_columns_and_patterns(view, query, expected):
     found = view.search(query)
     assert len(found) == expected
-
-
-def test_searching_fifty_thousand_ops_takes_less_than_the_blink_of_an_eye():
-    index = SearchIndex(large_table(50_000))
-    spent = []
-    for query in ("conv", "op:conv module:stage3", "/relu_.*9/"):
-        start = time.process_time()
-        assert index.find(query)
-        spent.append(time.process_time() - start)
-    assert max(spent) < 0.25  # 50 ms on a quiet machine; the limit here only catches a change of order

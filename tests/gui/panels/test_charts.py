@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import time
-
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QDialog, QFileDialog, QStackedWidget
 
 from ace_studio.gui.charts.kinds import CHARTS
 from tests.gui.charting import open_chart
-from tests.gui.graph_tables import large_table
-from tests.gui.run_results import REPORT, TABLE, show_result
+from tests.gui.run_results import REPORT, TABLE
 
 
 def test_charts_are_drawn_for_every_run_that_was_measured(desk):
@@ -47,23 +45,32 @@ def test_the_list_is_walked_by_the_keyboard_and_the_chart_is_remembered(desk, ch
     assert desk.session.settings.recall("chart") == "trade-off"
 
 
-@pytest.mark.skipif(
-    "ACE_STUDIO_TIMES" not in os.environ, reason="a limit in milliseconds: on request, on a quiet machine"
-)
-def test_no_chart_takes_longer_than_a_blink_at_two_thousand_ops(desk):
-    table = large_table(2000)
-    desk.captured(table, REPORT)
-    charts = desk.panel("charts")
-    show_result(desk, table)
-    slow = {}
-    for chart in CHARTS:
-        view = open_chart(desk, charts, chart.id)
-        took = []
-        for at in range(3):
-            desk.session.view.select_run(at % 2)
-            start = time.process_time()
-            view.update_from(desk.document)
-            took.append(time.process_time() - start)
-        if min(took) > 0.05:
-            slow[chart.id] = min(took)
-    assert slow == {}
+def test_a_chart_takes_the_whole_screen_until_escape_brings_it_back(desk, charts):
+    desk.bot.mouseClick(charts.enlarge_button, Qt.MouseButton.LeftButton)
+    large = charts.findChild(QDialog)
+    assert large.isVisible()
+    assert large.findChild(QStackedWidget).currentWidget() is charts.views["overview"]
+    desk.bot.keyClick(large, Qt.Key.Key_Escape)
+    desk.settle()
+    assert charts._pages.isVisible()
+    assert charts.isAncestorOf(charts._pages)
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "csv"])
+def test_a_chart_is_saved_as_a_picture_or_as_its_figures(desk, charts, tmp_path, monkeypatch, ending):
+    target = tmp_path / f"chart.{ending}"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
+    desk.bot.mouseClick(charts.save_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    if ending == "csv":
+        assert "onnxruntime,2.0,0.0," in target.read_text(encoding="utf-8")
+    elif ending == "svg":
+        assert "onnxruntime" in target.read_text(encoding="utf-8")
+    else:
+        assert QImage(str(target)).width() == 2 * charts.views["overview"].width()
+
+
+def test_an_unknown_ending_is_said(desk, charts, tmp_path, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "chart.doc"), ""))
+    desk.bot.mouseClick(charts.save_button, Qt.MouseButton.LeftButton)
+    assert "chart.doc" in desk.document.problems[-1].what
