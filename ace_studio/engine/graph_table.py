@@ -120,6 +120,8 @@ class _TableBuilder:
     """Node without a row -> the rows that it passes on, so that edges go through it."""
     weights: dict[str, int] = field(default_factory=dict)
     """Placeholder of a parameter, buffer or constant -> bytes."""
+    weight_words: dict[str, str] = field(default_factory=dict)
+    """The same placeholder -> its name in the model, shape and type."""
     edges: list[tuple[int, int]] = field(default_factory=list)
 
     def build(self) -> GraphTable:
@@ -129,14 +131,16 @@ class _TableBuilder:
         return table_of(self.columns, self.edges, files=self.files, module=self.module)
 
     def _find_weights(self) -> None:
-        kinds = {
-            getattr(spec.arg, "name", ""): spec.kind
+        names = {
+            getattr(spec.arg, "name", ""): spec.target or getattr(spec.arg, "name", "")
             for spec in self.program.graph_signature.input_specs
             if spec.kind is not InputKind.USER_INPUT
         }
         for node in self.program.graph.nodes:
-            if (node.op == "placeholder" and node.name in kinds) or node.op == "get_attr":
+            if (node.op == "placeholder" and node.name in names) or node.op == "get_attr":
                 self.weights[node.name] = self._bytes(node)
+                named = names.get(node.name, str(node.target))
+                self.weight_words[node.name] = f"{named} {self._tensor_text(node)}".rstrip()
 
     def _visit(self, node: fx.Node) -> None:
         if node.name in self.weights:
@@ -178,6 +182,10 @@ class _TableBuilder:
             "flops": count_flops(_op_call(node, op)) if is_op else 0,
             "weight_bytes": sum(self.weights.get(source.name, 0) for source in node.all_input_nodes),
             "output_bytes": self._bytes(node) if kind is not OpKind.OUTPUT else 0,
+            "attributes": "\n".join(_attributes(node)) if is_op else "",
+            "weights": "\n".join(
+                self.weight_words[one.name] for one in node.all_input_nodes if one.name in self.weights
+            ),
         }
         for name, value in values.items():
             self.columns.setdefault(name, []).append(value)
@@ -185,6 +193,9 @@ class _TableBuilder:
     def _shape_text(self, tensor: Tensor) -> str:
         sizes = [rename_symbols(size_text(size), self.symbols).replace(" ", "") for size in tensor.shape]
         return "x".join(f"({size})" if re.search(r"[^\w]", size) else size for size in sizes)
+
+    def _tensor_text(self, node: fx.Node) -> str:
+        return ", ".join(f"{self._shape_text(one)} {str(one.dtype).removeprefix('torch.')}" for one in _tensors(node))
 
     def _bytes(self, node: fx.Node) -> int:
         return sum(tensor_bytes(_concrete(tensor), tensor.dtype) for tensor in _tensors(node))
@@ -229,6 +240,13 @@ def _named_arguments(node: fx.Node) -> Iterator[tuple[str, Any]]:
     for position, value in enumerate(node.args):
         yield (names[position] if position < len(names) else str(position)), value
     yield from node.kwargs.items()
+
+
+def _attributes(node: fx.Node) -> Iterator[str]:
+    """The arguments without tensors: strides, axes, constants."""
+    for name, value in _named_arguments(node):
+        if value is not None and not any(isinstance(leaf, fx.Node) for leaf in pytree.tree_leaves(value)):
+            yield f"{name} = {value}"
 
 
 def _shapes(value: Any) -> Any:

@@ -63,6 +63,10 @@ class GraphTable(msgspec.Struct, frozen=True, kw_only=True):
     piece: tuple[int, ...] = ()
     """Index into `CaptureReport.pieces` of the subgraph of the row; -1 for inputs, outputs and breaks. Empty for a
     graph that was captured whole."""
+    attributes: tuple[str, ...] = ()
+    """Arguments that are no tensors, a line each: ``stride = [2, 2]``. Empty where the table came without."""
+    weights: tuple[str, ...] = ()
+    """Parameters and buffers that the op reads, a line each: ``conv1.weight 64x3x7x7 float32``. Empty likewise."""
     files: tuple[str, ...] = ()
     """Absolute paths of source files."""
     module_paths: tuple[str, ...] = ()

@@ -47,6 +47,15 @@ def test_weights_are_bytes_at_the_op_that_reads_them_and_no_rows(conv: GraphTabl
     )
 
 
+def test_arguments_without_tensors_and_names_of_weights_are_kept_in_words(conv: GraphTable) -> None:
+    first = row_of(conv, "aten.conv2d.default")
+    weights = conv.weights[first].splitlines()
+    assert [line.split()[1:] for line in weights] == [["8x3x3x3", "float32"], ["8", "float32"]][: len(weights)]
+    assert all(line.split()[0] in tiny_models.conv_net().module.state_dict() for line in weights)
+    assert "stride = " in conv.attributes[first] or "padding = " in conv.attributes[first]
+    assert conv.attributes[0] == conv.weights[0] == ""
+
+
 def test_modules_lines_shapes_and_types_are_those_of_the_code(conv: GraphTable) -> None:
     row = row_of(conv, "aten.conv2d.default", 2)
     assert conv.module[row] == "blocks.1.conv"

@@ -12,7 +12,7 @@ from ace_studio.records.graph import GraphTable, OpKind
 
 _RUNS = frozenset({Fate.AS_PLANNED, Fate.OTHERWISE, Fate.UNKNOWN})
 _COLUMNS = ("op_id", "kind", "op", "module", "shape", "dtype", "device", "file", "line", "flops", "weight_bytes",
-            "output_bytes", "piece")  # fmt: skip
+            "output_bytes", "piece", "attributes", "weights")  # fmt: skip
 """Columns of a graph with an entry per row."""
 
 

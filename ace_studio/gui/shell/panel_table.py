@@ -71,6 +71,7 @@ PANELS: tuple[PanelRow, ...] = (
     ),
     _row("plan", "Plan", Area.SIDE, "PlanPanel", "Precisions, goal, targets and how to measure", "2"),
     _row("modules", "Modules", Area.SIDE, "ModulesPanel", "The model's modules as a tree", "3"),
+    _row("details", "Details", Area.SIDE, "DetailsPanel", "Everything known of the selected op or block", "D"),
     _row(
         "shapes",
         "Inputs",

@@ -20,6 +20,8 @@ BREAK_OP = "graph break"
 _COLUMNS = (
     "op_id", "kind", "op", "module", "shape", "dtype", "device", "file", "line", "flops", "weight_bytes", "output_bytes"
 )  # fmt: skip
+_WORDS = ("attributes", "weights")
+"""Columns that an older table does not have."""
 
 
 def join_tables(
@@ -131,6 +133,7 @@ class _Joiner:
         new = {}
         for row in table.op_rows():
             values = {name: getattr(table, name)[row] for name in _COLUMNS}
+            values |= {name: (getattr(table, name) or [""] * len(table))[row] for name in _WORDS}
             values["op_id"] = subgraph.id_in_model(table.op_id[row])
             file = table.file[row]
             values["file"] = self.files.setdefault(table.files[file], len(self.files)) if file >= 0 else -1
@@ -139,7 +142,7 @@ class _Joiner:
 
     def _row(self, **values: Any) -> int:
         empty = {"module": "", "shape": "", "dtype": "", "device": "", "file": -1, "line": 0, "piece": -1}
-        filled = dict.fromkeys(_COLUMNS, 0) | empty | values
+        filled = dict.fromkeys(_COLUMNS, 0) | dict.fromkeys(_WORDS, "") | empty | values
         for name, value in filled.items():
             self.columns.setdefault(name, []).append(value)
         return len(self.columns["op_id"]) - 1

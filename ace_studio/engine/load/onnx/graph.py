@@ -79,6 +79,8 @@ def onnx_table(module: OnnxModule, tensors: Sequence[Tensor]) -> GraphTable:
         row = _row(op_id, OpKind.OP, operator(node), _module_path(node), named.get(first), sized.get(first))
         row["flops"] = _flops(node, sized)
         row["weight_bytes"] = sum(weights[name].bytes for name in reads if name in weights)
+        row["attributes"] = "\n".join(_attributes(node))
+        row["weights"] = "\n".join(_weight_words(name, weights[name]) for name in reads if name in weights)
         row["output_bytes"] = sum(sized[name].bytes for name in node.output if name in sized)
         index = columns.add(**row)
         edges |= {(makers[name], index): None for name in reads if name in makers}
@@ -128,6 +130,8 @@ def _row(op_id: str, kind: OpKind, op: str, module: str, named: _Value | None, s
         "line": 0,
         "flops": 0,
         "weight_bytes": 0,
+        "attributes": "",
+        "weights": "",
         "output_bytes": sized.bytes if sized else 0,
     }
 
@@ -175,6 +179,20 @@ def _constants(model: Any) -> dict[str, _Value]:
 
 def _type_word(kind: int) -> str:
     return str(TENSOR_TYPES.get(kind, "")).removeprefix("torch.")
+
+
+def _weight_words(name: str, value: _Value) -> str:
+    return f"{name} {'x'.join(map(str, value.shape))} {value.dtype}"
+
+
+def _attributes(node: Any) -> Iterator[str]:
+    """``name = value`` of the attributes that are no tensors and no graphs."""
+    from onnx import helper  # noqa: PLC0415 - optional package
+
+    for one in node.attribute:
+        if one.type not in (one.TENSOR, one.GRAPH, one.TENSORS, one.GRAPHS):
+            value = helper.get_attribute_value(one)
+            yield f"{one.name} = {value.decode(errors='replace') if isinstance(value, bytes) else value}"
 
 
 def _reads(node: Any) -> Iterator[str]:

@@ -1,0 +1,196 @@
+"""Everything known of the selected ops, in groups of names and values, for a person to read and copy."""
+
+from __future__ import annotations
+
+import os.path
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ace_studio.gui.graph_layout.sizes import short_op
+from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
+from ace_studio.gui.words.formatting import (
+    bytes_text,
+    count_text,
+    decibel_text,
+    ms_text,
+    percent_text,
+    plural,
+    shape_text,
+)
+from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.results import OpReport
+from ace_studio.session.document import Document
+
+_LISTED = 12
+"""So many neighbours, operators and modules are named; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Detail:
+    """One line."""
+
+    name: str
+    value: str
+    op_id: str = ""
+    """The op that the line is about, to go to it."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A heading with its lines; at least one."""
+
+    title: str
+    lines: tuple[Detail, ...]
+
+
+def details_of(document: Document) -> tuple[Group, ...]:
+    """Groups about the selected op, or sums over several; empty without a selection."""
+    graph = document.graph
+    if graph is None or not document.selection.op_ids:
+        return ()
+    places = row_of_ops(graph)
+    rows = [places[op_id] for op_id in document.selection.op_ids if op_id in places]
+    facts = op_facts(document)
+    if not rows:
+        return ()
+    made = _of_op(graph, facts, rows[0]) if len(rows) == 1 else _of_ops(graph, facts, rows)
+    return tuple(Group(title, found) for title, lines in made if (found := tuple(one for one in lines if one.value)))
+
+
+def as_text(groups: Iterable[Group]) -> str:
+    """The groups as plain text, with tabs, to paste anywhere."""
+    return "\n\n".join(
+        "\n".join([group.title, *(f"\t{line.name}\t{line.value}" for line in group.lines)]) for group in groups
+    )
+
+
+def _of_op(graph: GraphTable, facts: OpFacts, row: int) -> Iterator[tuple[str, list[Detail]]]:
+    op_id = graph.op_id[row]
+    types = dict(zip(graph.module_paths, graph.module_types, strict=True))
+    kind = types.get(graph.module[row], "" if graph.module[row] else graph.name)
+    path = graph.files[graph.file[row]] if 0 <= graph.file[row] < len(graph.files) else ""
+    yield (
+        "Op",
+        [
+            Detail("name", op_id),
+            Detail("operator", graph.op[row]),
+            Detail("module", f"{graph.module[row] or 'the model itself'}  {kind}".rstrip()),
+            Detail("source", f"{path}:{graph.line[row]}" if path else ""),
+        ],
+    )
+    yield "Attributes", _pairs(graph.attributes, row, " = ")
+    yield "Inputs", _neighbours(graph, {row}, inwards=True)
+    yield "Weights", _pairs(graph.weights, row, " ")
+    output = Detail("result", _tensor(graph, row))
+    yield "Outputs", [output, *(Detail("read by", one.value, one.op_id) for one in _neighbours(graph, {row}))]
+    report = facts.reports.get(op_id)
+    yield (
+        "Precision",
+        [
+            Detail("planned", facts.planned.get(op_id, "")),
+            Detail("because", facts.planned_by.get(op_id, "")),
+            Detail("actual", report.actual if report else ""),
+            Detail("because", report.reason if report else ""),
+            Detail("became", facts.fates[op_id].words if op_id in facts.fates else ""),
+            Detail("not supported by", facts.support.get(op_id, "")),
+        ],
+    )
+    yield "Cost", _costs(graph, [row])
+    yield "Selected run", _measured(facts, op_id, report)
+
+
+def _measured(facts: OpFacts, op_id: str, report: OpReport | None) -> list[Detail]:
+    sensitivity = facts.sensitivity.get(op_id, report.sensitivity_db if report else None)
+    found = [
+        Detail("sensitivity", decibel_text(sensitivity) if sensitivity is not None else ""),
+        Detail("target", facts.run.target if facts.run and report else ""),
+    ]
+    if report is not None:
+        share = f", {percent_text(report.share)} of all ops" if report.share is not None else ""
+        bound = f"{report.bound}" if report.bound else ""
+        if report.ceiling_share is not None:
+            bound += f", {percent_text(report.ceiling_share)} of what this machine can do"
+        found += [
+            Detail("device", report.device),
+            Detail("latency", f"{ms_text(report.latency_ms)}{share}" if report.latency_ms is not None else ""),
+            Detail("limited by", bound.removeprefix(", ")),
+            Detail("error", decibel_text(report.error_db) if report.error_db is not None else ""),
+        ]
+    return found
+
+
+def _of_ops(graph: GraphTable, facts: OpFacts, rows: Sequence[int]) -> Iterator[tuple[str, list[Detail]]]:
+    chosen = set(rows)
+    reports = [facts.reports[graph.op_id[row]] for row in rows if graph.op_id[row] in facts.reports]
+    ops = [row for row in rows if graph.kind[row] is OpKind.OP]
+    yield "Selection", [Detail("ops", plural(len(ops), "op")), Detail("module", _common_module(graph, ops))]
+    yield "Inputs from outside", _neighbours(graph, chosen, inwards=True)
+    yield "Read by others", [Detail("read by", one.value, one.op_id) for one in _neighbours(graph, chosen)]
+    yield "Operators", _counted(short_op(graph.op[row]) for row in ops)
+    yield "Planned precision", _counted(facts.planned.get(graph.op_id[row], "") for row in ops)
+    yield "Actual precision", _counted(report.actual for report in reports)
+    yield "Cost", _costs(graph, ops)
+    timed = [report.latency_ms for report in reports if report.latency_ms is not None]
+    worst = min((one for one in reports if one.error_db is not None), key=_error, default=None)
+    yield "Selected run", [
+        Detail("target", facts.run.target if facts.run and reports else ""),
+        Detail("latency", f"{ms_text(sum(timed))} in {plural(len(timed), 'timed op')}" if timed else ""),
+        Detail("largest error", f"{decibel_text(worst.error_db)} at {worst.id}" if worst else "",
+               worst.id if worst else ""),
+    ]  # fmt: skip
+
+
+def _error(report: OpReport) -> float:
+    return report.error_db if report.error_db is not None else float("inf")
+
+
+def _pairs(column: Sequence[str], row: int, between: str) -> list[Detail]:
+    """The lines of a cell, each a name and a value."""
+    lines = column[row].splitlines() if column else []
+    return [Detail(*line.partition(between)[::2]) for line in lines]
+
+
+def _tensor(graph: GraphTable, row: int) -> str:
+    shape = shape_text(graph.shape[row]) if graph.shape[row] else "scalar"
+    return f"{shape}  {graph.dtype[row]}" if graph.dtype[row] else ""
+
+
+def _neighbours(graph: GraphTable, rows: set[int], *, inwards: bool = False) -> list[Detail]:
+    """The rows outside that these read (``inwards``), or that read these."""
+    ends = (graph.edge_source, graph.edge_target) if inwards else (graph.edge_target, graph.edge_source)
+    found = dict.fromkeys(there for there, here in zip(*ends, strict=True) if here in rows and there not in rows)
+    named = [Detail(graph.op_id[row], _words(graph, row), graph.op_id[row]) for row in list(found)[:_LISTED]]
+    if not inwards:
+        named = [Detail("", f"{one.name}  {one.value}", one.op_id) for one in named]
+    more = len(found) - _LISTED
+    return [*named, Detail("", f"and {more} more")] if more > 0 else named
+
+
+def _words(graph: GraphTable, row: int) -> str:
+    return _tensor(graph, row) or graph.op[row]
+
+
+def _counted(words: Iterable[str]) -> list[Detail]:
+    counts = Counter(word for word in words if word).most_common()
+    named = [Detail(word, str(count)) for word, count in counts[:_LISTED]]
+    more = len(counts) - _LISTED
+    return [*named, Detail("", f"and {more} more")] if more > 0 else named
+
+
+def _costs(graph: GraphTable, rows: Sequence[int]) -> list[Detail]:
+    def total(column: Sequence[int], text: Callable[[float], str]) -> str:
+        found = sum(column[row] for row in rows)
+        return text(found) if found else ""
+
+    return [
+        Detail("FLOPs", total(graph.flops, count_text)),
+        Detail("weights", total(graph.weight_bytes, bytes_text)),
+        Detail("results", total(graph.output_bytes, bytes_text)),
+    ]
+
+
+def _common_module(graph: GraphTable, rows: Sequence[int]) -> str:
+    """The innermost module around all of these; empty if that is the whole model."""
+    paths = {graph.module[row] for row in rows}
+    return os.path.commonpath([f"/{path.replace('.', '/')}" for path in paths])[1:].replace("/", ".") if paths else ""
