@@ -118,8 +118,8 @@ class Arrangement:
     def open_readably(self, limit: int = READABLE) -> None:
         """Open blocks level by level while at most about `limit` boxes are visible.
 
-        Blocks of one class and size open together or not at all. Runs of identical layers stay
-        closed.
+        Blocks of one class and size open together or not at all. Runs of identical layers and
+        segments of long lists stay closed.
         """
         shown = len(self.tree.children(self.tree.root))
         level = [int(child) for child in self.tree.children(self.tree.root) if self.is_block(int(child))]
@@ -127,7 +127,7 @@ class Arrangement:
         while level:
             alike: dict[tuple[str, int], list[int]] = {}
             for block in level:
-                if self.tree.repeats[block - self.tree.root]:
+                if self.tree.repeats[block - self.tree.root] or self.tree.is_segment[block - self.tree.root]:
                     continue
                 kind = self.tree.types[block - self.tree.root], len(self.tree.children(block))
                 alike.setdefault(kind, []).append(block)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
-from ace_studio.gui.graph_layout.hierarchy import Hierarchy
 from ace_studio.records.graph import GraphTable, OpKind
+
+if TYPE_CHECKING:
+    from ace_studio.gui.graph_layout.hierarchy import Hierarchy
 
 OP_HEIGHT = 46.0
 PORT_HEIGHT = 38.0

@@ -16,8 +16,6 @@ _MAX_ROUND = 400
 MAX_NAMES = 60
 MAX_TRIED = 300
 TITLE_PIXELS = 13.0
-READABLE_TITLE = 10.5
-"""Height of a title bar, in pixels, from which its text can be read."""
 
 
 def draw_frames(stage: Stage) -> None:
@@ -104,7 +102,8 @@ def draw_frame_names(stage: Stage) -> None:
         return
     rects = stage.rects(frames)
     bar = TITLE_HEIGHT * stage.camera.scale
-    if bar >= READABLE_TITLE and stage.op_height >= TEXT_FROM:
+    # Where ops have names, a plate over the picture would hide some of them.
+    if stage.op_height >= TEXT_FROM:
         wide = rects[:, 2] > 40
         for frame, rect in zip(frames[wide], rects[wide], strict=True):
             _draw_title(stage, int(frame), rect, bar)
@@ -116,7 +115,7 @@ def _draw_title(stage: Stage, frame: int, rect: np.ndarray, bar: float) -> None:
     left, top, width, _ = rect
     scale = stage.camera.scale
     larger = 1.0 if stage.op_height >= FULL_TEXT_FROM else 1.3
-    pixels = max(8, round(min(TITLE_PIXELS * scale * larger, bar * 0.62)))
+    pixels = max(7, round(min(TITLE_PIXELS * scale * larger, bar * 0.62)))
     # The title stays in the visible part of a wide frame.
     shift = min(max(0.0, -left), max(0.0, width - 160 * scale)) if stage.culls else 0.0
     start = left + shift + 12 * scale
@@ -124,7 +123,7 @@ def _draw_title(stage: Stage, frame: int, rect: np.ndarray, bar: float) -> None:
     name, rest = title_of_block(stage, frame)
     if stage.texts.font(pixels, bold=True)[1].horizontalAdvance(name) > room:
         # A smaller font before an ellipsis, while it is readable.
-        pixels = max(8, round(pixels * 0.75))
+        pixels = max(7, round(pixels * 0.75))
         name = stage.texts.fitting(shorter_names(name), pixels, room=room, bold=True)
     middle = top + bar * 0.5
     used = stage.texts.draw(

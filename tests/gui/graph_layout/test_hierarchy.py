@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from ace_studio.gui.graph_layout import Arrangement, build_hierarchy
-from ace_studio.gui.graph_layout.hierarchy import _range_name, shorter_names
+from ace_studio.gui.graph_layout.folding import MAX_CHILDREN, _range_name
+from ace_studio.gui.graph_layout.hierarchy import shorter_names
 from ace_studio.records.errors import ErrorCode, Problem
 from tests.gui.graph_tables import layered_table, partial_capture, table_of, without_breaks
 
@@ -110,3 +111,48 @@ def test_folded_subgraphs_are_named_after_the_range_of_their_modules(first, last
 def test_names_of_subgraphs_get_shorter_from_the_left_of_their_module_and_others_stay():
     assert shorter_names("p13 · layers.0.norm") == ("p13 · layers.0.norm", "p13 · 0.norm", "p13 · norm", "p13")
     assert shorter_names("layers.0") == ("layers.0",)
+
+
+def flat_table(rows):
+    names = ("conv2d", "relu", "add")
+    listed = [("x", "input", ""), *((f"op_{row}", f"aten.{names[row % 3]}.default", "") for row in range(1, rows - 1))]
+    return table_of([*listed, ("output", "output", "")], edges=[(row - 1, row) for row in range(1, rows)])
+
+
+def test_a_long_list_of_ops_is_shown_in_numbered_segments_that_name_what_they_hold():
+    tree = build_hierarchy(flat_table(300))
+    shown = tree.children(tree.root)
+    assert len(shown) <= MAX_CHILDREN
+    assert shown[0] == 0, "inputs stay outside of the segments"
+    assert tree.names[1].startswith("ops 1-")
+    assert set(tree.types[1].split(", ")) == {"conv2d", "relu", "add"}
+    assert tree.ops_inside[shown[1:-1]].sum() == 298
+
+
+@pytest.mark.parametrize("rows", [MAX_CHILDREN + 1, 500, 5000])
+def test_no_block_of_a_flat_graph_has_more_children_than_can_be_read(rows):
+    tree = build_hierarchy(flat_table(rows))
+    assert max(len(tree.children(block)) for block in range(tree.root, tree.node_count)) <= MAX_CHILDREN
+    assert tree.rows_inside[tree.root] == rows
+
+
+def test_segments_end_where_few_values_pass():
+    """Groups of ten ops whose first op feeds all of the group: before its first and second op a single value passes."""
+    rows = [(f"op_{row}", "aten.add.Tensor", "") for row in range(200)]
+    edges = {(row - 1, row) for row in range(1, 200)} | {(row - row % 10, row) for row in range(200) if row % 10}
+    tree = build_hierarchy(table_of(rows, edges=sorted(edges)))
+    starts = {int(tree.first_row[segment]) % 10 for segment in tree.children(tree.root)}
+    assert starts <= {0, 1}
+
+
+def test_many_identical_layers_are_listed_in_segments_named_after_the_first_and_last():
+    tree = build_hierarchy(layered_table(100))
+    stack = tree.block_of_path("layers")
+    segments = [tree.names[segment - tree.root] for segment in tree.children(stack)]
+    assert segments[0].startswith("0 - ")
+    assert segments[-1].endswith(" - 99")
+
+
+def test_a_graph_of_inputs_alone_is_cut_too():
+    tree = build_hierarchy(table_of([(f"x{row}", "input", "") for row in range(200)]))
+    assert len(tree.children(tree.root)) <= MAX_CHILDREN
