@@ -111,7 +111,8 @@ class Commands(QObject):
         return is_saved
 
     def check_disk(self) -> None:
-        """Ask what to do if somebody else changed the recipe's file; once for each change."""
+        """Notice withdrawn trust, and ask what to do if somebody else changed the recipe's file, once for a change."""
+        self.session.trust.check_trust()
         self.session.files.check_disk()
         if self.session.document.disk_change not in (None, self._disk_change_asked):
             self._ask_about_disk(keep=lambda: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,9 +32,21 @@ class TrustStore:
     def __init__(self, path: Path, *, today: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._path = path
         self._today = today
-        self._files = {file.sha256: file for file in _read(path)}
+        self._read_files: dict[str, TrustedFile] = {}
+        self._stamp: tuple[int, ...] | None = None
         self._for_session: set[str] = set()
         """Contents that are trusted until the window closes."""
+
+    @property
+    def _files(self) -> dict[str, TrustedFile]:
+        """What the list holds now: another window, or the command line, may have changed it."""
+        stamp: tuple[int, ...] = ()
+        with suppress(OSError):
+            stat = self._path.stat()
+            stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        if stamp != self._stamp:
+            self._read_files, self._stamp = {file.sha256: file for file in _read(self._path)}, stamp
+        return self._read_files
 
     def is_trusted(self, sha256: str) -> bool:
         """Whether the user trusts this content."""
@@ -69,20 +82,18 @@ class TrustStore:
         if not keep:
             self._for_session.add(sha256)
             return
-        # Another window may have added files since this one read the list.
-        files = {file.sha256: file for file in _read(self._path)}
-        files[sha256] = TrustedFile(sha256=sha256, path=path, date=self._today().isoformat(timespec="seconds"))
-        self._write(files)
+        file = TrustedFile(sha256=sha256, path=path, date=self._today().isoformat(timespec="seconds"))
+        self._write([*self._files.values(), file])
 
     def revoke(self, sha256: str) -> None:
         """Forget that this content may run. Raises: AceError(NOT_FOUND) if the list cannot be written."""
         self._for_session.discard(sha256)
-        self._write({file.sha256: file for file in _read(self._path) if file.sha256 != sha256})
+        self._write([file for file in self._files.values() if file.sha256 != sha256])
 
-    def _write(self, files: dict[str, TrustedFile]) -> None:
+    def _write(self, files: list[TrustedFile]) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(list(files.values())), indent=2))
+            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(files), indent=2))
         except OSError as error:
             raise AceError.of(
                 ErrorCode.NOT_FOUND,
@@ -91,7 +102,6 @@ class TrustStore:
                 remedy="Make the folder writable, or trust the file for one run with --trust on the command line",
                 where=str(self._path),
             ) from error
-        self._files = files
 
 
 def _read(path: Path) -> list[TrustedFile]:

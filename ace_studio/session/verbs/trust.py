@@ -57,7 +57,11 @@ class TrustVerbs:
         """Withdraw the trust in a content, or in the opened file, which then has to be trusted again before it runs."""
         with self._state.reporting():
             report = self._state.document.file
-            opened = report.sha256 if report is not None else ""
-            self._store.revoke(sha256 or opened)
-            if report is not None and report.trust == "code" and not self._store.is_trusted(opened):
-                self._state.change(is_trusted=False, needs_trust=True)
+            self._store.revoke(sha256 or (report.sha256 if report is not None else ""))
+            self.check_trust()
+
+    def check_trust(self) -> None:
+        """Ask for trust in the opened file again if it was withdrawn, perhaps by another window or the command line."""
+        report = self._state.document.file
+        if report is not None and report.trust == "code" and not self._store.is_trusted(report.sha256):
+            self._state.change(is_trusted=False, needs_trust=True)

@@ -10,6 +10,7 @@ from ace_studio.records.messages import (
     RunRequest,
 )
 from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.trust import TrustStore
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import (
     READY,
@@ -77,3 +78,15 @@ def test_trust_that_is_withdrawn_has_to_be_given_again_and_the_next_job_does_not
 def test_withdrawing_trust_in_another_file_leaves_the_open_one_trusted(opened: Session) -> None:
     opened.trust.revoke_trust("of another file")
     assert opened.document.is_trusted and len(opened.trust.files) == 1
+
+
+def test_trust_withdrawn_by_another_program_is_noticed_when_the_user_comes_back_and_at_the_next_job(
+    opened, engine, tmp_path
+):
+    assert opened.document.is_trusted
+    store = TrustStore(tmp_path / "user" / "data" / "trusted.json")
+    store.revoke(store.hashes[0])
+    opened.jobs.trace()
+    assert engine.sent[-1].trusted_sha256 == ()
+    opened.trust.check_trust()
+    assert opened.document.needs_trust and not opened.document.is_trusted
