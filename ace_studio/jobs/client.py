@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ace_studio.jobs.launch import LaunchOptions, Transport
 from ace_studio.jobs.rescue import ATTEMPT_GRACE_S
-from ace_studio.jobs.worker_process import KILLED, WorkerProcess
+from ace_studio.jobs.worker_process import KILLED, START_LIMIT_S, WorkerProcess
 from ace_studio.records.errors import Problem
 from ace_studio.records.messages import AnyEvent, AnyRequest, AttemptEnded, Phase, Progress, WorkerLost
 
@@ -32,6 +32,7 @@ class WorkerClient:
         transport: Transport | None = None,
         environment: Mapping[str, str] | None = None,
         attempt_grace_s: float = ATTEMPT_GRACE_S,
+        start_limit_s: float = START_LIMIT_S,
     ) -> None:
         """Store the options; nothing is started yet.
 
@@ -41,13 +42,14 @@ class WorkerClient:
             transport: How to connect; None for the platform's best.
             environment: Variables on top of the clean environment.
             attempt_grace_s: Seconds over its time limit after which a capture attempt is ended from outside.
+            start_limit_s: Seconds after which an engine that is not ready is given up.
         """
         options = LaunchOptions(handlers=handlers, environment=environment or {})
         if interpreter:
             options = replace(options, interpreter=interpreter)
         self._options = options if transport is None else replace(options, transport=transport)
         self._events: queue.SimpleQueue[AnyEvent | None] = queue.SimpleQueue()
-        self._attempt_grace_s = attempt_grace_s
+        self._limits = {"attempt_grace_s": attempt_grace_s, "start_limit_s": start_limit_s}
         self._lock = threading.RLock()
         """Guards `_worker`; taken before a worker's own lock, never while waiting for a worker."""
         self._worker: WorkerProcess | None = None
@@ -121,9 +123,7 @@ class WorkerClient:
         self._events.put(None)
 
     def _new_worker(self) -> WorkerProcess:
-        return WorkerProcess(
-            self._options, self._events.put, ended=self._worker_ended, attempt_grace_s=self._attempt_grace_s
-        )
+        return WorkerProcess(self._options, self._events.put, ended=self._worker_ended, **self._limits)
 
     def _silence(self) -> WorkerProcess | None:
         """Drop the worker's further events, do not replace it when it dies, and return it."""

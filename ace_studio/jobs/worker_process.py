@@ -34,6 +34,8 @@ from ace_studio.records.messages import (
     encode_message,
 )
 
+START_LIMIT_S = 120.0
+"""Seconds after which an engine that is not ready is given up. Importing torch takes a minute from a cold disk."""
 TERM_GRACE_S = 0.3
 """Seconds between SIGTERM and SIGKILL."""
 STACK_GRACE_S = 2.0
@@ -58,8 +60,11 @@ class WorkerProcess:
         *,
         ended: Callable[[WorkerProcess, Problem, int | None], None],
         attempt_grace_s: float,
+        start_limit_s: float = START_LIMIT_S,
     ) -> None:
         self._options = options
+        self._start_timer = threading.Timer(start_limit_s, self._end_unready, (start_limit_s,))
+        self._start_timer.daemon = True
         self._put = put
         self._on_end = ended
         self._lock = threading.Lock()
@@ -167,6 +172,13 @@ class WorkerProcess:
                 launched.process.wait(STACK_GRACE_S)
         self._end_process()
 
+    def _end_unready(self, limit_s: float) -> None:
+        if not self._was_ready:
+            why = f"{self._options.interpreter} did not import the engine in that time"
+            remedy = "Start the engine again, or choose another interpreter in the settings"
+            what = f"The engine did not start within {limit_s:g} s, and was given up"
+            self.kill(Problem(code=ErrorCode.TIMEOUT, what=what, why=why, remedy=remedy))
+
     def _end_process(self) -> None:
         if self._launched is not None:
             _end_tree(self._launched.process)
@@ -185,10 +197,12 @@ class WorkerProcess:
             must_die = self._must_die
         if must_die:
             self._end_process()
+        self._start_timer.start()
         pumps = self._start_pumps(launched.process)
         reader = threading.Thread(target=self._read, args=(launched,), name="ace-events", daemon=True)
         reader.start()
         exit_code = launched.process.wait()
+        self._start_timer.cancel()
         # What the worker left behind holds our channel and pipes open, and must not outlive it in any case.
         kill_group(launched.process.pid)
         kill_marked(launched.mark)
@@ -247,6 +261,7 @@ class WorkerProcess:
         if isinstance(event, WorkerReady):
             if event.protocol != PROTOCOL_VERSION:
                 raise _WrongProtocol(f"version {event.protocol}, but this is version {PROTOCOL_VERSION}")
+            self._start_timer.cancel()
             self._flush()
         elif isinstance(event, JOB_ENDS):
             with self._lock:

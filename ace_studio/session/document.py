@@ -229,6 +229,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     environment: EnvironmentReport | None = None
     history: tuple[RunSummary, ...] | None = None
     """Past runs, newest first; None until they are loaded."""
+    history_waits: bool = False
+    """Whether another program holds the history, so that reads and new runs wait."""
     past: RunSummary | None = None
     """The past run that all panels show, read-only; None for the present choices and findings."""
     compared: tuple[PastRun, PastRun] | None = None
@@ -283,7 +285,8 @@ PART_OF_FIELD: dict[str, Part] = {
     "rung_at_work": Part.GRAPH,
     "captured_with": Part.GRAPH, "graph_job": Part.GRAPH, "failure": Part.GRAPH,
     "sensitivity": Part.RUNS, "pruning": Part.RUNS,
-    "fixes": Part.FIXES, "caught": Part.CAUGHT, "history": Part.HISTORY, "compared": Part.HISTORY, "past": Part.FILE,
+    "fixes": Part.FIXES, "caught": Part.CAUGHT, "history": Part.HISTORY, "history_waits": Part.HISTORY,
+    "compared": Part.HISTORY, "past": Part.FILE,
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
     "ran_with": Part.RUNS,
     "activity": Part.ACTIVITY, "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,

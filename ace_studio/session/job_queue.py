@@ -44,7 +44,7 @@ class EngineLink(Protocol):
         """Send a request. The session sends one at a time, and only after WorkerReady."""
 
     def cancel(self, job: str) -> None:
-        """Stop the job: ask first, then end the process."""
+        """Stop the job: ask first, then end the process. An empty job is the start of the process, ended at once."""
 
     def restart(self) -> None:
         """Start a new engine process (ending the old one); WorkerReady or WorkerLost follows."""
@@ -104,8 +104,13 @@ class JobQueue:
         self._send_next()
 
     def cancel(self, *, abandon: bool = False) -> None:
-        """Stop the current job and drop those that wait. With ``abandon`` its findings are dropped too."""
+        """Stop the current job, or the start of the engine, and drop the jobs that wait.
+
+        With ``abandon`` the findings of the job are dropped too, and an engine that is starting goes on.
+        """
         self._waiting.clear()
+        if self._state() is EngineState.STARTING and not abandon:
+            self._engine.cancel("")
         if self.current is None:
             return
         self.is_abandoned = self.is_abandoned or abandon

@@ -43,6 +43,9 @@ from ace_studio.session.verbs.plan import PlanVerbs
 from ace_studio.session.verbs.trust import TrustVerbs
 from ace_studio.session.verbs.view import ViewVerbs
 
+HISTORY_WAIT_S = 0.05
+"""How long the window may stand still for a history that another program holds."""
+
 __all__ = ["EngineLink", "Listener", "Session"]
 
 
@@ -81,7 +84,8 @@ class Session:
         )
         self.jobs = JobVerbs(state, self._queue, trust=self._trust, settings=self.settings, runs_folder=folders.runs)
         self.files = FileVerbs(state, self.jobs, self.settings)
-        self.history = HistoryVerbs(state, History(folders.history), KeptGraphs(folders.graphs), self.files)
+        history = History(folders.history, wait_s=HISTORY_WAIT_S)
+        self.history = HistoryVerbs(state, history, KeptGraphs(folders.graphs), self.files)
         self.trust = TrustVerbs(state, self._trust, self.jobs)
         self.choices = ChoiceVerbs(state)
         self.plan = PlanVerbs(state)

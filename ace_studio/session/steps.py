@@ -28,7 +28,7 @@ class StepState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """One step and where it stands."""
 
     id: str
@@ -38,7 +38,7 @@ class Step:
     """What was done, what to do, or why it is not possible, in one sentence."""
 
 
-def steps_of(document: Document) -> tuple[Step, ...]:
+def steps_of(document: Document) -> tuple[NextStep, ...]:
     """The steps in their order; exactly one is next, unless the engine works or everything is done."""
     if not document.recipe.model.source:
         return ()
@@ -59,7 +59,7 @@ def steps_of(document: Document) -> tuple[Step, ...]:
         else:
             blocker = _blocker(step, missing, document)
             state, why = (StepState.BLOCKED, blocker) if blocker else (StepState.OPEN, _todo(step, document))
-        made.append(Step(step, title, state, why))
+        made.append(NextStep(step, title, state, why))
     return tuple(made)
 
 

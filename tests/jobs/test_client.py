@@ -419,3 +419,25 @@ def test_an_interpreter_without_ace_studio_runs_the_worker_with_its_own_packages
     assert Path(package) == root / "ace_studio"
     assert str(root) not in path
     assert not any("site-packages" in entry and str(tmp_path) not in entry for entry in path)
+
+
+@posix
+def test_an_engine_that_hangs_while_it_starts_is_given_up_after_the_stated_time(make_client, tmp_path):
+    stuck = tmp_path / "python"
+    stuck.write_text("#!/bin/sh\nexec sleep 600\n")
+    stuck.chmod(0o755)
+    client = make_client(str(stuck), start_limit_s=0.3)
+    end = take(client, WorkerLost)
+    assert end.problem.code is ErrorCode.TIMEOUT and "within 0.3 s" in end.problem.what
+    assert not client.is_running
+
+
+@posix
+def test_an_engine_that_hangs_while_it_starts_can_be_ended(make_client, tmp_path):
+    stuck = tmp_path / "python"
+    stuck.write_text("#!/bin/sh\nexec sleep 600\n")
+    stuck.chmod(0o755)
+    client = make_client(str(stuck))
+    client.kill()
+    assert take(client, WorkerLost).problem.code is ErrorCode.CANCELLED
+    assert not client.is_running

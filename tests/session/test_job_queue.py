@@ -121,3 +121,18 @@ def test_a_new_process_in_the_middle_of_a_trace_is_no_end_of_it_and_nothing_is_s
     opened.apply(JobFinished(job=job))
     assert opened.document.activity.state is EngineState.IDLE
     assert (len(engine.sent), engine.restarts) == (sent, 0)
+
+
+def test_cancelling_ends_an_engine_that_is_starting_and_what_waits_for_it(
+    session: Session, engine: FakeEngineLink, model: Path
+) -> None:
+    session.files.open_path(model)
+    assert engine.cancelled == []  # opening a file drops what waits, not the start
+    session.jobs.trace()
+    session.jobs.cancel()
+    assert engine.cancelled == [""] and not session.document.activity.is_working
+    session.apply(lost(ErrorCode.CANCELLED))
+    assert session.document.activity.state is EngineState.LOST and session.document.problems == ()
+    session.jobs.trace()
+    session.apply(READY)
+    assert engine.restarts == 1 and isinstance(engine.sent[-1], TraceRequest)

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.shell.engine_thread import EngineThread
 from ace_studio.gui.shell.garbage import GarbageTimer
+from ace_studio.gui.shell.interrupts import Interrupts
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.gui.style.theme import Theme
@@ -100,6 +101,7 @@ class Studio:
 
     def close(self) -> None:
         """End the engine process and the threads."""
+        self.session.history.retry(wait_s=2.0)
         self._preload.wait()
         self.engine.close()
         self._garbage.stop()
@@ -120,6 +122,7 @@ def run_window(arguments: Sequence[str]) -> int:
     application = _application(Settings(folders.settings))
     studio = Studio(application, folders)
     sys.excepthook = partial(_show_mistake, studio)
+    _interrupts = Interrupts(application, studio.window)
     studio.window.show()
     if paths or studio.session.settings.get("reopen_last"):
         QTimer.singleShot(0, lambda: studio.open_first(paths))

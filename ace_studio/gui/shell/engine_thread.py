@@ -92,7 +92,10 @@ class EngineThread(QObject):
         self._commands.put(lambda: self._client.send(request))
 
     def cancel(self, job: str) -> None:
-        """Ask the job to stop, then end the process."""
+        """Ask the job to stop, then end the process. Without a job, end a process that is starting."""
+        if not job:
+            self._commands.put(self._client.kill)
+            return
         grace_s = self._grace_s()
         self._commands.put(lambda: self._client.cancel(job, grace_s=grace_s))
 

@@ -60,6 +60,8 @@ class MainWindow(QMainWindow):
         """Width of the toolbar with words."""
         self._refresh_timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
         self._refresh_timer.timeout.connect(self._refresh)
+        self._history_timer = QTimer(self, interval=1000)
+        self._history_timer.timeout.connect(session.history.retry)
         self.commands = commands = Commands(self, session, theme, workbench=self._bring_workbench)
         self.actions_ = Actions(self, commands)
         self.bars = Bars(session, theme, show_panel=commands.show_panel)
@@ -123,6 +125,8 @@ class MainWindow(QMainWindow):
         self.step_line.update_from(document)
         self.bars.update_from(document)
         self.status_line.update_from(document)
+        if document.history_waits != self._history_timer.isActive():
+            self._history_timer.start() if document.history_waits else self._history_timer.stop()
         if Part.SETTINGS in parts:
             self.theme.choose(str(self.session.settings.get("theme")))
         self.start_page.refresh(document, parts)

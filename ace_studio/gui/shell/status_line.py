@@ -76,8 +76,8 @@ class StatusLine(QWidget):
         working = activity.is_working and activity.state in {EngineState.BUSY, EngineState.CANCELLING}
         self._bar.setVisible(working)
         self._elapsed.setVisible(working)
-        self.cancel_button.setVisible(working)
-        self.cancel_button.setEnabled(activity.state is EngineState.BUSY)
+        self.cancel_button.setVisible(activity.is_working and activity.state is not EngineState.LOST)
+        self.cancel_button.setEnabled(activity.state is not EngineState.CANCELLING)
         self.restart_button.setVisible(activity.state is EngineState.LOST)
         if working:
             is_known = activity.fraction is not None

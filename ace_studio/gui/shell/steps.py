@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolBut
 
 from ace_studio.gui.widgets.small import MARGIN, ElidedLabel, set_role
 from ace_studio.session.document import Document
-from ace_studio.session.steps import Step, StepState, steps_of
+from ace_studio.session.steps import NextStep, StepState, steps_of
 
 _MARKS = {StepState.DONE: "✓ ", StepState.WORKING: "… "}
 _WIDE_PX = 760
@@ -23,7 +23,7 @@ class StepLine(QFrame):
         super().__init__()
         self.setProperty("role", "steps")
         self.setAccessibleName("Steps from the model to the artifact")
-        self._steps: tuple[Step, ...] = ()
+        self._steps: tuple[NextStep, ...] = ()
         self._actions = actions
         self.buttons: dict[str, QToolButton] = {}
         self._arrows: list[QLabel] = []
@@ -62,7 +62,7 @@ class StepLine(QFrame):
         following = next((step for step in steps if step.state in (StepState.NEXT, StepState.WORKING)), None)
         self._sentence.setText(following.why if following is not None else "")
 
-    def _show(self, made: QToolButton, step: Step) -> None:
+    def _show(self, made: QToolButton, step: NextStep) -> None:
         made.setText(f"{_MARKS.get(step.state, '')}{step.title}")
         made.setEnabled(step.state is not StepState.BLOCKED)
         made.setToolTip(step.why)

@@ -30,7 +30,7 @@ class Span(NamedTuple):
     end: int
 
 
-class Section(NamedTuple):
+class TableSpan(NamedTuple):
     """A table header and the pairs below it, up to the end of the last one."""
 
     start: int
@@ -62,7 +62,7 @@ class Scanner:
         self.lines: dict[KeyPath, int] = {}
         self.spans: dict[KeyPath, Span] = {}
         """Of every value that stands after its key or in an array."""
-        self.sections: dict[KeyPath, Section] = {(): Section(0, 0)}
+        self.sections: dict[KeyPath, TableSpan] = {(): TableSpan(0, 0)}
         """Of every table with a header of its own; ``()`` is what stands before the first header."""
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self._list_lengths: dict[KeyPath, int] = {}
@@ -76,7 +76,7 @@ class Scanner:
                 table = self._header()
             else:
                 self._pair(table)
-            self.sections[table] = Section(self.sections[table].start, self.position)
+            self.sections[table] = TableSpan(self.sections[table].start, self.position)
             self._skip(_BLANK)
 
     def _header(self) -> KeyPath:
@@ -94,7 +94,7 @@ class Scanner:
             if path in self._list_lengths:
                 path += (self._list_lengths[path] - 1,)
         self._note(path, start)
-        self.sections[path] = Section(start, self.position)
+        self.sections[path] = TableSpan(start, self.position)
         return path
 
     def _pair(self, table: KeyPath) -> None:

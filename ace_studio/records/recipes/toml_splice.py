@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from ace_studio.records.recipes.toml_lines import KeyPath, Section, Span, scan
+from ace_studio.records.recipes.toml_lines import KeyPath, Span, TableSpan, scan
 from ace_studio.records.recipes.toml_values import key_text, pair_text, value_text
 
 _COMMA = re.compile(r"[ \t]*,?[ \t]*")
@@ -140,9 +140,9 @@ class _Splicer:
         # Written as `goal.max_drop = 0.01` in the table around it.
         start, _, end = self.at.spans[dotted[-1]]
         depth = next(depth for depth in range(len(path), -1, -1) if path[:depth] in self.at.sections)
-        self._insert_line(Section(start, end), f"{_dotted(path[depth:])}.{pair_text(key, value)}")
+        self._insert_line(TableSpan(start, end), f"{_dotted(path[depth:])}.{pair_text(key, value)}")
 
-    def _insert_line(self, behind: Section, line: str) -> None:
+    def _insert_line(self, behind: TableSpan, line: str) -> None:
         end = self._line_end(behind.end)
         start = self._line_start(behind.end)
         indent = self.text[start : start + len(self.text[start:end]) - len(self.text[start:end].lstrip(" \t"))]

@@ -100,11 +100,19 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     """Folder that the recipe's paths are relative to; empty for runs that an earlier version stored."""
 
 
-class History:
-    """The database of past runs. It is opened for each call, because windows and the command line share it."""
+class HistoryBusyError(AceError):
+    """Another program holds the history; the same call may succeed later."""
 
-    def __init__(self, path: Path) -> None:
+
+class History:
+    """The database of past runs. It is opened for each call, because windows and the command line share it.
+
+    Every call raises `HistoryBusyError` if another program holds the database for longer than ``wait_s``.
+    """
+
+    def __init__(self, path: Path, *, wait_s: float = 5.0) -> None:
         self._path = path
+        self.wait_s = wait_s
 
     @classmethod
     def open_default(cls) -> History:
@@ -236,10 +244,18 @@ class History:
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self._path, timeout=5.0)) as database, database:
+            with closing(sqlite3.connect(self._path, timeout=self.wait_s)) as database, database:
                 _prepare(database)
                 yield database
         except (OSError, sqlite3.Error) as error:
+            if getattr(error, "sqlite_errorcode", None) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                raise HistoryBusyError.of(
+                    ErrorCode.NOT_FOUND,
+                    "The history of runs is in use by another program",
+                    why=f"it was locked for {self.wait_s:g} s",
+                    remedy="Wait until that program is done with it, or end that program, and try again",
+                    where=str(self._path),
+                ) from error
             raise AceError.of(
                 ErrorCode.NOT_FOUND,
                 "The history of runs cannot be used",

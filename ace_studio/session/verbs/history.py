@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
@@ -14,6 +15,7 @@ from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History, RemovedRuns
 from ace_studio.session.state import SessionState
 from ace_studio.session.verbs.files import FileVerbs
+from ace_studio.session.verbs.history_queue import HistoryQueue
 
 
 class HistoryVerbs:
@@ -25,6 +27,7 @@ class HistoryVerbs:
         self.store = store
         self.graphs = graphs
         self._removed = RemovedRuns()
+        self._queue = HistoryQueue(state, store)
 
     @property
     def can_put_back(self) -> bool:
@@ -33,33 +36,45 @@ class HistoryVerbs:
 
     def load_history(self) -> None:
         """Read the list of past runs, anew if it was read before."""
-        with self._state.reporting():
-            self._state.change(history=self.store.list())
+        self._queue.add(self._list, key="list")
 
     def remove_past_runs(self, run_ids: Sequence[int]) -> None:
         """Forget runs. What they wrote stays on disk."""
-        with self._state.reporting():
-            self._removed = self.store.remove(run_ids)
-            self._state.change(history=self.store.list())
+        self._change(self._remove, run_ids)
 
     def put_back(self) -> None:
         """Take back the last removal."""
-        with self._state.reporting():
-            removed, self._removed = self._removed, RemovedRuns()
-            self.store.put_back(removed)
-            self._state.change(history=self.store.list())
+        removed, self._removed = self._removed, RemovedRuns()
+        self._change(self.store.put_back, removed)
 
     def set_tags(self, run_id: int, tags: Sequence[str]) -> None:
         """Replace the tags of a run."""
-        with self._state.reporting():
-            self.store.set_tags(run_id, tags)
-            self._state.change(history=self.store.list())
+        self._change(self.store.set_tags, run_id, tags)
 
     def set_note(self, run_id: int, note: str) -> None:
         """Replace the note of a run."""
-        with self._state.reporting():
-            self.store.set_note(run_id, note)
-            self._state.change(history=self.store.list())
+        self._change(self.store.set_note, run_id, note)
+
+    def retry(self, *, wait_s: float | None = None) -> None:
+        """Do what another program prevented so far by holding the history; the window calls this from time to time.
+
+        At its end the window may wait for ``wait_s``.
+        """
+        self._queue.retry(wait_s=wait_s)
+
+    def _remove(self, run_ids: Sequence[int]) -> None:
+        self._removed = self.store.remove(run_ids)
+
+    def _change(self, call: Callable[..., object], *arguments: object) -> None:
+        self._queue.add(partial(call, *arguments))
+        self._queue.add(self._list_again)
+
+    def _list_again(self) -> None:
+        if self._state.document.history is not None:
+            self._list()
+
+    def _list(self) -> None:
+        self._state.change(history=self.store.list())
 
     def look_at_run(self, run_id: int) -> None:
         """Show a past run in all panels, read-only, until `leave_past_run`."""
@@ -131,13 +146,11 @@ class HistoryVerbs:
     def add_finished(self, event: JobFinished, recipe: Recipe, *, folder: str) -> None:
         """Put a finished run into the history."""
         if event.result is not None:
-            with self._state.reporting():
-                title = Path(recipe.model.source).name or event.job
-                text = recipe_text(recipe)
-                self.store.add(event.result, recipe_toml=text, title=title, output=event.output, folder=folder)
-                document = self._state.document
-                if document.graph is not None and document.graph_job == event.job:
-                    kept = KeptGraph(document.graph, document.sources)
-                    self.graphs.keep(event.result.fingerprint, kept)
-                if self._state.document.history is not None:
-                    self._state.change(history=self.store.list())
+            title = Path(recipe.model.source).name or event.job
+            text = recipe_text(recipe)
+            add = partial(self.store.add, recipe_toml=text, title=title, output=event.output, folder=folder)
+            self._change(add, event.result)
+            document = self._state.document
+            if document.graph is not None and document.graph_job == event.job:
+                with self._state.reporting():
+                    self.graphs.keep(event.result.fingerprint, KeptGraph(document.graph, document.sources))
