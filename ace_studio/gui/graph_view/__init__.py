@@ -16,7 +16,7 @@
     view.export(path)                         # .svg, .pdf or .png
 
 Keys: arrows walk edges, Enter opens a block, Backspace closes the parent, Space fits, F frames the selection,
-Ctrl+F searches, + and - zoom, Esc clears. Mouse: wheel zooms at the cursor, drag pans, double-click opens or closes
++ and - zoom, Esc clears. Mouse: wheel zooms at the cursor, drag pans, double-click opens or closes
 in place, Ctrl-click adds, Shift-drag encircles, Ctrl-drag zooms into a box.
 
     colours   colours of the theme, `Colouring`, the families of ops

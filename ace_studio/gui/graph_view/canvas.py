@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPoint, Qt, Signal
+import math
+
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
+    QGuiApplication,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QPixmap,
     QResizeEvent,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QToolTip, QWidget
 
+from ace_studio.gui.graph_view.frames import draw_frame_names
 from ace_studio.gui.graph_view.gestures import Drag, DragKind, drag_kind, finish_drag
 from ace_studio.gui.graph_view.keys import handle_key
-from ace_studio.gui.graph_view.painting import draw_empty, paint_scene
+from ace_studio.gui.graph_view.painting import draw_empty, paint_ground
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.stage import Stage
 from ace_studio.gui.graph_view.surface import GraphSurface
 from ace_studio.gui.graph_view.texts import TextCache
 from ace_studio.gui.graph_view.tooltips import tooltip_of
 
+SETTLE_MS = 150
+"""So long after the last step of a pan, the picture is drawn anew in full detail."""
+DENSE = 400
+"""From this many boxes on, detail depends on how many are drawn at once."""
 WHEEL_STEP = 1.0015
 """Zoom per eighth of a degree of the wheel; one notch is 120 of them."""
 
@@ -40,6 +49,11 @@ class GraphCanvas(GraphSurface):
         super().__init__(parent)
         self.texts = TextCache()
         self.drag: Drag | None = None
+        self._sheet = QPixmap()
+        self._sheet_key: tuple[object, ...] = ()
+        self._sheet_at = (0.0, 0.0)
+        self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
+        self._settle.timeout.connect(self._draw_anew)
         self.setMouseTracking(True)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
 
@@ -55,15 +69,56 @@ class GraphCanvas(GraphSurface):
         if self.picture is None or not len(self.picture.table):
             draw_empty(painter, self.texts, self.colours, self.width(), self.height())
         else:
-            stage = self._stage(painter, self.picture)
-            # The map lies over the canvas: when it alone changes, only the part below it is drawn again.
-            exposed = event.rect()
-            stage.exposed = (exposed.left(), exposed.top(), exposed.right() + 1, exposed.bottom() + 1)
-            paint_scene(stage)
+            self._refresh_sheet(self.picture)
+            painter.drawPixmap(0, 0, self._sheet)
+            draw_frame_names(self._stage(painter, self.picture))
             if self.drag is not None:
                 self.drag.draw(painter, self.colours)
             self.painted.emit(painter)
         painter.end()
+
+    def _refresh_sheet(self, picture: Picture) -> None:
+        """Bring the drawn picture up to date; after a pan only the strips that came into the window are drawn."""
+        camera, ratio = self.camera, self.devicePixelRatioF()
+        key = (
+            picture, picture.version, picture.hidden_categories, picture.selected.tobytes(), picture.matched.tobytes(),
+            camera.scale, self.colours, self.current if self.hasFocus() else -1, self.hovered, self.size(), ratio,
+            QGuiApplication.font().family(),
+        )  # fmt: skip
+        step_x, step_y = (camera.dx - self._sheet_at[0]) * ratio, (camera.dy - self._sheet_at[1]) * ratio
+        dx, dy = round(step_x), round(step_y)
+        wide, tall = self.width(), self.height()
+        is_far = abs(step_x - dx) + abs(step_y - dy) > 1e-6 or abs(dx) >= wide * ratio or abs(dy) >= tall * ratio
+        left, up = dx / ratio, dy / ratio
+        if key != self._sheet_key or is_far:
+            self._sheet = QPixmap(self.size() * ratio)
+            self._sheet.setDevicePixelRatio(ratio)
+            self._draw_ground(picture, (0, 0, wide, tall))
+        elif dx or dy:
+            self._sheet.scroll(dx, dy, self._sheet.rect())
+            if dx:
+                self._draw_ground(picture, (0, 0, left, tall) if dx > 0 else (wide + left, 0, wide, tall))
+            if dy:
+                self._draw_ground(picture, (0, 0, wide, up) if dy > 0 else (0, tall + up, wide, tall))
+            if len(picture.scene.boxes) > DENSE:
+                self._settle.start()
+        self._sheet_key, self._sheet_at = key, (camera.dx, camera.dy)
+
+    def _draw_ground(self, picture: Picture, exposed: tuple[float, float, float, float]) -> None:
+        """Draw a part of the window, given by left, top, right and bottom, into the sheet."""
+        painter = QPainter(self._sheet)
+        left, top, right, bottom = exposed
+        area = QRect(int(left), int(top), math.ceil(right) - int(left), math.ceil(bottom) - int(top))
+        painter.setClipRect(area)
+        painter.fillRect(area, QColor(self.colours.window))
+        stage = self._stage(painter, picture)
+        stage.exposed = exposed
+        paint_ground(stage)
+        painter.end()
+
+    def _draw_anew(self) -> None:
+        self._sheet_key = ()
+        self.update()
 
     def _stage(self, painter: QPainter, picture: Picture) -> Stage:
         return Stage(

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu
 
+from ace_studio.gui.graph_view.paths import reach
 from ace_studio.gui.graph_view.surface import GraphSurface
 
 
@@ -76,6 +77,12 @@ def _close_alike(surface: GraphSurface, node: int) -> None:
         surface.set_open([node, *alike], to=False, anchor=node)
 
 
+def _select_reach(surface: GraphSurface, node: int, *, downstream: bool) -> None:
+    if surface.picture is not None:
+        rows = surface.picture.rows_inside(node)
+        surface.select(reach(surface.picture.table, rows, downstream=downstream).tolist())
+
+
 def _copy(surface: GraphSurface, node: int) -> None:
     if surface.picture is not None:
         tree = surface.picture.tree
@@ -99,6 +106,16 @@ ENTRIES: tuple[tuple[str, Offered, Action], ...] = (
     ("Copy op id", _is_op, _copy),
     ("Copy module path", _is_block, _copy),
     ("Show the path between the two selected ops", _has_two, lambda surface, _: _path(surface)),
+    (
+        "Select everything this depends on",
+        _is_node,
+        lambda surface, node: _select_reach(surface, node, downstream=False),
+    ),
+    (
+        "Select everything that depends on this",
+        _is_node,
+        lambda surface, node: _select_reach(surface, node, downstream=True),
+    ),
     ("Open all blocks", _always, lambda surface, _: surface.open_everything()),
     ("Close all blocks", _always, lambda surface, _: surface.close_everything()),
     ("Show everything", _always, lambda surface, _: surface.fit()),

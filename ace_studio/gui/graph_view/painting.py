@@ -18,13 +18,18 @@ EMPTY_HINT = "Open a model and trace it; its graph appears here."
 
 def paint_scene(stage: Stage) -> None:
     """Draw everything of one frame, back to front."""
+    paint_ground(stage)
+    draw_frame_names(stage)
+
+
+def paint_ground(stage: Stage) -> None:
+    """Draw what moves with the picture: everything but the names of open blocks, which keep to the window."""
     stage.texts.begin_frame()
     draw_seam_lines(stage)
     draw_frames(stage)
     if stage.op_height >= LINES_FROM or stage.picture.edges is not None:
         draw_edges(stage)
     draw_boxes(stage)
-    draw_frame_names(stage)
 
 
 def draw_empty(painter: QPainter, texts: TextCache, colours: Colours, width: int, height: int) -> None:

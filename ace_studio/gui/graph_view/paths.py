@@ -20,6 +20,18 @@ def shortest_path(table: GraphTable, start: int, end: int) -> list[int]:
     return _walk(starts, readers, start, end) or _walk(starts, readers, end, start)
 
 
+def reach(table: GraphTable, rows: Ints, *, downstream: bool) -> Ints:
+    """Rows that depend on these rows, or that these rows depend on; with the rows themselves, in order."""
+    found = np.zeros(len(table), dtype=bool)
+    found[rows] = True
+    edges = zip(table.edge_source, table.edge_target, strict=True)
+    # A row only reads rows before it, so one pass in the right order is enough.
+    for source, target in sorted(edges) if downstream else sorted(edges, key=lambda edge: -edge[1]):
+        start, end = (source, target) if downstream else (target, source)
+        found[end] |= found[start]
+    return np.flatnonzero(found)
+
+
 def _walk(starts: Ints, readers: Ints, start: int, end: int) -> list[int]:
     came_from = {start: start}
     waiting = deque([start])

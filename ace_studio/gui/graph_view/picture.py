@@ -155,6 +155,15 @@ class Picture:
         kind = "stays eager" if node in self.partial.looks_eager else self.tree.types[at]
         return self.tree.names[at] or "model", kind
 
+    def spoken(self, node: int) -> str:
+        """A node in words for a screen reader: name, operator or class, and what its colour means."""
+        words = [part for part in self.titles(node) if part]
+        if node < self.tree.root:
+            category = int(self.category[node])
+            coloured = self.colouring.categories[category] if category >= 0 else ""
+            words = [self.table.op_id[node], *words, f"{self.colouring.label} {coloured}" if coloured else ""]
+        return ", ".join(dict.fromkeys(word for word in words if word))
+
     def node_at(self, x: float, y: float) -> int:
         """The box under a point, else the innermost open block, else -1."""
         scene = self.scene

@@ -57,7 +57,7 @@ class GraphSurface(QWidget):
         self.current = self.hovered = -1
         self.fit()
         self.scene_changed.emit()
-        self._describe()
+        self.describe()
 
     def fit(self) -> None:
         """Show everything."""
@@ -169,7 +169,7 @@ class GraphSurface(QWidget):
         self.hovered = -1
         self._moved()
         self.scene_changed.emit()
-        self._describe()
+        self.describe()
 
     def _corner(self, node: int) -> tuple[float, float] | None:
         """Upper left corner of a visible node on the screen."""
@@ -251,7 +251,7 @@ class GraphSurface(QWidget):
         if node != self.current:
             self.current = node
             self.current_changed.emit(node)
-            self._describe()
+            self.describe()
             self.update()
 
     def select(self, nodes: Iterable[int], *, adds: bool = False) -> None:
@@ -263,22 +263,27 @@ class GraphSurface(QWidget):
         if not adds:
             picture.selected[:] = False
         for node in nodes:
+            if node < picture.tree.root and not adds:
+                picture.selected[node] = True
+                continue
             rows = picture.rows_inside(node)
             picture.selected[rows] = not (adds and picture.selected[rows].all())
         self.update()
         if not np.array_equal(before, picture.selected):
             self.selected_by_user.emit()
-            self._describe()
+            self.describe()
 
-    def _describe(self) -> None:
+    def describe(self) -> None:
         """Describe the graph for screen readers."""
         picture = self.picture
         if picture is None or not len(picture.table):
             self.setAccessibleName("Graph")
             self.setAccessibleDescription(f"{EMPTY_TEXT}. {EMPTY_HINT}")
             return
-        self.setAccessibleName(f"Graph of {picture.table.name or 'the model'}")
-        here = f" At {', '.join(part for part in picture.titles(self.current) if part)}." if self.current >= 0 else ""
+        chosen = np.flatnonzero(picture.selected)
+        op = f": {picture.spoken(int(chosen[0]))}" if len(chosen) == 1 else ""
+        self.setAccessibleName(f"Graph of {picture.table.name or 'the model'}{op}")
+        here = f" At {picture.spoken(self.current)}." if self.current >= 0 else ""
         subgraphs, breaks = len(picture.partial.subgraph_of_block), len(picture.partial.seams)
         partial = f" Captured in {subgraphs} subgraphs with {breaks} breaks between them." if subgraphs else ""
         self.setAccessibleDescription(

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.graph_view.breadcrumbs import Breadcrumbs
@@ -109,9 +108,6 @@ class GraphView(QWidget):
         self.search_bar.next_wanted.connect(self.search_next)
         self.search_bar.previous_wanted.connect(self.search_previous)
         self.search_bar.left.connect(self.canvas.setFocus)
-        find = QShortcut(QKeySequence(QKeySequence.StandardKey.Find), self)
-        find.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        find.activated.connect(self.focus_search)
 
     # The graph and how it looks
 
@@ -277,6 +273,7 @@ class GraphView(QWidget):
         if self.picture is not None:
             self.picture.selected[:] = False
             self.picture.selected[self.picture.rows_of(op_ids)] = True
+            self.canvas.describe()
             self.canvas.update()
 
     def _tell_selection(self) -> None:

@@ -177,6 +177,9 @@ def _view_rows() -> Iterator[ActionRow]:
                     run=lambda commands: commands.palette_asked.emit())  # fmt: skip
     yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, enabled=_has_model,
                     run=_show_panel("graph"))  # fmt: skip
+    yield ActionRow(id="find", text="&Find ops…", menu=menu, shortcut="Ctrl+F", enabled=_has_graph,
+                    run=lambda commands: commands.find(),
+                    tip="Search the graph by name, operator, module, shape and type")  # fmt: skip
     yield ActionRow(id="compare-graph", text="Compare with what really &runs", menu=menu, shortcut="Ctrl+D",
                     enabled=_has_graph, run=lambda commands: commands.toggle_compare(),
                     tip="Show or hide the graph as the selected run executes it")  # fmt: skip

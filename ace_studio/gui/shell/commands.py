@@ -154,6 +154,11 @@ class Commands(QObject):
         self.show_panel("graph")
         self._workbench().toggle_compare()
 
+    def find(self) -> None:
+        """Show the graph with the keyboard in its search field."""
+        self.show_panel("graph")
+        self._workbench().panel("graph").show_part("search")
+
     def scan_sensitivity(self) -> None:
         """Scan the sensitivity, and show the chart of it."""
         self.session.jobs.scan_sensitivity()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -15,6 +15,7 @@ from tests.gui.looking import (
     block,
     drag,
     middle,
+    picture_of,
     row,
 )
 
@@ -80,3 +81,57 @@ def test_a_fitted_graph_stays_fitted_when_the_window_shrinks(view):
     view.fit()
     view.resize(700, 500)
     assert view.canvas.shows_everything()
+
+
+def channels(image):
+    pixels = image.convertToFormat(QImage.Format.Format_RGB32)
+    return np.frombuffer(pixels.constBits(), dtype=np.uint8).astype(int)
+
+
+def areas_drawn(view, monkeypatch, action):
+    """Areas in pixels that are drawn anew by an action."""
+    areas, draw = [], view.canvas._draw_ground
+
+    def noted(picture, exposed):
+        left, top, right, bottom = exposed
+        areas.append((right - left) * (bottom - top))
+        draw(picture, exposed)
+
+    monkeypatch.setattr(view.canvas, "_draw_ground", noted)
+    action()
+    view.canvas.repaint()
+    return areas
+
+
+def test_a_pan_draws_only_the_strips_that_come_into_the_window(view, monkeypatch):
+    view.canvas.repaint()
+    wide, tall = view.canvas.width(), view.canvas.height()
+    assert areas_drawn(view, monkeypatch, lambda: view.canvas.pan(30.0, -20.0)) == [30 * tall, 20 * wide]
+
+
+@pytest.mark.parametrize("step", [(30.0, 0.0), (-40.0, 25.0), (7.0, -9.0), (0.4, 0.0), (5000.0, 0.0)])
+def test_a_panned_picture_is_the_same_as_one_drawn_anew(view, step):
+    view.zoom_by(2.0)
+    view.canvas.repaint()
+    view.canvas.pan(*step)
+    panned = channels(picture_of(view))
+    view.canvas._draw_anew()
+    # Edges of clipped strips may round differently by one of 255.
+    assert np.abs(panned - channels(picture_of(view))).max() <= 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda view: view.set_selection(["act_1"]),
+        lambda view: view.search("linear"),
+        lambda view: view.set_filter(frozenset({0})),
+        lambda view: view.zoom_by(1.1),
+        lambda view: view.canvas.toggle(block(view, "layers")),
+    ],
+    ids=["selection", "search", "filter", "zoom", "open"],
+)
+def test_any_other_change_draws_everything_anew(view, monkeypatch, change):
+    view.canvas.repaint()
+    whole = view.canvas.width() * view.canvas.height()
+    assert areas_drawn(view, monkeypatch, lambda: change(view)) == [whole]

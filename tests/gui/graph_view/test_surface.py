@@ -10,6 +10,7 @@ from tests.gui.looking import (
     block,
     click,
     middle,
+    precision_colouring,
     row,
 )
 
@@ -58,3 +59,12 @@ def test_a_graph_of_one_op_is_shown_and_can_be_selected(view):
     click(view, 0)
     assert view.selected_ops == ("only",)
     assert view.breadcrumbs.names == ("Net", "relu")
+
+
+def test_a_screen_reader_gets_name_operator_and_precision_of_the_selected_op(view):
+    view.set_colouring(precision_colouring(view.picture.table))
+    view.set_selection(["stem_linear"])
+    assert view.canvas.accessibleName().startswith("Graph of Net: stem_linear, linear")
+    assert view.canvas.accessibleName().endswith("planned precision int8-static")
+    view.set_selection([])
+    assert view.canvas.accessibleName() == "Graph of Net"

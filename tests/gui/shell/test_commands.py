@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QInputDialog
 
 from ace_studio.records.messages import InspectRequest
@@ -77,3 +78,13 @@ def test_the_graph_is_saved_as_a_picture(desk, tmp_path, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "graph.doc"), ""))
     desk.do("save-graph")
     assert "no ending that the graph can be saved as" in desk.document.problems[-1].what
+
+
+def test_ctrl_f_searches_the_graph_from_another_panel(desk):
+    desk.captured(*partial_capture(3))
+    desk.do("show-ops")
+    QTest.keyClick(desk.window, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+    field = desk.panel("graph").view.search_bar.field
+    assert desk.window.focusWidget() is field
+    QTest.keyClicks(field, "linear")
+    assert desk.panel("graph").view.picture.matched.any()

@@ -210,6 +210,11 @@ class GraphPanel(Panel):
         """Save what is open as .svg, .pdf or .png. Raises: AceError if that cannot be done."""
         self.view.export(path)
 
+    def show_part(self, part_id: str) -> None:
+        """``search``: put the keyboard into the search field."""
+        if part_id == "search":
+            self.view.focus_search()
+
     def toggle_compare(self) -> None:
         """Open or close the graph as the selected run really runs it."""
         self.compare_button.toggle()
