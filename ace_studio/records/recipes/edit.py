@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.file import checked_recipe, read_recipe, read_text, recipe_text, write_recipe
+from ace_studio.records.recipes.file import checked_recipe, read_recipe, read_recipe_text, recipe_text, write_recipe
 from ace_studio.records.recipes.recipe import CaptureControl, Recipe
 
 
@@ -53,7 +53,7 @@ def name_caught_inputs(path: Path, caught: str) -> None:
 
 def _rewrite(path: Path, recipe: Recipe, *, failure: str, remedy: str) -> None:
     try:
-        write_recipe(recipe, path, text=read_text(path))
+        write_recipe(recipe, path, text=read_recipe_text(path))
     except AceError as error:
         why = error.problem.why
         raise AceError.of(ErrorCode.RECIPE, failure, why=why, remedy=remedy, where=str(path)) from error

@@ -31,7 +31,7 @@ def read_recipe(path: Path) -> Recipe:
 
     Raises: AceError(NOT_FOUND) if there is no such file; AceError(RECIPE) with every problem and its line.
     """
-    return parse_recipe(read_text(path), name=path.name)
+    return parse_recipe(read_recipe_text(path), name=path.name)
 
 
 def parse_recipe(text: str, *, name: str) -> Recipe:
@@ -56,7 +56,7 @@ def checked_recipe(document: Mapping[str, Any], *, name: str, text: str = "") ->
     return msgspec.convert(document, Recipe)
 
 
-def read_text(path: Path) -> str:
+def read_recipe_text(path: Path) -> str:
     """The text of a recipe file, which need not be a valid recipe.
 
     Raises: AceError(NOT_FOUND) if there is no such file; AceError(RECIPE) if it is no text of a page or so.

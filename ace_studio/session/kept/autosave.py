@@ -16,7 +16,7 @@ import psutil
 
 from ace_studio.records.recipes.recipe import Recipe
 
-LIMIT = 200
+MODELS_KEPT = 200
 """Models whose choices are kept; those changed longest ago go first."""
 
 
@@ -84,7 +84,7 @@ class Autosave:
             temporary.replace(path)
             if is_new:
                 kept = sorted(self._folder.glob("*.json"), key=lambda one: one.stat().st_mtime, reverse=True)
-                for old in kept[LIMIT:]:
+                for old in kept[MODELS_KEPT:]:
                     old.unlink()
 
     def _path(self, name: str) -> Path:

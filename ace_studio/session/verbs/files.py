@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.file import parse_recipe, read_text, text_with, write_recipe
+from ace_studio.records.recipes.file import parse_recipe, read_recipe_text, text_with, write_recipe
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.session.artifacts import export_run
@@ -47,7 +47,7 @@ class FileVerbs:
         with self._state.reporting():
             require_file(file)
             if file.suffix == ".toml":
-                text = read_text(file)
+                text = read_recipe_text(file)
                 recipe = parse_recipe(text, name=file.name)
                 self.open_recipe(recipe, folder=file.parent, recipe_path=file, text=text)
             else:
@@ -137,7 +137,7 @@ class FileVerbs:
         if state.document.recipe_path and path.exists():
             text, base, problem = "", state.saved_text, None
             try:
-                text = base = read_text(path)
+                text = base = read_recipe_text(path)
                 if text != state.saved_text and parse_recipe(text, name=path.name) == state.saved:
                     state.saved_text = text
             except AceError as error:

@@ -34,7 +34,7 @@ def test_each_model_has_its_own_choices_until_they_are_forgotten(tmp_path: Path)
 
 
 def test_the_models_changed_longest_ago_are_forgotten_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LIMIT", 3)
+    monkeypatch.setattr(module, "MODELS_KEPT", 3)
     autosave = Autosave(tmp_path)
     for number in range(5):
         autosave.write(choices(str(number)))
