@@ -115,6 +115,18 @@ LOOKING_BACK = Problem(
 )
 
 
+class StepTime(msgspec.Struct, frozen=True, kw_only=True):
+    """One phase of the current or last job."""
+
+    phase: Phase
+    seconds: float | None
+    """Spent in it until `since_s`; None if it has not begun."""
+    usual_s: float | None = None
+    """What it took the last time that this model had such a job."""
+    since_s: float | None = None
+    """If it is going on: since when, on the session's clock."""
+
+
 class EdgeChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Edges of the graph that are looked at."""
 
@@ -201,6 +213,10 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     failure: CaptureFailure | None = None
     """Why the last trace or run ended without a whole graph; None if it did not. If its job is `graph_job`, `graph` is
     what was captured before that; otherwise `graph` is from an earlier job."""
+    steps: tuple[StepTime, ...] = ()
+    """The phases of the current or last job, then those that are still expected."""
+    was_cancelled: bool = False
+    """Whether the last job was cancelled."""
     fixes: tuple[FixReport, ...] = ()
     """Fixes that were tried, in the order in which they came."""
     caught: InputsCaught | None = None
@@ -289,7 +305,8 @@ PART_OF_FIELD: dict[str, Part] = {
     "compared": Part.HISTORY, "past": Part.FILE,
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
     "ran_with": Part.RUNS,
-    "activity": Part.ACTIVITY, "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,
+    "activity": Part.ACTIVITY, "steps": Part.ACTIVITY, "was_cancelled": Part.ACTIVITY,
+    "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,
     "environment": Part.ENVIRONMENT, "recent_files": Part.SETTINGS,
 }  # fmt: skip
 """One row per field of `Document`: the part that its change belongs to."""

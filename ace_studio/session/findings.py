@@ -54,7 +54,7 @@ def without_rungs(document: Document) -> Document:
     Earlier problems are cleared, because this start may solve them.
     """
     sources = document.sources if document.graph is not None else {}
-    return replace(document, rungs=(), rung_at_work="", failure=None, sources=sources, problems=())
+    return replace(document, rungs=(), rung_at_work="", failure=None, sources=sources, problems=(), was_cancelled=False)
 
 
 def without_runs(document: Document, *, output: str) -> Document:

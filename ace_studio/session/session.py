@@ -16,9 +16,11 @@ from ace_studio.records.messages import (
     FileInspected,
     FileReport,
     InputsCaught,
+    JobCancelled,
     JobFailed,
     JobFinished,
     LogLine,
+    Progress,
     TraceRequest,
     WorkerLost,
     WorkerReady,
@@ -35,6 +37,7 @@ from ace_studio.session.kept.history import History
 from ace_studio.session.kept.settings import Settings, Value
 from ace_studio.session.kept.trust import TrustStore
 from ace_studio.session.state import Listener, SessionState
+from ace_studio.session.step_times import StepTimes
 from ace_studio.session.verbs.choices import ChoiceVerbs
 from ace_studio.session.verbs.files import FileVerbs
 from ace_studio.session.verbs.history import HistoryVerbs
@@ -75,6 +78,7 @@ class Session:
         self.settings = settings or Settings(folders.settings)
         self._trust = TrustStore(folders.trust)
         self._queue = JobQueue(engine, clock)
+        self._steps = StepTimes(self.settings, clock)
         self._open_next: FileReport | None = None
         """Weights whose code is opened as soon as the inspection has ended."""
         self._goes_on = False
@@ -125,6 +129,9 @@ class Session:
                     self._state.report(event.problem)
                     job = request.job if request is not None else ""
                     self._state.set_document(with_failure(self.document, (event.problem,), job=job))
+                else:
+                    self._state.change(was_cancelled=request is not None)
+                self._state.change(steps=self._steps.ended(self.document, is_finished=False))
                 self._queue.lost(event)
             case _ if request is not None and event.job == request.job:
                 self._take_in(request, event)
@@ -140,6 +147,7 @@ class Session:
         recipe = request.recipe if isinstance(request, TraceRequest) else self.document.recipe
         if is_wanted:
             self._state.set_document(apply_finding(self.document, event, asked_with=without_origin(recipe)))
+            self._follow_steps(event)
         match event:
             case FileInspected() if is_wanted:
                 self._inspected(event)
@@ -165,6 +173,16 @@ class Session:
             if (weights := self._open_next) is not None:
                 self._open_next = None
                 self.files.open_path(weights.code[0], weights=weights.path)
+
+    def _follow_steps(self, event: AnyEvent) -> None:
+        """Keep the time of every phase, and whether the job was cancelled."""
+        if not self.document.activity.is_working:
+            return  # the look at a file is no step
+        if isinstance(event, Progress):
+            self._state.change(steps=self._steps.heard(event, self.document))
+        elif isinstance(event, JOB_ENDS):
+            steps = self._steps.ended(self.document, is_finished=isinstance(event, JobFinished))
+            self._state.change(steps=steps, was_cancelled=isinstance(event, JobCancelled))
 
     def _inspected(self, event: FileInspected) -> None:
         report = event.report

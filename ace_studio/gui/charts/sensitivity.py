@@ -79,6 +79,7 @@ class SensitivityChart(ChartView):
             self.colours,
             y_grid=True,
         )
+        plot.showAxes((bool(self.ranked), False, False, bool(self.ranked)))
         if not self.ranked:
             self.chart.describe("not scanned yet")
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QBrush, QColor, QTextCursor
@@ -14,7 +15,7 @@ from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, button, column, label, row
 from ace_studio.gui.words.formatting import latency_text, plural, seconds_text, speedup_text
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
-from ace_studio.session.document import Activity, Document, EngineState, JobKind, Part
+from ace_studio.session.document import Activity, Document, EngineState, JobKind, Part, StepTime
 from ace_studio.session.session import Session
 
 _ATTEMPT_WORDS: dict[AttemptStatus, str] = {
@@ -41,6 +42,8 @@ class RunPanel(Panel):
         self._activity = Activity()
         self._log_shown: tuple[str, ...] = ()
         self._steps_shown: tuple[object, ...] = ()
+        self._steps: tuple[StepTime, ...] = ()
+        self._running_item: tuple[QTreeWidgetItem, StepTime] | None = None
         self._phase = label("", wrap=False)
         self._phase.setStyleSheet("font-weight: 600")
         self._detail = label("", "dim", wrap=False)
@@ -92,7 +95,7 @@ class RunPanel(Panel):
     def update_from(self, document: Document) -> None:
         """Show activity, steps and log."""
         self._show_activity(document)
-        steps = (document.rungs, document.runs, document.baseline, document.capture)
+        steps = (document.rungs, document.runs, document.baseline, document.capture, document.steps)
         if any(old is not new for old, new in zip(self._steps_shown, steps, strict=False)) or not self._steps_shown:
             self._steps_shown = steps
             self._fill_steps(document)
@@ -106,6 +109,7 @@ class RunPanel(Panel):
 
     def _show_activity(self, document: Document) -> None:
         activity = self._activity = document.activity
+        self._steps = document.steps
         is_working = activity.is_working
         can_start = bool(document.recipe.model.source) and not is_working and not document.needs_trust
         for each in (self.progress, self._elapsed, self.cancel_button):
@@ -135,6 +139,8 @@ class RunPanel(Panel):
             if activity.state is EngineState.STARTING:
                 return "Waiting for the engine"
             return str(activity.phase.value)
+        if document.was_cancelled:
+            return "Cancelled"
         if document.failure is not None:
             return f"Failed: {document.failure.problems[0].what}"
         if document.result is not None:
@@ -144,10 +150,19 @@ class RunPanel(Panel):
         return "Nothing has been run yet" if activity.verb is JobKind.NONE else ""
 
     def _show_elapsed(self) -> None:
-        self._elapsed.setText(seconds_text(time.monotonic() - self._activity.started_s))
+        now_s = time.monotonic()
+        self._elapsed.setText(seconds_text(now_s - self._activity.started_s) + _left_words(self._steps, now_s))
+        if self._running_item is not None:
+            item, step = self._running_item
+            item.setText(1, _step_text(step, now_s=now_s, fraction=self._activity.fraction))
 
     def _fill_steps(self, document: Document) -> None:
         self.steps.clear()
+        self._running_item = None
+        for step in document.steps:
+            item = self._step(step.phase.value, _step_text(step), "dim" if step.seconds is None else "")
+            if step.since_s is not None:
+                self._running_item = item, step
         for attempt in document.rungs:
             self._step(f"capture: {attempt.name}", _attempt_text(attempt), _ATTEMPT_MOODS.get(attempt.status, "bad"))
         if document.baseline is not None and document.baseline.latency_ms is not None:
@@ -157,13 +172,14 @@ class RunPanel(Panel):
             name = f"{run.target} {run.precision}".strip()
             self._step(name, _run_text(run), "bad" if is_bad else "good" if run.verified else "")
 
-    def _step(self, name: str, outcome: str, mood: str) -> None:
+    def _step(self, name: str, outcome: str, mood: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem([name, outcome])
         item.setToolTip(1, outcome)
-        colour = {"good": self.colours.good, "bad": self.colours.bad}.get(mood)
+        colour = {"good": self.colours.good, "bad": self.colours.bad, "dim": self.colours.text_dim}.get(mood)
         if colour:
             item.setForeground(1, QBrush(QColor(colour)))
         self.steps.addTopLevelItem(item)
+        return item
 
     def _show_log(self, lines: tuple[str, ...]) -> None:
         """Append new lines; rewrite the log only if old lines were dropped."""
@@ -180,6 +196,37 @@ class RunPanel(Panel):
             cursor.insertText(("\n" if old else "") + "\n".join(lines[len(old) :]))
         if at_end:
             bar.setValue(bar.maximum())
+
+
+def _step_text(step: StepTime, *, now_s: float | None = None, fraction: float | None = None) -> str:
+    """``9.6 s of about 12.0 s, 45 %``."""
+    usual = "" if step.usual_s is None else f"about {seconds_text(step.usual_s)}"
+    if step.seconds is None:
+        return f"to come, {usual}"
+    spent = seconds_text(_spent(step, now_s))
+    if step.since_s is None:
+        return spent
+    parts = [
+        f"{spent} of {usual}" if usual else spent,
+        "" if fraction is None else f"{fraction:.0%}".replace("%", " %"),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _spent(step: StepTime, now_s: float | None) -> float:
+    going_on = 0.0 if step.since_s is None or now_s is None else max(0.0, now_s - step.since_s)
+    return (step.seconds or 0.0) + going_on
+
+
+def _left_words(steps: Sequence[StepTime], now_s: float) -> str:
+    """``, about 20 s left``; empty if no earlier job says."""
+    if not any(step.usual_s is not None for step in steps):
+        return ""
+    left_s = 0.0
+    for step in steps:
+        if step.seconds is None or step.since_s is not None:
+            left_s += max(0.0, (step.usual_s or 0.0) - _spent(step, now_s))
+    return f", about {seconds_text(left_s)} left" if left_s >= 1 else ", nearly done"
 
 
 def _attempt_text(attempt: CaptureAttempt) -> str:

@@ -39,12 +39,12 @@ def test_a_scan_is_asked_for_shows_its_progress_and_what_comes_and_can_be_cancel
     assert desk.engine.cancelled == [request.job]
 
 
-def test_the_most_sensitive_ops_are_kept_at_fp32_by_a_rule_each(desk, charts):
+def test_the_most_sensitive_ops_are_kept_at_fp32_by_a_rule(desk, charts):
     view = open_chart(desk, charts, "sensitivity")
     view.count.setValue(2)
     desk.bot.mouseClick(view.keep_button, Qt.MouseButton.LeftButton)
     desk.settle()
     rules = [(rule.match, str(rule.precision)) for rule in desk.document.recipe.plan.rules]
-    assert rules == [("id:stem_linear", "fp32"), ("id:stem_norm", "fp32")]
+    assert rules == [("module:stem", "fp32")]
     desk.do("undo")
     assert desk.document.recipe.plan.rules == ()

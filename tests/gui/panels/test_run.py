@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.shell.panel_table import PANELS
-from ace_studio.records.messages import LogLine, RunRequest
+from ace_studio.records.messages import JobCancelled, LogLine, Phase, Progress, RunRequest
 from ace_studio.session.document import EngineState
 
 
@@ -39,3 +39,23 @@ def test_a_flood_of_log_lines_is_shown_without_a_repaint_per_line(desk):
     lines = run.log.toPlainText().splitlines()
     assert lines[-1] == "line 2999"
     assert len(lines) == len(desk.document.log)
+
+
+def test_steps_say_the_share_done_and_a_cancelled_run_is_said(desk):
+    desk.ran()
+    desk.engine.by_itself = False
+    desk.do("run")
+    run = desk.panel("run")
+    job = desk.engine.requests[-1].job
+    desk.session.apply(Progress(job=job, phase=Phase.LOWER, fraction=0.25))
+    desk.settle()
+    run._show_elapsed()
+    rows = {run.steps.topLevelItem(at).text(0): run.steps.topLevelItem(at).text(1)
+            for at in range(run.steps.topLevelItemCount())}  # fmt: skip
+    assert rows["Building"].endswith(", 25 %")
+    assert rows["Measuring latency"].startswith("to come, about ")
+    assert " left" in run._elapsed.text() or "nearly done" in run._elapsed.text()
+    desk.session.apply(JobCancelled(job=job))
+    desk.settle()
+    assert run._phase.text() == "Cancelled"
+    assert not any("to come" in run.steps.topLevelItem(at).text(1) for at in range(run.steps.topLevelItemCount()))
