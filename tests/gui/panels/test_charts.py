@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QDialog, QFileDialog, QStackedWidget
+from PySide6.QtWidgets import QDialog, QStackedWidget
 
 from ace_studio.gui.charts.kinds import CHARTS
 from tests.gui.charting import open_chart
@@ -54,23 +53,3 @@ def test_a_chart_takes_the_whole_screen_until_escape_brings_it_back(desk, charts
     desk.settle()
     assert charts._pages.isVisible()
     assert charts.isAncestorOf(charts._pages)
-
-
-@pytest.mark.parametrize("ending", ["png", "svg", "csv"])
-def test_a_chart_is_saved_as_a_picture_or_as_its_figures(desk, charts, tmp_path, monkeypatch, ending):
-    target = tmp_path / f"chart.{ending}"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
-    desk.bot.mouseClick(charts.save_button, Qt.MouseButton.LeftButton)
-    desk.settle()
-    if ending == "csv":
-        assert "onnxruntime,2.0,0.0," in target.read_text(encoding="utf-8")
-    elif ending == "svg":
-        assert "onnxruntime" in target.read_text(encoding="utf-8")
-    else:
-        assert QImage(str(target)).width() == 2 * charts.views["overview"].width()
-
-
-def test_an_unknown_ending_is_said(desk, charts, tmp_path, monkeypatch):
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "chart.doc"), ""))
-    desk.bot.mouseClick(charts.save_button, Qt.MouseButton.LeftButton)
-    assert "chart.doc" in desk.document.problems[-1].what

@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QPushButton
 
-from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from tests.gui.panels.history.past_runs import LEFT, click
 from tests.session.fake_engine_link import result, target_run
-
-LEFT = Qt.MouseButton.LeftButton
-
-
-@pytest.fixture
-def past(desk, tmp_path):
-    """A window whose user has made three runs; only the newest still has its folder."""
-    folder = tmp_path / "out"
-    folder.mkdir()
-    (folder / "report.html").write_text("<html></html>", encoding="utf-8")
-    (tmp_path / "m.py").write_text("def make_model(): ...", encoding="utf-8")
-    text = recipe_text(Recipe(model=ModelChoice(source="m.py", entry="make_model")))
-    for day, (title, output) in enumerate((("old.py", "/gone"), ("other.py", "/gone"), ("m.py", str(folder))), start=1):
-        desk.session.history.store.add(
-            result(target_run("openvino" if day == 3 else "eager")), recipe_toml=text, title=title, output=output,
-            folder=str(tmp_path), date=datetime(2026, 11, day, 12, 0, tzinfo=UTC),
-        )  # fmt: skip
-    desk.open_example()
-    desk.panel("history")
-    desk.settle()
-    return desk
-
-
-def click(desk, panel, row, keys=Qt.KeyboardModifier.NoModifier):
-    place = panel.table.visualRect(panel.model.index(row, 1)).center()
-    desk.bot.mouseClick(panel.table.viewport(), LEFT, keys, place)
-    desk.settle()
 
 
 def test_runs_are_listed_newest_first_with_what_was_chosen(past):
@@ -154,15 +123,6 @@ def test_a_thousand_runs_stay_smooth(desk):
     assert max(asked, default=0) < 60
 
 
-def both(past):
-    panel = past.panel("history")
-    click(past, panel, 0)
-    click(past, panel, 2, Qt.KeyboardModifier.ControlModifier)
-    past.bot.mouseClick(panel.compare_button, LEFT)
-    past.settle()
-    return panel
-
-
 def test_a_past_run_is_looked_at_in_all_panels_and_the_present_comes_back(past):
     past.session.plan.set_default_precision(Precision.FP16)
     panel = past.panel("history")
@@ -183,26 +143,6 @@ def test_a_past_run_is_looked_at_in_all_panels_and_the_present_comes_back(past):
     assert past.document.recipe.plan.default is Precision.FP16
     assert past.document.is_dirty
     assert past.window.workbench._slots["plan"].isEnabled()
-
-
-def test_two_runs_are_compared_with_grey_for_no_difference_and_the_list_comes_back(past):
-    panel = both(past)
-    view = panel.comparison
-    assert view.isVisible()
-    assert [each.name for each in view.rows] == ["eager bf16", "openvino bf16"]
-    assert view.tabs.tabText(1) == "Choices: the same"
-    past.bot.mouseClick(next(each for each in view.findChildren(QPushButton) if "Back" in each.text()), LEFT)
-    past.settle()
-    assert panel.table.isVisible()
-
-
-def test_the_runs_of_one_model_are_drawn_as_a_line(past):
-    panel = past.panel("history")
-    click(past, panel, 0)
-    past.bot.mouseClick(panel.time_button, LEFT)
-    past.settle()
-    assert [run.title for run in panel.over_time.runs] == ["m.py"]
-    assert panel.over_time.isVisible()
 
 
 def test_a_removal_is_undone(past):

@@ -1,0 +1,14 @@
+"""One model over time: a figure of its chosen runs, from the first to the newest."""
+
+from __future__ import annotations
+
+from tests.gui.panels.history.past_runs import LEFT, click
+
+
+def test_the_runs_of_one_model_are_drawn_as_a_line(past):
+    panel = past.panel("history")
+    click(past, panel, 0)
+    past.bot.mouseClick(panel.time_button, LEFT)
+    past.settle()
+    assert [run.title for run in panel.over_time.runs] == ["m.py"]
+    assert panel.over_time.isVisible()

@@ -1,0 +1,24 @@
+"""The warnings of a job: those of all its runs, and those of each."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ace_studio.records.results import CaptureReport, Warning
+from ace_studio.session.document import Document
+from ace_studio.session.run_warnings import job_warnings, run_warnings
+from tests.session.fake_engine_link import result, target_run
+
+HINT = Warning(code="artifact-options", what="needs an option", where="openvino")
+BUSY = Warning(code="contention", what="busy")
+OWN = Warning(code="dropped", what="slower")
+
+
+def test_warnings_of_capture_and_result_are_listed_once_and_those_that_name_a_target_are_its_runs_too():
+    runs = (replace(target_run("openvino"), warnings=(OWN,)), target_run("onnxruntime"))
+    found = replace(result(*runs), warnings=(BUSY, HINT))
+    capture = CaptureReport(rung="export", ops=1, seconds=1.0, warnings=(BUSY,))
+    document = Document(capture=capture, result=found, runs=runs)
+    assert job_warnings(document) == (BUSY, HINT)
+    assert run_warnings(document, runs[0]) == (OWN, HINT)
+    assert run_warnings(document, runs[1]) == ()
