@@ -71,7 +71,7 @@ class RunPanel(Panel):
         self.steps.setRootIsDecorated(False)
         self.steps.setUniformRowHeights(True)
         self.steps.setAccessibleName("Steps")
-        self.steps.setColumnWidth(0, 150)
+        self.steps.setColumnWidth(0, 190)
         self.log = QPlainTextEdit()
         self.log.setReadOnly(True)
         self.log.setUndoRedoEnabled(False)

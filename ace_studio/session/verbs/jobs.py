@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from ace_studio.records.advice_applied import applied_recipe
+from ace_studio.records.fixes import FixReport
 from ace_studio.records.messages import (
     AnyRequest,
     CatchRequest,
@@ -23,6 +24,7 @@ from ace_studio.records.messages import (
     TraceRequest,
 )
 from ace_studio.records.recipes.recipe import AdviceOrigin
+from ace_studio.records.safe_file import file_sha256
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.advice import without_origin
 from ace_studio.session.choices import change
@@ -31,6 +33,7 @@ from ace_studio.session.job_queue import JobQueue, start_problem, with_options
 from ace_studio.session.kept.folders import new_run_folder
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.kept.trust import TrustStore
+from ace_studio.session.patched_copy import write_patched_copy
 from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.state import SessionState
 
@@ -94,6 +97,21 @@ class JobVerbs:
             others = (fix for fix in self._state.document.fixes if file and (fix.file, fix.line) != (file, line))
             self._state.change(fixes=tuple(others))
             self._start(self._request(FixRequest, file=file, line=line), partial(self.try_fixes, file, line))
+
+    def open_patched_copy(self, fix: FixReport) -> None:
+        """Write a copy of the model's file with the fix in it, choose it instead of the file, and trace it.
+
+        Undo chooses the file again. The copy is trusted, because it is the trusted file with the change that was shown.
+        """
+        if self._can_start():
+            with self._state.reporting():
+                document = self._state.document
+                copy = write_patched_copy(Path(fix.file), fix.patch)
+                self._trust.trust(str(copy), file_sha256(copy))
+                source = relative_to(copy, Path(document.folder))
+                self._state.choose("the patched copy", change(document.recipe, "model", source=source))
+                self.inspect_source()
+                self.trace()
 
     def scan_sensitivity(self, precisions: Sequence[str] = ()) -> None:
         """Measure how much each op, compressed alone, disturbs the outputs; findings are shown as they come."""

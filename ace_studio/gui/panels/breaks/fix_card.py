@@ -90,6 +90,12 @@ class FixCard(QFrame):
         made: list[QPushButton] = []
         if self.fix.control is not None and self.fix.status is FixStatus.GREEN:
             made.append(self._add_button())
+        document = self._session.document
+        source = Path(document.folder) / document.recipe.model.source
+        if self.diff is not None and self.fix.status is FixStatus.GREEN and Path(self.fix.file) == source:
+            tip = f"Writes a copy of {source.name} with this change, and traces it. Undo goes back to {source.name}"
+            open_copy: Callable[[], object] = lambda: self._session.jobs.open_patched_copy(self.fix)  # noqa: E731
+            made.append(button("Apply and open the patched copy", open_copy, role="primary", tip=tip))
         if self.diff is not None:
             made.append(button("Show or hide the change", self._toggle_diff))
             made.append(button("Copy patch", lambda: QApplication.clipboard().setText(self.fix.patch)))

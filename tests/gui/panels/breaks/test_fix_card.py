@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 
 from ace_studio.gui.panels.breaks.fix_card import FixCard
 from ace_studio.records.fixes import FixKind
-from ace_studio.records.messages import FixTried
+from ace_studio.records.messages import FixTried, InspectRequest, JobFinished, TraceRequest
 from tests.gui.breaking import CONTROL, FILE, click_row, fix, press
 
 PATCH = f"--- {FILE}\n+++ {FILE}\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
@@ -44,3 +45,26 @@ def test_a_patch_is_shown_copied_and_saved_and_the_source_stays(broken, tmp_path
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "no" / "where"), ""))
     press(broken, card, "Save patch…")
     assert broken.document.problems[-1].what == "The patch could not be saved"
+
+
+def test_a_fix_of_the_models_own_file_is_opened_as_a_copy_and_undo_goes_back(broken, tmp_path):
+    source = tmp_path / "m.py"
+    source.write_text("x = 1\n", encoding="utf-8")
+    recipe = broken.document.recipe
+    moved = replace(recipe, model=replace(recipe.model, source="m.py"))
+    broken.session._state.change(recipe=moved, folder=str(tmp_path))
+    panel = broken.panel("breaks")
+    click_row(broken, panel, 0)
+    panel._try()
+    patched = fix(kind=FixKind.WHERE, title="use where", patch=PATCH, file=str(source))
+    broken.session.apply(FixTried(job=broken.engine.requests[-1].job, fix=patched))
+    broken.session.apply(JobFinished(job=broken.engine.requests[-1].job))
+    broken.settle()
+    broken.session.jobs.open_patched_copy(patched)
+    broken.settle()
+    assert (tmp_path / "m_fixed.py").read_text(encoding="utf-8") == "x = 2\n"
+    assert source.read_text(encoding="utf-8") == "x = 1\n"
+    assert broken.document.recipe.model.source == "m_fixed.py"
+    assert isinstance(broken.engine.requests[-1], InspectRequest | TraceRequest)
+    broken.do("undo")
+    assert broken.document.recipe.model.source == "m.py"
