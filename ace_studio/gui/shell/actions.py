@@ -12,6 +12,7 @@ from ace_studio.gui.shell.commands import Commands
 from ace_studio.gui.shell.panel_table import PANELS, Area
 from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.words.starting import why_not
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document, EngineState
 
@@ -19,41 +20,46 @@ Command = Callable[[Commands], object]
 MENUS = ("&File", "&Edit", "&Engine", "&View", "&Help")
 
 
-def _always(document: Document) -> bool:
+def _never(document: Document) -> str:
     del document
-    return True
+    return ""
 
 
-def _has_model(document: Document) -> bool:
-    return bool(document.recipe.model.source)
+def _no_model(document: Document) -> str:
+    return "" if document.recipe.model.source else "Open a model first"
 
 
-def _has_graph(document: Document) -> bool:
-    return document.graph is not None
+def _no_graph(document: Document) -> str:
+    return "" if document.graph is not None else "Trace the model first"
 
 
-def _can_start(document: Document) -> bool:
+def _no_start(document: Document) -> str:
     is_no_model = document.file is None and bool(document.problems)
-    is_bound = document.activity.is_working or document.needs_trust or document.past is not None
-    return _has_model(document) and not (is_bound or is_no_model)
+    if document.activity.is_working:
+        return "The engine is working"
+    if document.past is not None:
+        return "A past run is shown"
+    return _no_model(document) or ("The file could not be opened" if is_no_model else why_not(document))
 
 
-def _has_breaks(document: Document) -> bool:
+def _no_breaks(document: Document) -> str:
     is_broken = document.capture is not None and bool(document.capture.graph_breaks)
-    return _can_start(document) and (is_broken or document.failure is not None)
+    return _no_start(document) or ("" if is_broken or document.failure is not None else "Nothing broke the capture")
 
 
-def _can_cancel(document: Document) -> bool:
+def _no_work(document: Document) -> str:
     activity = document.activity
-    return activity.is_working and activity.state is not EngineState.CANCELLING
+    is_running = activity.is_working and activity.state is not EngineState.CANCELLING
+    return "" if is_running else "The engine is doing nothing"
 
 
-def _has_selection(document: Document) -> bool:
-    return bool(document.selection.op_ids)
+def _no_selection(document: Document) -> str:
+    return "" if document.selection.op_ids else "Select ops first"
 
 
-def _runs_trusted_code(document: Document) -> bool:
-    return document.file is not None and document.file.trust == "code" and document.is_trusted
+def _no_trusted_code(document: Document) -> str:
+    runs_code = document.file is not None and document.file.trust == "code" and document.is_trusted
+    return "" if runs_code else "No code was trusted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +73,8 @@ class ActionRow:
     submenu: str = ""
     shortcut: str = ""
     icon: str = ""
-    enabled: Callable[[Document], bool] = _always
+    blocked: Callable[[Document], str] = _never
+    """Why it cannot be done now; empty if it can."""
     label: Callable[[Document], str] | None = None
     """A text that depends on the document."""
     in_toolbar: bool = False
@@ -99,12 +106,12 @@ def _file_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="example", text="Open the &example", menu=menu, run=lambda commands: commands.open_example(),
                     tip="A small network that reads handwritten digits")  # fmt: skip
     yield ActionRow(id="save", text="&Save recipe", menu=menu, shortcut="Ctrl+S", icon="save", in_toolbar=True,
-                    starts_group=True, enabled=_has_model, run=lambda commands: commands.save(),
+                    starts_group=True, blocked=_no_model, run=lambda commands: commands.save(),
                     tip="Save the choices as a recipe file")  # fmt: skip
-    yield ActionRow(id="save-as", text="Save recipe &as…", menu=menu, shortcut="Ctrl+Shift+S", enabled=_has_model,
+    yield ActionRow(id="save-as", text="Save recipe &as…", menu=menu, shortcut="Ctrl+Shift+S", blocked=_no_model,
                     run=lambda commands: commands.save_as())  # fmt: skip
     yield ActionRow(id="save-graph", text="Save the &graph as a picture…", menu=menu, icon="export",
-                    enabled=_has_graph, run=lambda commands: commands.save_graph(),
+                    blocked=_no_graph, run=lambda commands: commands.save_graph(),
                     tip="Save the open part of the graph as SVG, PDF or PNG")  # fmt: skip
     yield ActionRow(id="settings", text="Se&ttings…", menu=menu, shortcut="Ctrl+,", icon="settings", starts_group=True,
                     run=lambda commands: commands.open_settings())  # fmt: skip
@@ -115,57 +122,59 @@ def _file_rows() -> Iterator[ActionRow]:
 def _edit_rows() -> Iterator[ActionRow]:
     menu = "&Edit"
     yield ActionRow(id="undo", text="&Undo", menu=menu, shortcut="Ctrl+Z", icon="undo", in_toolbar=True,
-                    starts_group=True, enabled=lambda document: document.can_undo,
+                    starts_group=True, blocked=lambda document: "" if document.can_undo else "Nothing to undo",
                     label=lambda document: f"&Undo {document.undo_label}".rstrip(),
                     run=lambda commands: commands.session.choices.undo())  # fmt: skip
     yield ActionRow(id="redo", text="&Redo", menu=menu, shortcut="Ctrl+Shift+Z", icon="redo", in_toolbar=True,
-                    enabled=lambda document: document.can_redo,
+                    blocked=lambda document: "" if document.can_redo else "Nothing to redo",
                     label=lambda document: f"&Redo {document.redo_label}".rstrip(),
                     run=lambda commands: commands.session.choices.redo())  # fmt: skip
     for precision in Precision:
-        yield ActionRow(id=f"precision-{precision}", text=str(precision), menu=menu, enabled=_has_selection,
+        yield ActionRow(id=f"precision-{precision}", text=str(precision), menu=menu, blocked=_no_selection,
                         submenu="&Precision of the selected ops",
                         run=_set_precision(precision))  # fmt: skip
-    yield ActionRow(id="precision-none", text="As the plan says", menu=menu, enabled=_has_selection,
+    yield ActionRow(id="precision-none", text="As the plan says", menu=menu, blocked=_no_selection,
                     submenu="&Precision of the selected ops",
                     run=_set_precision(None))  # fmt: skip
-    yield ActionRow(id="select-none", text="Select &nothing", menu=menu, enabled=_has_selection,
+    yield ActionRow(id="context-menu", text="&Menu of what has the keyboard", menu=menu, shortcut="Shift+F10",
+                    starts_group=True, run=lambda commands: commands.open_context_menu())  # fmt: skip
+    yield ActionRow(id="select-none", text="Select &nothing", menu=menu, blocked=_no_selection,
                     run=lambda commands: commands.session.view.select(()))  # fmt: skip
 
 
 def _engine_rows() -> Iterator[ActionRow]:
     menu = "&Engine"
     yield ActionRow(id="trace", text="&Trace", menu=menu, shortcut="F5", icon="trace", in_toolbar=True,
-                    starts_group=True, enabled=_can_start, run=lambda commands: commands.session.jobs.trace(),
+                    starts_group=True, blocked=_no_start, run=lambda commands: commands.session.jobs.trace(),
                     tip="Load the model and capture its graph")  # fmt: skip
-    yield ActionRow(id="run", text="&Run", menu=menu, shortcut="F6", icon="run", in_toolbar=True, enabled=_can_start,
+    yield ActionRow(id="run", text="&Run", menu=menu, shortcut="F6", icon="run", in_toolbar=True, blocked=_no_start,
                     run=lambda commands: commands.session.jobs.run(),
                     tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
-    yield ActionRow(id="scan", text="&Scan sensitivity", menu=menu, enabled=_can_start,
+    yield ActionRow(id="scan", text="&Scan sensitivity", menu=menu, blocked=_no_start,
                     run=lambda commands: commands.scan_sensitivity(),
                     tip="Measure how much compressing each op disturbs the outputs")  # fmt: skip
-    yield ActionRow(id="catch", text="Catch &inputs…", menu=menu, enabled=_has_model,
+    yield ActionRow(id="catch", text="Catch &inputs…", menu=menu, blocked=_no_model,
                     run=lambda commands: commands.open_catch(),
                     tip="Run a script of yours and keep the inputs of its calls as examples")  # fmt: skip
     yield ActionRow(id="cancel", text="&Cancel", menu=menu, shortcut="Esc", icon="cancel", in_toolbar=True,
-                    enabled=_can_cancel, run=lambda commands: commands.session.jobs.cancel(),
+                    blocked=_no_work, run=lambda commands: commands.session.jobs.cancel(),
                     tip="Stop what the engine is doing")  # fmt: skip
-    yield ActionRow(id="trace-anew", text="Trace a&new", menu=menu, shortcut="Shift+F5", enabled=_can_start,
+    yield ActionRow(id="trace-anew", text="Trace a&new", menu=menu, shortcut="Shift+F5", blocked=_no_start,
                     starts_group=True, run=lambda commands: commands.session.jobs.trace(anew=True),
                     tip="Trace although a cached capture fits")  # fmt: skip
-    yield ActionRow(id="compare-methods", text="Compare all capture &methods", menu=menu, enabled=_can_start,
+    yield ActionRow(id="compare-methods", text="Compare all capture &methods", menu=menu, blocked=_no_start,
                     run=lambda commands: commands.compare_methods(),
                     tip="Try every capture method, to see which of them work")  # fmt: skip
-    yield ActionRow(id="try-fixes", text="Try fi&xes for every break", menu=menu, enabled=_has_breaks,
+    yield ActionRow(id="try-fixes", text="Try fi&xes for every break", menu=menu, blocked=_no_breaks,
                     run=lambda commands: commands.try_fixes(),
                     tip="Each fix runs in a copy of your files; your files do not change")  # fmt: skip
     yield ActionRow(id="trust", text="Trust this &file", menu=menu, icon="shield", starts_group=True,
-                    enabled=lambda document: document.needs_trust,
+                    blocked=lambda document: "" if document.needs_trust else "No file waits for it",
                     run=lambda commands: commands.session.trust.trust_file())  # fmt: skip
-    yield ActionRow(id="withdraw-trust", text="Withdraw trust in this file", menu=menu, enabled=_runs_trusted_code,
+    yield ActionRow(id="withdraw-trust", text="Withdraw trust in this file", menu=menu, blocked=_no_trusted_code,
                     run=lambda commands: commands.session.trust.revoke_trust(),
                     tip="Ask again before the code of this file runs")  # fmt: skip
-    yield ActionRow(id="restart-engine", text="Re&start the engine", menu=menu,
+    yield ActionRow(id="restart-engine", text="Restart the &engine", menu=menu,
                     run=lambda commands: commands.session.jobs.restart_engine())  # fmt: skip
     yield ActionRow(id="environment", text="&Query the engine's environment", menu=menu,
                     run=lambda commands: commands.session.jobs.request_environment())  # fmt: skip
@@ -175,21 +184,24 @@ def _view_rows() -> Iterator[ActionRow]:
     menu = "&View"
     yield ActionRow(id="palette", text="&Command palette…", menu=menu, shortcut="Ctrl+K", icon="palette",
                     run=lambda commands: commands.palette_asked.emit())  # fmt: skip
-    yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, enabled=_has_model,
+    yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, blocked=_no_model,
                     run=_show_panel("graph"))  # fmt: skip
     yield ActionRow(id="find", text="&Find ops…", menu=menu, shortcut="Ctrl+F", enabled=_has_graph,
                     run=lambda commands: commands.find(),
                     tip="Search the graph by name, operator, module, shape and type")  # fmt: skip
     yield ActionRow(id="compare-graph", text="Compare with what really &runs", menu=menu, shortcut="Ctrl+D",
-                    enabled=_has_graph, run=lambda commands: commands.toggle_compare(),
+                    blocked=_no_graph, run=lambda commands: commands.toggle_compare(),
                     tip="Show or hide the graph as the selected run executes it")  # fmt: skip
     for row in PANELS:
-        yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, shortcut=row.shortcut, enabled=_has_model,
+        yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, shortcut=row.shortcut, blocked=_no_model,
                         tip=row.tip, run=_show_panel(row.id))  # fmt: skip
     yield ActionRow(id="toggle-side", text="Choices beside the graph", menu=menu, shortcut="Ctrl+B", starts_group=True,
-                    enabled=_has_model, run=lambda commands: commands.toggle_area(Area.SIDE))  # fmt: skip
+                    blocked=_no_model, run=lambda commands: commands.toggle_area(Area.SIDE))  # fmt: skip
     yield ActionRow(id="toggle-bottom", text="Findings under the graph", menu=menu, shortcut="Ctrl+J",
-                    enabled=_has_model, run=lambda commands: commands.toggle_area(Area.BOTTOM))  # fmt: skip
+                    blocked=_no_model, run=lambda commands: commands.toggle_area(Area.BOTTOM))  # fmt: skip
+    yield ActionRow(id="fill", text="&Fill the window with this panel", menu=menu, shortcut="F11", blocked=_no_model,
+                    run=lambda commands: commands.fill_asked.emit(),
+                    tip="The graph, or the panel with the keyboard, takes all of the window; Esc returns")  # fmt: skip
     for theme in ("system", *THEMES):
         yield ActionRow(id=f"theme-{theme}", text=theme.replace("-", " ").capitalize(), menu=menu, submenu="&Theme",
                         run=_set_theme(theme))  # fmt: skip
@@ -253,7 +265,7 @@ class Actions:
         """Enable the actions that the document allows."""
         for row in ACTIONS:
             action = self.by_id[row.id]
-            action.setEnabled(row.enabled(document))
+            action.setEnabled(not row.blocked(document))
             if row.label is not None:
                 action.setText(row.label(document))
                 action.setIconText(row.text.replace("&", ""))
@@ -265,13 +277,11 @@ class Actions:
                 colour = colours.good if row.id == "run" else colours.bad if row.id == "cancel" else colours.text
                 self.by_id[row.id].setIcon(stroke_icon(row.icon, colour, colours.faded))
 
-    def palette_entries(self) -> list[tuple[str, QAction]]:
-        """What the command palette offers now: the words and the action."""
-        offered = []
+    def palette_entries(self, document: Document) -> list[tuple[str, QAction, str]]:
+        """What the command palette lists: the words, the action, and why it cannot be done now."""
+        entries = []
         for row in ACTIONS:
             action = self.by_id[row.id]
-            if action.isEnabled():
-                words = action.text().replace("&", "").rstrip("…")
-                place = row.submenu or row.menu
-                offered.append((f"{place.replace('&', '')}: {words}", action))
-        return offered
+            words = f"{row.submenu or row.menu}: {action.text().rstrip('…')}".replace("&", "")
+            entries.append((words, action, row.blocked(document)))
+        return entries

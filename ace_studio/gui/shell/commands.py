@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog, QWidget
 
 from ace_studio.gui.shell.panel_table import Area
 from ace_studio.gui.style.theme import Theme
@@ -32,6 +33,8 @@ class Commands(QObject):
     about_to_open = Signal()
     """Another model is about to be opened."""
     palette_asked = Signal()
+    fill_asked = Signal()
+    """One panel shall take the whole window, or leave it again."""
 
     def __init__(self, window: QWidget, session: Session, theme: Theme, *, workbench: Callable[[], Workbench]) -> None:
         """``workbench`` brings the panels to the front and returns them; it makes them at its first call."""
@@ -182,6 +185,14 @@ class Commands(QObject):
     def set_precision_of_selection(self, precision: Precision | None) -> None:
         """Set the precision of the selected ops; None leaves it to the plan."""
         self.session.plan.set_precision_of_ops(self.session.document.selection.op_ids, precision)
+
+    def open_context_menu(self) -> None:
+        """Open the menu of what has the keyboard. On Linux, Qt does it for the menu key only."""
+        here = QApplication.focusWidget()
+        if here is not None:
+            place = here.inputMethodQuery(Qt.InputMethodQuery.ImCursorRectangle).center()
+            reason = QContextMenuEvent.Reason.Keyboard
+            QApplication.postEvent(here, QContextMenuEvent(reason, place, here.mapToGlobal(place)))
 
     def open_settings(self) -> None:
         """Show the settings."""

@@ -11,8 +11,10 @@ from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
     QDropEvent,
+    QKeySequence,
     QPaintEvent,
     QResizeEvent,
+    QShortcut,
 )
 from PySide6.QtWidgets import (
     QMainWindow,
@@ -33,6 +35,7 @@ from ace_studio.gui.shell.steps import StepLine
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import FieldUndo
+from ace_studio.gui.widgets.tab_order import go_to_neighbour
 from ace_studio.records.errors import AceError
 from ace_studio.session.document import Document, JobKind, Part
 from ace_studio.session.session import Session
@@ -73,6 +76,9 @@ class MainWindow(QMainWindow):
         self._pages = QStackedWidget()
         commands.about_to_open.connect(self.bars.offer_return)
         commands.palette_asked.connect(self._open_palette)
+        commands.fill_asked.connect(self._toggle_fill)
+        self._escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._toggle_fill)
+        self._escape.setEnabled(False)
         self._assemble()
         FieldUndo(theme.application, self)
         theme.changed.connect(self._restyle)
@@ -168,7 +174,16 @@ class MainWindow(QMainWindow):
     def _open_palette(self) -> None:
         from ace_studio.gui.shell.palette import CommandPalette  # noqa: PLC0415 - loaded when it is needed
 
-        CommandPalette(self.actions_.palette_entries(), self).open()
+        CommandPalette(self.actions_.palette_entries(self.session.document), self).open()
+
+    def _toggle_fill(self) -> None:
+        """Let one panel take the whole window, or give the others their places back."""
+        is_filled = self.workbench.toggle_fill()
+        self.toolbar.setVisible(not is_filled)
+        self.statusBar().setVisible(not is_filled)
+        # Esc ends this first; after that it cancels a job again.
+        self._escape.setEnabled(is_filled)
+        self.actions_.by_id["cancel"].setShortcut(QKeySequence() if is_filled else QKeySequence(Qt.Key.Key_Escape))
 
     def _fill_recent(self) -> None:
         self._recent_menu.clear()
@@ -181,6 +196,10 @@ class MainWindow(QMainWindow):
 
     def _restyle(self, colours: Colours) -> None:
         self.actions_.restyle(colours)
+
+    def focusNextPrevChild(self, next: bool) -> bool:  # noqa: N802 - Qt's name
+        """Tab goes through the window as one reads it."""
+        return go_to_neighbour(self, forward=next)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
         """Call ``on_first_paint`` once: the engine starts after that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QFrame, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
 
 _SHOWN = 12
@@ -15,8 +15,8 @@ _MOVES = frozenset({Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Ke
 class CommandPalette(QFrame):
     """A field over the window, and the commands that match it, best first. It closes when it loses the focus."""
 
-    def __init__(self, commands: Sequence[tuple[str, QAction]], parent: QWidget) -> None:
-        """Offer these commands."""
+    def __init__(self, commands: Sequence[tuple[str, QAction, str]], parent: QWidget) -> None:
+        """List these commands: words, action, and why it cannot be done now."""
         super().__init__(parent)
         self.setAccessibleName("Command palette")
         self.setProperty("role", "palette")
@@ -52,13 +52,17 @@ class CommandPalette(QFrame):
 
     def _filter(self, text: str) -> None:
         ranked = sorted(
-            (rank, at) for at, (words, _) in enumerate(self._commands) if (rank := match_rank(text, words)) is not None
+            (rank[0], bool(why), rank[1], at)
+            for at, (words, _, why) in enumerate(self._commands)
+            if (rank := match_rank(text, words)) is not None
         )
         self.list.clear()
-        for _, at in ranked:
-            words, action = self._commands[at]
-            keys = action.shortcut().toString()
-            item = QListWidgetItem(f"{words}    {keys}" if keys else words)
+        for *_, at in ranked:
+            words, action, why = self._commands[at]
+            keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            item = QListWidgetItem("    ".join(part for part in (words, keys, why and f"({why})") if part))
+            if why:
+                item.setForeground(self.palette().placeholderText())
             item.setData(Qt.ItemDataRole.UserRole, at)
             self.list.addItem(item)
         if self.list.count():
@@ -67,9 +71,10 @@ class CommandPalette(QFrame):
     def _do(self) -> None:
         item = self.list.currentItem()
         if item is not None:
-            _, action = self._commands[item.data(Qt.ItemDataRole.UserRole)]
-            self.close()
-            action.trigger()
+            _, action, why = self._commands[item.data(Qt.ItemDataRole.UserRole)]
+            if not why:
+                self.close()
+                action.trigger()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
         """Arrow keys walk the list while the field has the keyboard; Esc, or a click elsewhere, ends it."""

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QSplitter, QTabWidget, QVBoxLayout, QWidget
 
 from ace_studio.gui.shell.panel_table import PANELS, Area, PanelRow
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.tab_order import go_to_neighbour
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -136,6 +137,8 @@ class Workbench(QWidget):
         self._rows = QSplitter(Qt.Orientation.Vertical)
         self._is_laid_out = False
         self._model = ""
+        self._hidden: tuple[QWidget, ...] = ()
+        """What is hidden while one panel fills the window."""
         self._waiting: dict[PanelSlot, frozenset[Part]] = {}
         self._next_turn = QTimer(self, singleShot=True, interval=0)
         self._next_turn.timeout.connect(self._refresh_next)
@@ -254,7 +257,9 @@ class Workbench(QWidget):
             tabs.setVisible(True)
             tabs.setCurrentWidget(slot)
         if focus:
-            slot.build().setFocus(Qt.FocusReason.ShortcutFocusReason)
+            panel = slot.build()
+            panel.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            QTimer.singleShot(0, panel, lambda: _focus_inside(panel))  # what stands for it may be grey or hidden
 
     def current(self, place: Area) -> str:
         """Id of the panel at the front of an area."""
@@ -270,10 +275,26 @@ class Workbench(QWidget):
         """Whether an area is not hidden."""
         return not self._tabs[place].isHidden()
 
+    def toggle_fill(self) -> bool:
+        """Let the panel that has the keyboard, or the graph, take all the room, or give it back. Returns: which."""
+        is_filled = not self._hidden
+        if is_filled:
+            inside = (area for area in self._tabs.values() if area.isAncestorOf(QApplication.focusWidget() or area))
+            kept = next(inside, self._slots["graph"])
+            side, bottom = self._tabs[Area.SIDE], self._tabs[Area.BOTTOM]
+            others = (self._rows,) if kept is side else (side, self._slots["graph"] if kept is bottom else bottom)
+            self._hidden = tuple(area for area in others if area.isVisible())
+        for area in self._hidden:
+            area.setVisible(not is_filled)
+        self._hidden = self._hidden if is_filled else ()
+        return is_filled
+
     # --- saved layout ---
 
     def save_layout(self) -> dict[str, str]:
         """Sizes, hidden areas and front tabs, for `restore_layout`."""
+        if self._hidden:
+            self.toggle_fill()
         state = {place.value: self.current(place) for place in Area}
         state |= {f"{place}-shown": "yes" if self.is_shown(place) else "" for place in Area}
         for name, splitter in (("columns", self._columns), ("rows", self._rows)):
@@ -293,3 +314,9 @@ class Workbench(QWidget):
             if front in self._slots:
                 self._tabs[place].setCurrentWidget(self._slots[str(front)])
             self._tabs[place].setVisible(bool(state.get(f"{place}-shown", "yes")))
+
+
+def _focus_inside(panel: Panel) -> None:
+    here = QApplication.focusWidget()
+    if here is None or not (here is panel or panel.isAncestorOf(here)):
+        go_to_neighbour(panel, forward=True)

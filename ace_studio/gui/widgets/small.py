@@ -108,6 +108,7 @@ def rule() -> QFrame:
 def scrolling(content: QWidget) -> QScrollArea:
     """Wrap a widget in a scroll area."""
     area = QScrollArea()
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setWidgetResizable(True)
     content.setProperty("role", "surface")
     area.setWidget(content)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtWidgets import QMenu
+
 from ace_studio.gui.shell.actions import ACTIONS, MENUS
 from ace_studio.gui.style.icons import _STROKES
 from ace_studio.records.recipes.plan import Precision
@@ -26,6 +30,47 @@ def test_undo_says_what_it_takes_back(desk):
     desk.session.plan.set_default_precision(Precision.BF16)
     desk.settle()
     assert "bf16" in desk.window.actions_.by_id["undo"].text()
+
+
+def test_no_letter_stands_twice_in_a_menu(desk):
+    desk.open_example()
+    for menu in desk.window.menuBar().findChildren(QMenu):
+        letters = [words[words.index("&") + 1].lower() for one in menu.actions() if "&" in (words := one.text())]
+        assert len(set(letters)) == len(letters), menu.title()
+
+
+def test_every_action_can_be_reached_by_the_keyboard(desk):
+    desk.ran()
+    in_menus = {one for menu in desk.window.menuBar().findChildren(QMenu) for one in menu.actions()}
+    assert set(desk.window.actions_.by_id.values()) <= in_menus
+    assert all("&" in top.text() for top in desk.window.menuBar().actions())
+
+
+def test_shift_f10_opens_the_menu_of_what_has_the_keyboard(desk):
+    desk.traced()
+    table = desk.panel("ops").table
+    desk.window.activateWindow()
+    table.setFocus()
+    desk.bot.waitUntil(table.hasFocus)
+    asked = []
+    watcher = ContextMenus(asked)
+    table.installEventFilter(watcher)
+    desk.bot.keyClick(table, Qt.Key.Key_F10, Qt.KeyboardModifier.ShiftModifier)
+    desk.bot.waitUntil(lambda: asked == [QContextMenuEvent.Reason.Keyboard])
+
+
+class ContextMenus(QObject):
+    """Keeps the reasons of context menus, and opens none."""
+
+    def __init__(self, asked):
+        super().__init__()
+        self.asked = asked
+
+    def eventFilter(self, watched, event):
+        if isinstance(event, QContextMenuEvent):
+            self.asked.append(event.reason())
+            return True
+        return False
 
 
 def test_actions_have_ids_of_their_own_known_menus_icons_and_no_shortcut_twice():

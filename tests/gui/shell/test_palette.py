@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 
+from ace_studio.gui.shell.actions import ACTIONS
 from ace_studio.gui.shell.palette import CommandPalette, match_rank
 
 
@@ -31,10 +32,17 @@ def test_esc_ends_the_palette_and_nothing_else(desk):
     assert desk.engine.cancelled == []
 
 
-def test_the_palette_offers_only_what_can_be_done_now(desk):
-    words = [text for text, _ in desk.window.actions_.palette_entries()]
-    assert "File: Open" in words
-    assert not any(text.startswith("Engine: Run") for text in words)
+def test_the_palette_lists_every_command_with_its_shortcut_and_says_why_one_cannot_be_done(desk):
+    desk.do("palette")
+    palette = desk.window.findChild(CommandPalette)
+    rows = [palette.list.item(at).text() for at in range(palette.list.count())]
+    assert len(rows) == len(ACTIONS)
+    assert "File: Open    Ctrl+O" in rows
+    assert "Engine: Run    F6    (Open a model first)" in rows
+    desk.bot.keyClicks(palette.field, "engine: run")
+    desk.bot.keyClick(palette.field, Qt.Key.Key_Return)
+    assert palette.isVisible(), "nothing was done, so it stays"
+    assert desk.engine.requests == []
 
 
 def test_words_rank_before_letters_spread_over_them():

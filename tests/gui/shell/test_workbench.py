@@ -104,3 +104,22 @@ def test_another_model_takes_search_texts_and_breadcrumbs_of_the_last_one_away(d
     desk.settle()
     assert (view.search_bar.field.text(), ops.filter.text()) == ("", "")
     assert view.breadcrumbs.names == ()
+
+
+@pytest.mark.parametrize("panel_id", ["graph", "charts", "plan"])
+def test_f11_gives_a_panel_the_whole_window_and_esc_gives_it_back(desk, panel_id):
+    desk.ran()
+    desk.window.activateWindow()
+    desk.bot.waitUntil(desk.window.isActiveWindow)
+    panel = desk.panel(panel_id)
+    desk.do(f"show-{panel_id}")
+    before, places = panel.width() * panel.height(), desk.window.workbench.save_layout()
+    desk.bot.keyClick(desk.window, Qt.Key.Key_F11)
+    desk.settle()
+    assert panel.isVisible()
+    assert panel.width() * panel.height() > max(1.2 * before, 0.75 * desk.window.width() * desk.window.height())
+    desk.bot.keyClick(desk.window, Qt.Key.Key_Escape)
+    desk.settle()
+    assert desk.window.toolbar.isVisible()
+    assert desk.window.workbench.save_layout() == places
+    assert desk.window.actions_.by_id["cancel"].shortcut().toString() == "Esc"
