@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from tests.gui.touring import tour, tour_of_dialogs
+from tests.gui.touring import tour, tour_of_dialogs, tour_of_panels
 
 
 def turn_wheel(widget: QWidget) -> None:
@@ -99,3 +99,26 @@ def test_the_line_above_the_graph_stays_one_line_high_whatever_is_hidden(desk):
     for action in ("toggle-bottom", "toggle-side"):
         desk.do(action)
         assert line.height() <= line.sizeHint().height()
+
+
+class Flashes(QObject):
+    """Notes every window that appears."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def eventFilter(self, watched, event):
+        if event.type() == QEvent.Type.Show and isinstance(watched, QWidget) and watched.isWindow():
+            self.seen.append(type(watched).__name__)
+        return False
+
+
+def test_no_part_of_a_panel_flashes_as_a_window_of_its_own_while_it_is_made(desk):
+    desk.ran()
+    flashes = Flashes()
+    QApplication.instance().installEventFilter(flashes)
+    for _ in tour_of_panels(desk):
+        pass
+    QApplication.instance().removeEventFilter(flashes)
+    assert flashes.seen == []

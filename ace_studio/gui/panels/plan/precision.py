@@ -45,9 +45,9 @@ class PrecisionForm(QWidget):
         self.modules = ModuleTree(session)
         self.rules = RuleList(session)
         self.scheme = RecordForm(session, SCHEME_FIELDS)
-        self.scheme.setVisible(bool(self.scheme.fields))
         parts = (self.default, self._about, self._refused, self.modules, self.rules, self.scheme)
         self.setLayout(column(*parts, gap=6))
+        self.scheme.setVisible(bool(self.scheme.fields))  # not before it has a parent: it would be a window
 
     def update_from(self, document: Document) -> None:
         """Show default, modules and rules."""
