@@ -164,9 +164,9 @@ def _named(form: Form, field: FieldRow) -> Editor:
     browse.setToolTip("Choose a file")
     browse.setAccessibleName(f"{field.text}: choose a file")
     browse.clicked.connect(lambda: form.browse(field))
-    browse.setVisible(field.takes_file)
     holder = QWidget()
     holder.setLayout(row(combo, browse, gap=4))
+    browse.setVisible(field.takes_file)  # not before it has a parent: it would be a window
     holder.setFocusProxy(combo)
 
     def show(value: str, document: Document) -> None:
