@@ -92,7 +92,7 @@ def has_random_weights(document: Document) -> bool:
 
 
 def _done(document: Document) -> dict[str, str]:
-    """Step -> what was done, in words; empty if it is not done."""
+    """NextStep -> what was done, in words; empty if it is not done."""
     file, recipe = document.file, document.recipe
     is_fresh = bool(document.runs) and document.result is not None and not document.is_stale
     trusted = "Trusted" if file is not None and file.trust == "code" else "Holds no code to trust"
