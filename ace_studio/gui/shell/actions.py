@@ -186,7 +186,7 @@ def _view_rows() -> Iterator[ActionRow]:
                     run=lambda commands: commands.palette_asked.emit())  # fmt: skip
     yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, blocked=_no_model,
                     run=_show_panel("graph"))  # fmt: skip
-    yield ActionRow(id="find", text="&Find ops…", menu=menu, shortcut="Ctrl+F", enabled=_has_graph,
+    yield ActionRow(id="find", text="&Find ops…", menu=menu, shortcut="Ctrl+F", blocked=_no_graph,
                     run=lambda commands: commands.find(),
                     tip="Search the graph by name, operator, module, shape and type")  # fmt: skip
     yield ActionRow(id="compare-graph", text="Compare with what really &runs", menu=menu, shortcut="Ctrl+D",
@@ -199,7 +199,7 @@ def _view_rows() -> Iterator[ActionRow]:
                     blocked=_no_model, run=lambda commands: commands.toggle_area(Area.SIDE))  # fmt: skip
     yield ActionRow(id="toggle-bottom", text="Findings under the graph", menu=menu, shortcut="Ctrl+J",
                     blocked=_no_model, run=lambda commands: commands.toggle_area(Area.BOTTOM))  # fmt: skip
-    yield ActionRow(id="fill", text="&Fill the window with this panel", menu=menu, shortcut="F11", blocked=_no_model,
+    yield ActionRow(id="fill", text="Fi&ll the window with this panel", menu=menu, shortcut="F11", blocked=_no_model,
                     run=lambda commands: commands.fill_asked.emit(),
                     tip="The graph, or the panel with the keyboard, takes all of the window; Esc returns")  # fmt: skip
     for theme in ("system", *THEMES):
