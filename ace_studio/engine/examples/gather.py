@@ -8,6 +8,9 @@ from itertools import islice
 from math import inf
 from pathlib import Path
 
+import torch
+from torch import nn
+
 from ace_studio.engine.examples.arrays import ReadContent
 from ace_studio.engine.examples.forms import in_one_form, places_of_forward
 from ace_studio.engine.examples.reader import prepared, read_examples
@@ -41,7 +44,28 @@ def gather_examples(
     data = loaded.data
     if data.tracing is None and data.tracing_path is not None:
         data = replace(data, tracing=partial(tracing_examples, data.tracing_path, loaded, recipe, read_content))
-    return in_one_form(_given_examples(data, places_of_forward(loaded.module)), loaded.module)
+    examples = in_one_form(_given_examples(data, places_of_forward(loaded.module)), loaded.module)
+    is_calibration = data.tracing is None and not data.examples
+    return _with_another_batch(examples, loaded.module) if is_calibration and data.evaluate is not None else examples
+
+
+def _with_another_batch(examples: tuple[Example, ...], module: nn.Module) -> tuple[Example, ...]:
+    """The examples, the last one cut to half its batch if all have the same sizes and the model takes that.
+
+    A metric calls the model with batches of its own, which a graph that was traced at one size would refuse.
+    """
+    sizes = {tuple(tensor.shape for tensor in one.tensors()) for one in examples}
+    batches = {shape[:1] for shapes in sizes for shape in shapes}
+    if len(sizes) != 1 or len(batches) != 1 or next(iter(batches)) < (2,):
+        return examples
+    (size,) = next(iter(batches))
+    cut = examples[-1].map_tensors(lambda tensor: tensor[: size // 2])
+    try:
+        with torch.no_grad():
+            cut.copied().call(module)
+    except Exception:  # noqa: BLE001 - the user's forward raises anything for a batch that it cannot take
+        return examples
+    return (*(examples if len(examples) == 1 else examples[:-1]), cut)
 
 
 def _given_examples(data: DataSources, places: float) -> tuple[Example, ...]:

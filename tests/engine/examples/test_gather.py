@@ -63,3 +63,19 @@ def test_without_any_examples_the_message_says_where_to_add_them() -> None:
         gather(TwoInputs())
     assert caught.value.problem.code is ErrorCode.NO_DATA
     assert "tracing" in caught.value.problem.remedy
+
+
+def test_calibration_data_that_serves_for_tracing_is_also_given_in_another_batch_for_the_metric() -> None:
+    loader = lambda: [(torch.ones(8, 4), torch.ones(8)), (torch.ones(8, 4), torch.ones(8))]  # noqa: E731
+    batches = lambda **more: [one.args[0].shape[0] for one in gather(nn.Linear(4, 2), calibration=loader, **more)]  # noqa: E731
+    assert batches() == [8, 8]
+    assert batches(evaluate=lambda predict: 1.0) == [8, 4]
+
+
+def test_a_batch_that_the_model_does_not_take_is_not_tried_on() -> None:
+    class Fixed(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.reshape(8, 4)
+
+    found = gather(Fixed(), calibration=lambda: [torch.ones(8, 4)], evaluate=lambda predict: 1.0)
+    assert [one.args[0].shape[0] for one in found] == [8]

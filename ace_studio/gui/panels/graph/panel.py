@@ -338,8 +338,8 @@ class GraphPanel(Panel):
         if not document.recipe.model.entry and document.file is not None and document.file.entries:
             return "Which function makes the model?", "Choose the entry under Model, then trace.", (trace,)
         if not document.recipe.model.entry and document.file is not None and document.file.kind in WEIGHTS_ALONE:
-            text = "A weights file holds no code. Under Model, name the function that makes the model, as file.py:name."
-            return "Which function makes the model?", text, (trace,)
+            text = "A file of weights holds no code. Under Model, choose what these weights are of."
+            return "What makes the model?", text, ()
         if _has_no_examples(document):
             add = button("Add inputs", lambda: self.panel_wanted.emit("shapes"), role="primary")
             text = "Under Inputs, enter what the model takes, one row per example; then trace or run."

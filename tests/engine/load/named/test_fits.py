@@ -25,3 +25,8 @@ def test_the_summary_counts_tensors_and_values_and_names_a_known_family():
     assert "begin with 'bert.'" in said[1]
     assert "BERT" in said[2]
     assert summary_of(()) == ()
+
+
+def test_the_table_that_ships_knows_the_usual_models():
+    known = {name for names in fits._known().values() for name in names}
+    assert {"torchvision:resnet18", "torchvision:mobilenet_v2", "timm:vit_base_patch16_224"} <= known

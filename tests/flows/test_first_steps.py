@@ -1,0 +1,151 @@
+"""From a stranger's file to a verified artifact by clicks alone, and how many it takes."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QPushButton
+from torch import nn
+
+from ace_studio.gui.shell.app import Studio
+from ace_studio.records.recipes.recipe import MeasureChoice
+from ace_studio.session.kept.folders import UserFolders
+
+pytestmark = pytest.mark.slow
+
+CODE = textwrap.dedent(
+    """
+    import torch
+    from torch import nn
+
+
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(16, 16)
+            self.act = nn.ReLU()
+            self.last = nn.Linear(16, 4)
+
+        def forward(self, x):
+            return self.last(self.act(self.inner(x)))
+
+
+    def getCalibData():
+        torch.manual_seed(0)
+        return [(torch.randn(8, 16), torch.zeros(8)) for _ in range(4)]
+
+
+    def top1Score(predict):
+        torch.manual_seed(1)
+        return float(predict(torch.randn(32, 16)).argmax(1).ge(0).float().mean())
+    """
+)
+DIALOG_CLICKS = 2
+"""A file, and the button that accepts it."""
+MOST_CLICKS = 8
+LOAD_S = 90_000
+
+
+class Hand:
+    """Clicks in a window, counted."""
+
+    def __init__(self, bot, studio):
+        self.bot, self.studio, self.clicks = bot, studio, 0
+
+    @property
+    def document(self):
+        return self.studio.session.document
+
+    def click(self, widget):
+        self.bot.waitUntil(lambda: widget.isVisible() and widget.isEnabled(), timeout=LOAD_S)
+        self.bot.mouseClick(widget, Qt.MouseButton.LeftButton)
+        self.clicks += 1
+
+    def step(self, name):
+        self.click(self.studio.window.step_line.buttons[name])
+
+    def wait(self, condition):
+        self.bot.waitUntil(condition, timeout=LOAD_S)
+
+
+@pytest.fixture
+def hand(qtbot, qapp, tmp_path):
+    studio = Studio(qapp, UserFolders.inside(tmp_path / "user"))
+    qtbot.addWidget(studio.window)
+    studio.window.resize(1280, 800)
+    studio.window.show()
+    qtbot.waitUntil(lambda: studio.session.document.environment is not None, timeout=LOAD_S)
+    yield Hand(qtbot, studio)
+    studio.window.close()
+    studio.close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "code.py").write_text(CODE)
+    layers = {"inner": nn.Linear(16, 16), "last": nn.Linear(16, 4)}
+    state = {f"{name}.{key}": value for name, layer in layers.items() for key, value in layer.state_dict().items()}
+    torch.save(state, tmp_path / "trained.pth")
+    return tmp_path
+
+
+def open_file(hand, monkeypatch, path):
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(path)], ""))
+    hand.click(hand.studio.window.start_page.open_button)
+    hand.clicks += DIALOG_CLICKS
+
+
+def run_and_export(hand, monkeypatch, folder):
+    hand.studio.session.choices.set_measure(MeasureChoice(rounds=3))  # to be quick
+    hand.studio.session.choices.set_targets(["onnxruntime"])
+    hand.step("run")
+    hand.wait(lambda: hand.document.result is not None)
+    saved = folder / "saved.onnx"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(saved), ""))
+    hand.step("export")
+    hand.clicks += DIALOG_CLICKS - 1
+    hand.wait(saved.exists)
+
+
+def test_code_with_its_own_names_and_weights_beside_it_takes_eight_clicks_at_most(hand, folder, monkeypatch):
+    open_file(hand, monkeypatch, folder / "trained.pth")
+    hand.wait(lambda: hand.document.needs_trust)
+    recipe = hand.document.recipe
+    assert (recipe.model.source, recipe.model.entry, recipe.model.weights) == ("code.py", "Classifier", "trained.pth")
+    assert (recipe.calibration.inputs, recipe.evaluate.function) == ("getCalibData", "top1Score")
+    hand.step("trust")
+    run_and_export(hand, monkeypatch, folder)
+    run = hand.document.runs[0]
+    assert run.precision == "int8-static"
+    assert run.metric is not None
+    assert hand.document.result.goal_met
+    assert hand.clicks <= MOST_CLICKS
+
+
+def test_an_edited_file_is_asked_about_in_place_and_the_trace_goes_on(hand, folder, monkeypatch):
+    open_file(hand, monkeypatch, folder / "code.py")
+    hand.wait(lambda: hand.document.needs_trust)
+    hand.step("trust")
+    (folder / "code.py").write_text(f"{CODE}# edited\n")
+    hand.step("trace")
+    hand.wait(hand.studio.window.bars.trust.isVisible)
+    assert not hand.studio.window.bars.problem.isVisible()
+    hand.step("trust")
+    hand.wait(lambda: hand.document.graph is not None)
+
+
+def test_weights_alone_are_opened_with_code_that_is_looked_for(hand, folder, monkeypatch):
+    apart = folder / "apart"
+    apart.mkdir()
+    Path(folder / "trained.pth").rename(apart / "trained.pth")
+    open_file(hand, monkeypatch, apart / "trained.pth")
+    hand.wait(lambda: hand.document.file is not None)
+    origin = hand.studio.window.workbench.panel("model").origin
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(folder / "code.py"), ""))
+    hand.click(origin.findChildren(QPushButton)[-1])
+    hand.wait(lambda: hand.document.file is not None and hand.document.file.kind == "python")
+    assert hand.document.recipe.model.weights == "apart/trained.pth"
