@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ace_studio.engine.catch.recorder import CallRecorder
 from ace_studio.engine.catch.script import run_script
-from ace_studio.engine.catch.store import rows_of, store_calls
+from ace_studio.engine.catch.store import caught_rows, store_calls

@@ -174,7 +174,7 @@ class CallRecorder:
         place = shelf.place_for(form)
         if place is None:
             return
-        needed = _tensor_bytes(args, kwargs)
+        needed = sum(one.numel() * one.element_size() for one in Example(args, kwargs).tensors())
         freed = shelf.kept[place].bytes if place < len(shelf.kept) else 0
         held = sum(one.bytes for other in self._shelves.values() for one in other.kept)
         if held - freed + needed > self._max_bytes:
@@ -221,13 +221,6 @@ def _with_defaults(module: nn.Module) -> list[str]:
     return [name for name, one in parameters.items() if one.default is not inspect.Parameter.empty]
 
 
-def _tensor_bytes(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in Example(args, kwargs).tensors())
-
-
 def _parameter_count(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters() if not _is_lazy(parameter))
-
-
-def _is_lazy(parameter: Tensor) -> bool:
-    return isinstance(parameter, nn.UninitializedParameter)
+    made = (one for one in module.parameters() if not isinstance(one, nn.UninitializedParameter))
+    return sum(parameter.numel() for parameter in made)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import nn
 
 from ace_studio.engine.catch.recorder import KeptCall
 from ace_studio.engine.examples.caught import CaughtCall, CaughtFiles, CaughtInputs, CaughtValue
@@ -24,7 +24,8 @@ def store_calls(kept: Sequence[KeptCall], *, module: nn.Module, script: Path, ou
     Raises: AceError(USAGE) if the files cannot be written.
     """
     files = CaughtFiles.at(output)
-    tensors = {f"{number}.{name}": one for number, call in enumerate(kept) for name, one in _named(call)}
+    pairs = ((number, name, one) for number, call in enumerate(kept) for name, one in call.tensors.items())
+    tensors = {f"{number}.{name.removeprefix('call.')}": one for number, name, one in pairs}
     calls = [_renamed(call.call, str(number), script) for number, call in enumerate(kept)]
     content = CaughtInputs(module=type(module).__qualname__, tensors=files.tensors.name, calls=calls)
     try:
@@ -43,10 +44,6 @@ def store_calls(kept: Sequence[KeptCall], *, module: nn.Module, script: Path, ou
     return files
 
 
-def _named(call: KeptCall) -> Iterator[tuple[str, Tensor]]:
-    return ((name.removeprefix("call."), tensor) for name, tensor in call.tensors.items())
-
-
 def _renamed(call: CaughtCall, number: str, script: Path) -> CaughtCall:
     def part(one: CaughtValue) -> CaughtValue:
         tensor = None if one.tensor is None else f"{number}.{one.tensor.removeprefix('call.')}"
@@ -60,7 +57,7 @@ def _renamed(call: CaughtCall, number: str, script: Path) -> CaughtCall:
     )
 
 
-def rows_of(kept: Sequence[KeptCall], *, module: nn.Module, tensors: Path) -> tuple[dict[str, TensorSpec], ...]:
+def caught_rows(kept: Sequence[KeptCall], *, module: nn.Module, tensors: Path) -> tuple[dict[str, TensorSpec], ...]:
     """The calls as rows of the shape table; empty if they hold what no row can: plain values, or other inputs each."""
     parameters = forward_parameters(module)
     rows = tuple(_row(call, f"{tensors}:{number}", parameters) for number, call in enumerate(kept))

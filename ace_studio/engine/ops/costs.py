@@ -129,10 +129,6 @@ def _pool(call: OpCall) -> int:
     return call.output_elements * int(window)
 
 
-def _nothing(call: OpCall) -> int:  # noqa: ARG001 - the signature of every formula
-    return 0
-
-
 _ROWS: tuple[tuple[Formula, str], ...] = (
     (_conv, "conv1d conv2d conv3d convolution conv_transpose1d conv_transpose2d conv_transpose3d"),
     (_linear, "linear"),
@@ -151,7 +147,10 @@ _ROWS: tuple[tuple[Formula, str], ...] = (
     (_pool, "max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d_with_indices"),
     (_per_output(1), "relu relu_ relu6 gelu silu hardswish hardtanh hardsigmoid leaky_relu elu prelu mish glu"),
     (_per_output(7), "upsample_bilinear2d upsample_bicubic2d"),
-    (_nothing, "to _to_copy clone copy contiguous fill dropout feature_dropout alias detach lift_fresh_copy getitem"),
+    (
+        _per_output(0),
+        "to _to_copy clone copy contiguous fill dropout feature_dropout alias detach lift_fresh_copy getitem",
+    ),
 )
 
 FORMULAS: dict[str, Formula] = {name: formula for formula, names in _ROWS for name in names.split()}

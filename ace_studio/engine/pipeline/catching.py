@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from ace_studio.engine.catch import CallRecorder, rows_of, run_script, store_calls
+from ace_studio.engine.catch import CallRecorder, caught_rows, run_script, store_calls
 from ace_studio.engine.load.callables import CodeFile
 from ace_studio.engine.load.torchvision.ops import make_importable
 from ace_studio.engine.load.trust import CodeToRun, require_trust
@@ -77,7 +77,7 @@ def _tell(
             kept=len(shelf.kept),
             bytes=sum(one.bytes for one in shelf.kept),
             modules=recorder.modules(),
-            rows=rows_of(shelf.kept, module=shelf.module, tensors=files.tensors.absolute()),
+            rows=caught_rows(shelf.kept, module=shelf.module, tensors=files.tensors.absolute()),
             problem=problem,
             notes=tuple(recorder.notes),
         )

@@ -79,15 +79,14 @@ def measure_ceilings(*, threads: int, machine: str) -> Ceilings:
 # --- arithmetic ---
 
 
-def _whole_numbers(size: int) -> Tensor:
-    return torch.randint(-8, 8, (size, size), dtype=torch.int8)
-
-
 _PRODUCTS: dict[Precision, tuple[Callable[[int], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
     Precision.FP32: (lambda size: torch.randn(size, size), torch.mm),
     Precision.BF16: (lambda size: torch.randn(size, size, dtype=torch.bfloat16), torch.mm),
     Precision.FP16: (lambda size: torch.randn(size, size, dtype=torch.float16), torch.mm),
-    Precision.INT8_STATIC: (_whole_numbers, torch.ops.aten._int_mm.default),
+    Precision.INT8_STATIC: (
+        lambda size: torch.randint(-8, 8, (size, size), dtype=torch.int8),
+        torch.ops.aten._int_mm.default,
+    ),
 }
 
 

@@ -74,5 +74,5 @@ def apply_plan(
         )
     if plan.precisions & set(HALF_DTYPES):
         reporter.phase(Phase.COMPRESS, "16-bit ops")
-        rewritten.refused |= insert_casts(rewritten.graph_module, plan.assigned).refused
+        rewritten.refused |= insert_casts(rewritten.graph_module, plan.assigned)
     return rewritten

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, fx
@@ -50,40 +49,32 @@ def cast_problem(op: str) -> str:
     return f"{op} sums up or spans a wide range, so it is kept in fp32; its neighbours' casts are fused into it"
 
 
-@dataclass
-class CastReport:
-    """Ops whose inputs and outputs are now 16 bits, and op id -> why another planned op is not."""
-
-    lowered: dict[str, Precision] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-
-
-def insert_casts(graph_module: fx.GraphModule, plan: Mapping[str, Precision]) -> CastReport:
+def insert_casts(graph_module: fx.GraphModule, plan: Mapping[str, Precision]) -> dict[str, str]:
     """Run the ops that ``plan`` puts at bf16 or fp16 in that type; the graph is changed in place.
 
     Args:
         graph_module: A `flat_graph`; its nodes carry example values.
         plan: Op id -> precision; other precisions are ignored.
+
+    Returns: Op id -> why an op that the plan names keeps its type.
     """
+    refused: dict[str, str] = {}
     caster = _Caster(graph_module)
     for node in list(graph_module.graph.nodes):
         op_id = node.meta.get(OP_ID, "")
         dtype = HALF_DTYPES.get(plan.get(op_id, Precision.FP32))
         if dtype is None or node.target is operator.getitem:
             continue
-        problem = _node_problem(node)
-        if problem:
-            caster.report.refused[op_id] = problem
-            continue
-        caster.lower(node, dtype)
-        caster.report.lowered[op_id] = plan[op_id]
+        if problem := _node_problem(node):
+            refused[op_id] = problem
+        else:
+            caster.lower(node, dtype)
     tidy(graph_module)
-    return caster.report
+    return refused
 
 
 def _node_problem(node: fx.Node) -> str:
-    problem = cast_problem(str(node.target))
-    if problem:
+    if problem := cast_problem(str(node.target)):
         return problem
     floats = [value for value in _values(node) if isinstance(value, Tensor) and value.is_floating_point()]
     if not floats:
@@ -105,7 +96,6 @@ class _Caster:
         self._graph_module = graph_module
         self._graph = graph_module.graph
         self._casts: dict[tuple[fx.Node, torch.dtype], fx.Node] = {}
-        self.report = CastReport()
 
     def lower(self, node: fx.Node, dtype: torch.dtype) -> None:
         """Make ``node`` compute in ``dtype`` between casts."""
@@ -142,12 +132,8 @@ class _Caster:
     def _make_cast(self, node: fx.Node, stored: Tensor | None, dtype: torch.dtype) -> fx.Node:
         suffix = str(dtype).removeprefix("torch.")
         if stored is not None:
-            return add_constant(self._graph_module, f"{node.target}_{suffix}", stored.to(dtype), before=_after(node))
+            return add_constant(self._graph_module, f"{node.target}_{suffix}", stored.to(dtype), before=node.next)
         with self._graph.inserting_after(node):
             cast = self._graph.call_function(_CAST, (node, dtype))
         cast.meta["val"] = node.meta["val"].to(dtype)
         return cast
-
-
-def _after(node: fx.Node) -> fx.Node:
-    return node.next

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, fx
@@ -17,6 +17,7 @@ from ace_studio.records.recipes.plan import Precision, Scheme
 
 Watched = Mapping[str, WatchedOp]
 """Op id -> what a precision rounds there."""
+_Precisions = TypeVar("_Precisions")
 
 
 class WatchingRun(fx.Interpreter):
@@ -79,39 +80,36 @@ class RangeRun(WatchingRun):
         return {name: (one.low, one.high) for name, one in found.items()}
 
 
-class RoundedRun(WatchingRun):
-    """Runs some ops at low precisions and all others exactly."""
+class _RoundingRun(WatchingRun, Generic[_Precisions]):
+    """A run that rounds watched ops."""
 
     def __init__(
         self,
         graph_module: fx.GraphModule,
         watched: Watched,
         *,
-        precisions: Mapping[str, Precision],
+        precisions: _Precisions,
         ranges: NodeRanges,
         scheme: Scheme,
     ) -> None:
         super().__init__(graph_module, watched)
         self._precisions = precisions
-        self._ranges = ranges
-        self._scheme = scheme
+        self._grids: dict[str, Any] = {"ranges": ranges, "scheme": scheme}
+
+
+class RoundedRun(_RoundingRun[Mapping[str, Precision]]):
+    """Runs some ops at low precisions and all others exactly."""
 
     def at_op(self, node: fx.Node, op_id: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The op at its low precision, if it has one."""
         if op_id not in self._precisions:
             return super().at_op(node, op_id, args, kwargs)
-        return rounded_call(
-            node.target,  # type: ignore[arg-type]
-            args,
-            kwargs,
-            op=self.watched[op_id],
-            precision=self._precisions[op_id],
-            ranges=self._ranges,
-            scheme=self._scheme,
-        )
+        target: Any = node.target
+        precision = self._precisions[op_id]
+        return rounded_call(target, args, kwargs, op=self.watched[op_id], precision=precision, **self._grids)
 
 
-class ProbingRun(WatchingRun):
+class ProbingRun(_RoundingRun[Sequence[Precision]]):
     """Keeps the error of each precision at each watched op; probes measure how much of it reaches the outputs.
 
     With v a random vector of signs, J the derivative of the outputs by an op's result and e the error of that result,
@@ -119,19 +117,8 @@ class ProbingRun(WatchingRun):
     Source: Hutchinson 1990, doi:10.1080/03610919008812866 (the estimator of a trace by random signs).
     """
 
-    def __init__(
-        self,
-        graph_module: fx.GraphModule,
-        watched: Watched,
-        *,
-        precisions: Sequence[Precision],
-        ranges: NodeRanges,
-        scheme: Scheme,
-    ) -> None:
-        super().__init__(graph_module, watched)
-        self._precisions = precisions
-        self._ranges = ranges
-        self._scheme = scheme
+    def __init__(self, graph_module: fx.GraphModule, watched: Watched, **rounding: Any) -> None:
+        super().__init__(graph_module, watched, **rounding)
         self._errors: dict[tuple[str, int], dict[Precision, Tensor]] = {}
         self._gradient_operands: dict[str, int] = {}
         self._leaves: list[Tensor] = []
@@ -166,12 +153,12 @@ class ProbingRun(WatchingRun):
         node, op_id = at
         args, kwargs = call
         op = self.watched[op_id]
-        options = {"op": op, "precision": precision, "ranges": self._ranges, "scheme": self._scheme}
+        options = {"op": op, "precision": precision, **self._grids}
         if op.operands:
             self.runs[op_id] += 1
             rounded = rounded_call(node.target, args, kwargs, **options)  # type: ignore[arg-type]
         else:  # it may write into what it reads, so it is not run again
-            rounded = rounded_result(pytree.tree_map_only(Tensor, Tensor.detach, exact), **options)  # type: ignore[arg-type]
+            rounded = rounded_result(pytree.tree_map_only(Tensor, Tensor.detach, exact), **options)
         pairs = zip(pytree.tree_leaves(rounded), pytree.tree_leaves(exact), strict=True)
         return [one - other.detach() if isinstance(one, Tensor) else None for one, other in pairs]
 

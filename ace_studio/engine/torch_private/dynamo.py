@@ -89,7 +89,8 @@ def failure_frames(error: BaseException) -> list[traceback.FrameSummary]:
     """The Python frames behind a failed trace, outermost first; kinds of errors keep them in different places."""
     frames = list(traceback.extract_tb(error.__traceback__))
     frames += list(getattr(error, "real_stack", None) or [])
-    frames += [_frame(file, line) for file, line in re.findall(r'File "([^"]+)", line (\d+)', str(error))]
+    named = re.findall(r'File "([^"]+)", line (\d+)', str(error))
+    frames += [traceback.FrameSummary(file, int(line), "") for file, line in named]
     return frames + _guard_frames(error.__traceback__)
 
 
@@ -105,10 +106,6 @@ def _guard_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
             return [frame for frame in found if isinstance(frame, traceback.FrameSummary)]
         trace = trace.tb_next
     return []
-
-
-def _frame(file: str, line: str) -> traceback.FrameSummary:
-    return traceback.FrameSummary(file, int(line), "")
 
 
 def is_compiler_error(error: BaseException) -> bool:

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from ace_studio.engine.catch import CallRecorder, rows_of, store_calls
+from ace_studio.engine.catch import CallRecorder, caught_rows, store_calls
 from ace_studio.engine.examples.caught import read_caught
 from ace_studio.records.errors import AceError, ErrorCode
 
@@ -40,10 +40,10 @@ def test_stored_calls_are_read_again(tmp_path: Path) -> None:
 
 def test_calls_of_tensors_alone_are_rows_and_calls_with_plain_values_are_not() -> None:
     tensors = Path("inputs.safetensors")
-    plain = rows_of(caught((({"ids": torch.arange(3)},), {})), module=Net(), tensors=tensors)
+    plain = caught_rows(caught((({"ids": torch.arange(3)},), {})), module=Net(), tensors=tensors)
     assert plain[0]["batch.ids"].shape == (3,)
     assert plain[0]["batch.ids"].dtype == "int64"
-    assert rows_of(caught((({"ids": torch.arange(3)},), {"scale": 2.0})), module=Net(), tensors=tensors) == ()
+    assert caught_rows(caught((({"ids": torch.arange(3)},), {"scale": 2.0})), module=Net(), tensors=tensors) == ()
 
 
 def test_a_place_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path) -> None:

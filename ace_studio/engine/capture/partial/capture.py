@@ -106,7 +106,8 @@ class PartialJob:
         subgraphs = self._frame_subgraphs(recording)
         modules = self._module_subgraphs({name for subgraph in subgraphs for _, name in subgraph.place.weights})
         if modules:
-            hosted = [_eager_subgraph(subgraph) for subgraph in modules]
+            # They run as the user's own submodules, to keep the compiler out of them.
+            hosted = [HostedSubgraph(subgraph.place, subgraph.captured.module) for subgraph in modules]
             recording = self._record(hosted, limit_s=None if first.given_up else limit_s)
             if recording.given_up:
                 recording = self._record(hosted, limit_s=None)
@@ -348,11 +349,6 @@ def host(subgraph: Subgraph) -> HostedSubgraph:
     """A captured subgraph, to be run in its place in the model."""
     module = subgraph.captured.program.module(check_guards=False)
     return HostedSubgraph(subgraph.place, module)
-
-
-def _eager_subgraph(subgraph: Subgraph) -> HostedSubgraph:
-    """A subgraph that runs as the user's own submodule, to keep the compiler out of it."""
-    return HostedSubgraph(subgraph.place, subgraph.captured.module)
 
 
 def _with_breaks(steps: Sequence[ForwardStep], breaks: Sequence[GraphBreak], ran: EagerOps) -> list[ForwardStep]:

@@ -59,7 +59,7 @@ def must_reduce_range() -> bool:
     return is_x86 and not cpu_flags() & {"avx512_vnni", "avx_vnni"}
 
 
-def apply_plan(
+def quantize_program(
     program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]
 ) -> tuple[Any, Mapping[str, str]]:
     """A copy of the program's model in which every op runs as planned, and op id -> why an op does not.

@@ -243,11 +243,8 @@ def _watched_values(model: Any) -> dict[str, Any]:
         for name in [*node.input, *node.output]
     }
     wanted = onnx.TensorProto.FLOAT
-    return {name: infos[name] for name in sorted(names) if name in infos and _element_type(infos[name]) == wanted}
-
-
-def _element_type(info: Any) -> int:
-    return int(info.type.tensor_type.elem_type)
+    known = [name for name in sorted(names) if name in infos]
+    return {name: infos[name] for name in known if infos[name].type.tensor_type.elem_type == wanted}
 
 
 def _refuse_infinite(bad: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Targe
 from ace_studio.engine.targets.onnx.attention import program_with_attention
 from ace_studio.engine.targets.onnx.op_support import onnxruntime_op_problem
 from ace_studio.engine.targets.onnx.program import OnnxProgram
-from ace_studio.engine.targets.onnx.quantize import apply_plan
+from ace_studio.engine.targets.onnx.quantize import quantize_program
 from ace_studio.engine.targets.onnx.support import onnx_verdict
 from ace_studio.engine.targets.onnxruntime.profile import profile_kernels
 from ace_studio.engine.targets.shared.flat_call import FlatCall, as_numpy
@@ -67,7 +67,7 @@ class OnnxRuntimeTarget(Target):
     def build(self, job: LoweringJob) -> Lowered:
         """Export once, apply the plan, open a session."""
         program = program_with_attention(job)
-        model, notes = apply_plan(program, job, _session_maker(job))
+        model, notes = quantize_program(program, job, _session_maker(job))
         job.reporter.advance(None, "optimizing for ONNX Runtime")
         return OnnxRuntimeLowered(job, program, model, notes=notes)
 

@@ -35,7 +35,7 @@ _WIDENED = (
 _WEIGHT_ONLY = (Precision.INT8_WEIGHT, Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT)
 
 
-def compress(
+def compress_model(
     model: Any, program: OnnxProgram, job: LoweringJob, make_session: Callable[[Any], Any]
 ) -> tuple[Any, Mapping[str, str]]:
     """The model with every op as planned, and why some ops are not (op id -> why).

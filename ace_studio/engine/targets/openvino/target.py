@@ -18,7 +18,7 @@ from ace_studio.engine.targets.onnx.op_support import openvino_op_problem
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.onnx.support import openvino_verdict
 from ace_studio.engine.targets.openvino.attention import program_for_openvino, read_onnx
-from ace_studio.engine.targets.openvino.compress import compress
+from ace_studio.engine.targets.openvino.compress import compress_model
 from ace_studio.engine.targets.openvino.library import import_openvino
 from ace_studio.engine.targets.openvino.profile import runtime_kernels
 from ace_studio.engine.targets.shared.flat_call import FlatCall, as_numpy, as_tensor
@@ -82,7 +82,7 @@ class OpenVinoTarget(Target):
             )
         program = program_for_openvino(job)
         model = read_onnx(program.model)
-        model, notes = compress(
+        model, notes = compress_model(
             model, program, job, lambda onnx_model: OpenVinoSession(onnx_model, threads=job.threads)
         )
         options = _planned_options(job)

@@ -23,7 +23,7 @@ from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, O
 from ace_studio.engine.targets.onnx.masks import guarded
 from ace_studio.engine.targets.onnx.op_support import pairs_op_problem
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
-from ace_studio.engine.targets.onnx.quantize import apply_plan
+from ace_studio.engine.targets.onnx.quantize import quantize_program
 from ace_studio.engine.targets.onnx.support import onnx_verdict
 from ace_studio.engine.targets.onnxruntime.target import make_session
 from ace_studio.engine.targets.shared.cuda import cuda_problem
@@ -100,7 +100,7 @@ def quantized_onnx(program: OnnxProgram, job: LoweringJob) -> tuple[Any, Mapping
     if Precision.INT8_STATIC not in job.plan.precisions:
         return program.model, {}
     around_zero = dataclasses.replace(job, plan=symmetric_plan(job.plan))
-    model, notes = apply_plan(
+    model, notes = quantize_program(
         program, around_zero, lambda one: make_session(one.SerializeToString(), threads=job.threads)
     )
     return signed_model(model), notes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,7 @@ def checked_package(path: Path) -> tuple[FlatFunction, int]:
     """
     try:
         package, notes = open_package(path)
-        checks = _checks_of(notes)
+        checks = [_InputCheck(one["dtype"], tuple(one["sizes"])) for one in json.loads(notes[_INPUTS])]
     except _READ_ERRORS as error:
         raise AceError.of(
             ErrorCode.BAD_FILE,
@@ -153,7 +153,3 @@ def checked_package(path: Path) -> tuple[FlatFunction, int]:
         return package(*tensors)
 
     return run, int(notes.get(_THREADS, 0))
-
-
-def _checks_of(notes: Mapping[str, str]) -> list[_InputCheck]:
-    return [_InputCheck(one["dtype"], tuple(one["sizes"])) for one in json.loads(notes[_INPUTS])]

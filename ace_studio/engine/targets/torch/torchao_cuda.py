@@ -24,7 +24,7 @@ from ace_studio.engine.targets.shared.cuda import cuda_problem, fp8_problem
 from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.engine.targets.torch.inductor import compile_graph
 from ace_studio.engine.targets.torch.program import FlatFunction, TorchLowered, load_flat_graph, pinned
-from ace_studio.engine.targets.torch.torchao_linears import LINEAR, quantize_linears, retraced
+from ace_studio.engine.targets.torch.torchao_linears import LINEAR_OP, quantize_linears, retraced
 from ace_studio.engine.torch_private.inductor import CompiledNode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
@@ -59,7 +59,7 @@ class TorchaoCudaTarget(Target):
             return problem
         if precision in HALF_DTYPES:
             return cast_problem(op)
-        if precision in _LINEAR_ONLY and op != LINEAR:
+        if precision in _LINEAR_ONLY and op != LINEAR_OP:
             return f"torchao quantizes linear layers on a GPU, {op} stays in float"
         return ""
 
@@ -84,7 +84,7 @@ def quantized_graph(job: LoweringJob) -> RewrittenGraph:
     halves = {op_id for op_id, precision in job.plan.assigned.items() if precision in HALF_DTYPES}
     if halves:
         rewritten.folded = fold_batch_norms(rewritten.graph_module, halves)
-        rewritten.refused |= insert_casts(rewritten.graph_module, job.plan.assigned).refused
+        rewritten.refused |= insert_casts(rewritten.graph_module, job.plan.assigned)
     rewritten.refused |= quantize_linears(rewritten.graph_module, job.plan)
     rewritten.graph_module = retraced(rewritten.graph_module, job.captured)
     return rewritten

@@ -19,7 +19,7 @@ from ace_studio.engine.targets.torch.program import reexport
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
 
-LINEAR = "aten.linear.default"
+LINEAR_OP = "aten.linear.default"
 _PREFIX = "ace_linear_"
 _IN_BF16 = frozenset({Precision.INT4_WEIGHT, Precision.FP8})
 """Kernels that take bfloat16 activations only."""
@@ -74,7 +74,7 @@ def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str,
         precision = plan.precision_of(op_id)
         if precision not in {Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, *_IN_BF16}:
             continue
-        weight = constant_of(graph_module, node.args[1]) if str(node.target) == LINEAR else None
+        weight = constant_of(graph_module, node.args[1]) if str(node.target) == LINEAR_OP else None
         if weight is None:
             refused[op_id] = "torchao quantizes linear layers with stored weights; this op is none"
             continue
