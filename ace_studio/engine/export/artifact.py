@@ -93,8 +93,6 @@ def verify_artifact(  # noqa: PLR0913 - a fresh process must be told everything
     """
     with tempfile.TemporaryDirectory(prefix="ace-verify-") as name:
         folder = Path(name)
-        write_tensors(folder / "inputs.safetensors", [example.tensors() for example in examples])
-        write_tensors(folder / "outputs.safetensors", expected)
         order = VerifyOrder(
             target=target,
             path=str(path.resolve()),
@@ -104,17 +102,21 @@ def verify_artifact(  # noqa: PLR0913 - a fresh process must be told everything
             device=str(device),
             registers=registers,
         )
-        (folder / "order.json").write_bytes(msgspec.json.encode(order))
-        return run_child(folder, path, reporter)
+        return run_child(folder, order, examples, expected=expected, reporter=reporter)
 
 
-def run_child(folder: Path, artifact: Path, reporter: Reporter) -> int | None:
-    """Have a new process carry out the order in ``folder``. Returns and raises as `verify_artifact` does."""
-    _carry_out(folder, reporter)
-    return _read_answer(folder, artifact)
-
-
-def _carry_out(folder: Path, reporter: Reporter) -> None:
+def run_child(
+    folder: Path,
+    order: VerifyOrder,
+    examples: Sequence[Example],
+    *,
+    expected: Sequence[Sequence[Tensor]],
+    reporter: Reporter,
+) -> int | None:
+    """Have a new process carry out the order, in ``folder``. Returns and raises as `verify_artifact` does."""
+    write_tensors(folder / "inputs.safetensors", [example.tensors() for example in examples])
+    write_tensors(folder / "outputs.safetensors", expected)
+    (folder / "order.json").write_bytes(msgspec.json.encode(order))
     command = fresh_python("ace_studio.engine.verify_child", str(folder))
     with (folder / LOG_NAME).open("w", encoding="utf-8") as log:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
@@ -124,6 +126,7 @@ def _carry_out(folder: Path, reporter: Reporter) -> None:
             if child.poll() is None:
                 child.kill()
                 child.wait()
+    return _read_answer(folder, Path(order.path))
 
 
 def _read_answer(folder: Path, artifact: Path) -> int | None:

@@ -7,11 +7,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.examples.stored_calls import CannotLeaveError, store_call, write_tensors
+from ace_studio.engine.examples.stored_calls import CannotLeaveError, store_call
 from ace_studio.engine.export.artifact import (
     MIN_RELOAD_SQNR_DB,
     ModelSource,
@@ -65,8 +64,6 @@ def verify_subgraphs(
                 where=str(path.name),
             )
             return None
-        write_tensors(folder / "inputs.safetensors", [example.tensors() for example in examples])
-        write_tensors(folder / "outputs.safetensors", expected)
         order = VerifyOrder(
             target=target,
             path=str(path.resolve()),
@@ -78,8 +75,7 @@ def verify_subgraphs(
             model=source,
             sys_path=tuple(str(one) for one in sys.path),  # entries may be paths
         )
-        (folder / "order.json").write_bytes(msgspec.json.encode(order))
-        return run_child(folder, path, reporter)
+        return run_child(folder, order, examples, expected=expected, reporter=reporter)
 
 
 def _written(module: nn.Module, folder: Path) -> ModelSource:
