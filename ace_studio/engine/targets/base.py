@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 
@@ -23,6 +23,8 @@ from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement, OpSupport
 from ace_studio.records.targets import TargetRow
+
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,13 @@ class LoweringJob:
     """Improvements that were asked for and that changed nothing in the graph: a target may do them itself."""
     improvements: list[Improvement] = field(default_factory=list)
     """What this target did about them."""
+
+    def once(self, key: str, make: Callable[[], _Made]) -> _Made:
+        """What is shared under a key; the first target that asks makes it."""
+        if key not in self.shared:
+            self.shared[key] = make()
+        made: _Made = self.shared[key]
+        return made
 
 
 class Lowered(ABC):

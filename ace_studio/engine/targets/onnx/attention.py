@@ -34,7 +34,6 @@ from ace_studio.engine.targets.onnx.names import VIEWS, changes_nothing, dtype_o
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.torch_private.sizes import size_hint
 
-_SHARED_KEY = "onnx_program_with_attention"
 DOMAIN = "com.microsoft"
 MOST_SCORES = 16_384
 """Scores (B x N x S x T) of the traced example up to which one kernel is faster than the parts.
@@ -73,10 +72,7 @@ def program_with_attention(job: LoweringJob) -> OnnxProgram:
 
     Raises: AceError(UNSUPPORTED) as `onnx_program_of` does.
     """
-    if _SHARED_KEY not in job.shared:
-        job.shared[_SHARED_KEY] = fuse_attention(onnx_program_of(job), job.captured)
-    program: OnnxProgram = job.shared[_SHARED_KEY]
-    return program
+    return job.once("onnx_program_with_attention", lambda: fuse_attention(onnx_program_of(job), job.captured))
 
 
 def fuse_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram:

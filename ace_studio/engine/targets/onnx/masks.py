@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -191,6 +191,15 @@ def constant(graph: Any, name: str, value: float | Sequence[int]) -> str:
     return name
 
 
+def _values_read(node: Any) -> Iterator[str]:
+    """The values that a node reads, also inside the graphs that it holds (the branches of an ``If``)."""
+    yield from node.input
+    for inner in (graph for attribute in node.attribute for graph in (attribute.g, *attribute.graphs)):
+        yield from (output.name for output in inner.output)
+        for one in inner.node:
+            yield from _values_read(one)
+
+
 def drop_unread(graph: Any) -> None:
     """Remove, in place, the nodes and constants that no result depends on."""
     wanted = {output.name for output in graph.output}
@@ -198,7 +207,7 @@ def drop_unread(graph: Any) -> None:
     for node in reversed(graph.node):
         if wanted.intersection(node.output):
             kept.append(node)
-            wanted.update(node.input)
+            wanted.update(_values_read(node))
     constants = [tensor for tensor in graph.initializer if tensor.name in wanted]
     infos = [info for info in graph.value_info if info.name in wanted]
     for field, entries in (("node", reversed(kept)), ("initializer", constants), ("value_info", infos)):

@@ -74,9 +74,7 @@ def onnx_program_of(job: LoweringJob) -> OnnxProgram:
     """
     if SHARED_KEY not in job.shared:
         job.reporter.advance(None, "exporting to ONNX")
-        job.shared[SHARED_KEY] = export_onnx(job.captured)
-    program: OnnxProgram = job.shared[SHARED_KEY]
-    return program
+    return job.once(SHARED_KEY, lambda: export_onnx(job.captured))
 
 
 def export_onnx(captured: CapturedModel) -> OnnxProgram:

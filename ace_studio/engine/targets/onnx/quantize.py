@@ -74,7 +74,7 @@ def quantize_program(
     model = copy.deepcopy(program.model)
     tables, notes = planned_lookups(program, job)
     pack_tables(model, tables)
-    _drop_unused_constants(model)
+    drop_unused_constants(model)
     for planned, bits in WEIGHT_BITS.items():
         for group_size, ops in by_scheme(job, planned, lambda scheme: scheme.group_size).items():
             block, reason = weight_block(group_size)
@@ -249,7 +249,7 @@ def drop_idle_pairs(model: Any, quantized: frozenset[str], *, makers: Mapping[st
     kept = [node for node in model.graph.node if node.name not in dropped]
     model.graph.ClearField("node")
     model.graph.node.extend(kept)
-    _drop_unused_constants(model)
+    drop_unused_constants(model)
 
 
 def shield_float_products(model: Any, quantized: frozenset[str]) -> None:
@@ -380,7 +380,7 @@ def _split_gemms(model: Any, nodes: set[str]) -> list[str]:
             rebuilt.append(added)
     model.graph.ClearField("node")
     model.graph.node.extend(rebuilt)
-    _drop_unused_constants(model)
+    drop_unused_constants(model)
     return made
 
 
@@ -399,7 +399,8 @@ def _attribute(node: Any, name: str, default: float) -> float:
     return default
 
 
-def _drop_unused_constants(model: Any) -> None:
+def drop_unused_constants(model: Any) -> None:
+    """Remove, in place, the constants that no node reads; the nodes may stand in any order."""
     used = {name for node in model.graph.node for name in node.input} | {output.name for output in model.graph.output}
     kept = [tensor for tensor in model.graph.initializer if tensor.name in used]
     model.graph.ClearField("initializer")

@@ -29,9 +29,9 @@ _MIDDLE = 128
 
 def lookups(model: Any) -> list[Any]:
     """The nodes that pick rows of a stored float32 matrix."""
-    tables = {
-        tensor.name for tensor in model.graph.initializer if tensor.data_type == 1 and len(tensor.dims) == 2
-    }  # 1: float32
+    is_float32 = 1
+    matrices = (one for one in model.graph.initializer if one.data_type == is_float32 and len(one.dims) == 2)
+    tables = {tensor.name for tensor in matrices}
     return [
         node
         for node in model.graph.node
@@ -69,17 +69,8 @@ def pack_tables(model: Any, names: Collection[str]) -> None:
             stored |= {name: numpy_helper.from_array(value, name) for name, value in made.items()}
             model.graph.initializer.extend(stored[name] for name in made)
         block = max(_SMALLEST_BLOCK, 1 << int(np.ceil(np.log2(weight.shape[1]))))
-        rebuilt = helper.make_node(
-            KERNEL,
-            [packed, node.input[1], scales],
-            list(node.output),
-            name=node.name,
-            domain=DOMAIN,
-            block_size=block,
-            bits=8,
-            gather_axis=0,
-            quantize_axis=1,
-        )
-        node.CopyFrom(rebuilt)
+        settings = {"block_size": block, "bits": 8, "gather_axis": 0, "quantize_axis": 1}
+        inputs = [packed, node.input[1], scales]
+        node.CopyFrom(helper.make_node(KERNEL, inputs, node.output, name=node.name, domain=DOMAIN, **settings))
     if names:
         add_domain(model, DOMAIN)

@@ -37,7 +37,6 @@ from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts, value_na
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.openvino.library import import_openvino
 
-_SHARED_KEY = "onnx_program_with_whole_attention"
 _DOMAIN = "ace.studio"
 WHOLE = "WholeAttention"
 """Our node: query, key, value [B, N, S, H] and what is added to the scores; ``scale`` (0: the usual), ``is_causal``."""
@@ -61,10 +60,8 @@ def program_for_openvino(job: LoweringJob) -> OnnxProgram:
 
     Raises: AceError(UNSUPPORTED) as `onnx_program_of` does.
     """
-    if _SHARED_KEY not in job.shared:
-        job.shared[_SHARED_KEY] = with_whole_attention(onnx_program_of(job), job.captured)
-    program: OnnxProgram = job.shared[_SHARED_KEY]
-    return program
+    key = "onnx_program_with_whole_attention"
+    return job.once(key, lambda: with_whole_attention(onnx_program_of(job), job.captured))
 
 
 def read_onnx(model: Any) -> Any:

@@ -104,8 +104,7 @@ class _SubgraphCalls:
 
     def of(self, subgraph: Subgraph) -> Sequence[Example]:
         """Calls of one subgraph; those of its capture if no example reaches it."""
-        calls: dict[str, list[Example]] = self._job.shared.get("subgraph calls") or self._record()
-        self._job.shared["subgraph calls"] = calls
+        calls = self._job.once("subgraph calls", self._record)
         return calls[subgraph.name] or list(subgraph.captured.examples)
 
     def _record(self) -> dict[str, list[Example]]:

@@ -190,14 +190,9 @@ class _ReadBack:
         if kernels:
             return self._executed(op_id, kernels)
         if fused_into is not None:
-            reason = f"part of the {fused_into.kind} kernel of {fused_into.op_ids[0]} ({fused_into.precision})"
-            return OpActual(
-                op_id=op_id,
-                actual="fused",
-                device=fused_into.device,
-                reason=reason,
-                fused_into=fused_into.op_ids[0],
-            )
+            home = fused_into.op_ids[0]
+            reason = f"part of the {fused_into.kind} kernel of {home} ({fused_into.precision})"
+            return OpActual(op_id=op_id, actual="fused", device=fused_into.device, reason=reason, fused_into=home)
         if op_id in self.folded:
             return OpActual(op_id=op_id, actual="folded", reason=self.folded[op_id])
         return OpActual(op_id=op_id, actual="fused", reason=f"{self.runtime} has no kernel of its own for it")

@@ -14,6 +14,8 @@ from typing import Any
 import networkx
 import numpy as np
 
+from ace_studio.engine.targets.onnx.quantize import drop_unused_constants
+
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
 
@@ -131,8 +133,5 @@ def _store(model: Any, made: Mapping[str, np.ndarray[Any, Any]]) -> None:
     model.graph.initializer.extend(
         onnx.numpy_helper.from_array(np.ascontiguousarray(value), name) for name, value in made.items()
     )
-    read = {name for node in model.graph.node for name in node.input} | {value.name for value in model.graph.output}
-    kept = [tensor for tensor in model.graph.initializer if tensor.name in read]
-    model.graph.ClearField("initializer")
-    model.graph.initializer.extend(kept)
+    drop_unused_constants(model)
     model.graph.ClearField("value_info")  # it speaks of unsigned values

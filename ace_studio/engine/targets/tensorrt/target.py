@@ -82,7 +82,7 @@ class TensorRtTarget(Target):
 
     def build(self, job: LoweringJob) -> Lowered:
         """Export, quantize, make signed, build, open."""
-        program = guarded(onnx_program_of(job), job.captured)
+        program = job.once("onnx_program_guarded", lambda: guarded(onnx_program_of(job), job.captured))
         model, notes = quantized_onnx(program, job)
         job.reporter.phase(Phase.LOWER, "TensorRT is timing kernels; this takes minutes")
         engine = build_engine(model.SerializeToString(), program, job)

@@ -32,6 +32,17 @@ def test_nodes_and_constants_that_no_result_depends_on_are_dropped_in_place():
     onnx.checker.check_model(model)
 
 
+def test_a_value_that_only_a_branch_reads_is_kept():
+    branch = helper.make_graph(
+        [helper.make_node("Neg", ["hidden"], ["b"])], "branch", [], [helper.make_empty_tensor_value_info("b")]
+    )
+    choice = helper.make_node("If", ["is_it"], ["y"], name="choice", then_branch=branch, else_branch=branch)
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["hidden"], name="read"), choice], "g", [x], [y])
+    drop_unread(graph)
+    assert [node.name for node in graph.node] == ["read", "choice"]
+
+
 def test_a_constant_is_stored_once():
     graph = made_model().graph
     assert constant(graph, "axes", [0, 1]) == constant(graph, "axes", [0, 1]) == "axes"
