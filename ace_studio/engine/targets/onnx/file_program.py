@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ace_studio.engine.targets.onnx.program import MAX_PROTO_BYTES, SHARED_KEY, OnnxProgram, steps_of
-from ace_studio.engine.targets.shared.kernels import Step, adopt_orphans, covered_steps, heavy_ops, owners_of
+from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
@@ -59,7 +59,7 @@ def shared_program(
     return {SHARED_KEY: program}
 
 
-def _own(steps: Sequence[Step], table: GraphTable) -> dict[str, tuple[str, ...]]:
+def _own(steps: Sequence[GraphStep], table: GraphTable) -> dict[str, tuple[str, ...]]:
     """Node name -> its own op id; constants have none."""
     known = {table.op_id[row] for row in table.op_rows()}
     return {step.name: (step.name,) if step.name in known else () for step in steps}

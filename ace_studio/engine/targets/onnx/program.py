@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
-from ace_studio.engine.targets.shared.kernels import Step, adopt_orphans, covered_steps, heavy_ops, owners_of
+from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.engine.torch_private.exporting import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.operators import writes_in_place
@@ -50,7 +50,7 @@ class OnnxProgram:
     folded: Mapping[str, str] = field(default_factory=dict)
     """Op id -> why no node computes it."""
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[GraphStep]:
         """The nodes as steps."""
         return steps_of(self.model)
 
@@ -59,10 +59,10 @@ class OnnxProgram:
         return [name for name, ids in self.owners.items() if ids and ids[0] in op_ids]
 
 
-def steps_of(model: Any) -> list[Step]:
+def steps_of(model: Any) -> list[GraphStep]:
     """The nodes of a model's graph as steps."""
     return [
-        Step(name=node.name, inputs=tuple(filter(None, node.input)), outputs=tuple(filter(None, node.output)))
+        GraphStep(name=node.name, inputs=tuple(filter(None, node.input)), outputs=tuple(filter(None, node.output)))
         for node in model.graph.node
     ]
 
@@ -259,14 +259,14 @@ def _path_name(path: Sequence[Any]) -> str:
     return text if text and not text[0].isdigit() else f"output_{text}".rstrip("_")
 
 
-def _marked_steps(graph: Any) -> tuple[list[Step], dict[str, tuple[str, ...]]]:
+def _marked_steps(graph: Any) -> tuple[list[GraphStep], dict[str, tuple[str, ...]]]:
     """The exported nodes before any optimization, and the op id that each one was marked with."""
-    steps: list[Step] = []
+    steps: list[GraphStep] = []
     owners: dict[str, tuple[str, ...]] = {}
     for index, node in enumerate(graph):
         node.name = node.name or f"node_{index}"
         inputs = tuple(value.name for value in node.inputs if value is not None)
-        steps.append(Step(name=node.name, inputs=inputs, outputs=tuple(value.name for value in node.outputs)))
+        steps.append(GraphStep(name=node.name, inputs=inputs, outputs=tuple(value.name for value in node.outputs)))
         trace = node.metadata_props.get(_MARK_KEY, "")
         owners[node.name] = (trace.removeprefix(_MARK),) if trace.startswith(_MARK) else ()
     return steps, owners

@@ -26,7 +26,7 @@ _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeL
 
 
 @dataclass(frozen=True)
-class Step:
+class GraphStep:
     """One node of any graph: its unique name, and the names of the values that it reads and writes."""
 
     name: str
@@ -53,7 +53,9 @@ class Kernel:
     """Only changes the type or the layout of a value between other kernels."""
 
 
-def covered_steps(new: Sequence[Step], old: Sequence[Step], *, inputs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def covered_steps(
+    new: Sequence[GraphStep], old: Sequence[GraphStep], *, inputs: Iterable[str]
+) -> dict[str, tuple[str, ...]]:
     """Name of each new step -> names of the old steps it stands for, the one nearest to its output first.
 
     Constants are left out, because several steps share them. A new step without an output of the old graph stands for
@@ -73,7 +75,7 @@ def covered_steps(new: Sequence[Step], old: Sequence[Step], *, inputs: Iterable[
     return {step.name: _walk_back(starts[step.name], producer, stop=made | set(step.inputs)) for step in new}
 
 
-def _starts(step: Step, producer: Mapping[str, Step], by_name: Mapping[str, Step]) -> list[Step]:
+def _starts(step: GraphStep, producer: Mapping[str, GraphStep], by_name: Mapping[str, GraphStep]) -> list[GraphStep]:
     """The old steps with the results of this new step."""
     found = [producer[value] for value in step.outputs if value in producer]
     if found:
@@ -82,9 +84,9 @@ def _starts(step: Step, producer: Mapping[str, Step], by_name: Mapping[str, Step
     return [known[plain] for known in (by_name, producer) if plain in known][:1]
 
 
-def _depending_on(inputs: Iterable[str], steps: Sequence[Step]) -> set[str]:
+def _depending_on(inputs: Iterable[str], steps: Sequence[GraphStep]) -> set[str]:
     """Names of the steps that compute something from the inputs; the steps may be in any order."""
-    readers: dict[str, list[Step]] = {}
+    readers: dict[str, list[GraphStep]] = {}
     for step in steps:
         for value in step.inputs:
             readers.setdefault(value, []).append(step)
@@ -98,7 +100,7 @@ def _depending_on(inputs: Iterable[str], steps: Sequence[Step]) -> set[str]:
     return names
 
 
-def _walk_back(starts: Sequence[Step], producer: Mapping[str, Step], *, stop: set[str]) -> tuple[str, ...]:
+def _walk_back(starts: Sequence[GraphStep], producer: Mapping[str, GraphStep], *, stop: set[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     waiting = list(starts)
     while waiting:
@@ -121,7 +123,7 @@ def owners_of(
     return result
 
 
-def adopt_orphans(steps: Sequence[Step], owners: dict[str, tuple[str, ...]]) -> None:
+def adopt_orphans(steps: Sequence[GraphStep], owners: dict[str, tuple[str, ...]]) -> None:
     """Assign a step without owners to an op around it: that of its readers if they agree, else that of its source."""
     producer = {value: step.name for step in steps for value in step.outputs}
     readers: dict[str, list[str]] = {}

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from ace_studio.engine.targets.shared.kernels import Step, adopt_orphans, covered_steps, owners_of
+from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, owners_of
 
 OLD = [
-    Step("conv", ("x", "w"), ("c",)),
-    Step("norm", ("c", "s"), ("n",)),
-    Step("relu", ("n",), ("r",)),
-    Step("scale", ("table",), ("s",)),
+    GraphStep("conv", ("x", "w"), ("c",)),
+    GraphStep("norm", ("c", "s"), ("n",)),
+    GraphStep("relu", ("n",), ("r",)),
+    GraphStep("scale", ("table",), ("s",)),
 ]
 
 
 def test_a_fused_step_stands_for_all_old_steps_between_its_inputs_and_outputs():
-    covered = covered_steps([Step("fused", ("x", "w2"), ("r",))], OLD, inputs=["x"])
+    covered = covered_steps([GraphStep("fused", ("x", "w2"), ("r",))], OLD, inputs=["x"])
     assert covered == {"fused": ("relu", "norm", "conv")}
 
 
 def test_a_value_that_another_new_step_makes_ends_the_walk():
-    new = [Step("first", ("x",), ("c",)), Step("second", ("c",), ("r",))]
+    new = [GraphStep("first", ("x",), ("c",)), GraphStep("second", ("c",), ("r",))]
     assert covered_steps(new, OLD, inputs=["x"]) == {"first": ("conv",), "second": ("relu", "norm")}
 
 
 def test_steps_that_depend_on_no_input_are_constants_and_belong_to_nobody():
-    assert "scale" not in covered_steps([Step("fused", ("x",), ("r",))], OLD, inputs=["x"])["fused"]
+    assert "scale" not in covered_steps([GraphStep("fused", ("x",), ("r",))], OLD, inputs=["x"])["fused"]
 
 
 def test_a_step_without_an_old_value_is_found_by_the_name_that_the_runtime_decorated():
-    new = [Step("fused conv", ("x",), ("c_other",)), Step("relu_nchwc", ("c_other",), ("r_other",))]
+    new = [GraphStep("fused conv", ("x",), ("c_other",)), GraphStep("relu_nchwc", ("c_other",), ("r_other",))]
     assert covered_steps(new, OLD, inputs=["x"]) == {"fused conv": ("conv",), "relu_nchwc": ("relu", "norm")}
 
 
@@ -38,10 +38,10 @@ def test_a_weighted_op_owns_a_step_before_the_last_one():
 
 
 def test_an_orphan_goes_to_its_readers_if_they_agree_and_else_to_its_source():
-    steps = [Step("a", ("x",), ("va",)), Step("orphan", ("va",), ("vo",)), Step("b", ("vo",), ("vb",))]
+    steps = [GraphStep("a", ("x",), ("va",)), GraphStep("orphan", ("va",), ("vo",)), GraphStep("b", ("vo",), ("vb",))]
     owners = {"a": ("op_a",), "orphan": (), "b": ("op_b",)}
     adopt_orphans(steps, owners)
     assert owners["orphan"] == ("op_b",)
     owners = {"a": ("op_a",), "orphan": (), "b": ("op_b",), "c": ("op_c",)}
-    adopt_orphans([*steps, Step("c", ("vo",), ("vc",))], owners)
+    adopt_orphans([*steps, GraphStep("c", ("vo",), ("vc",))], owners)
     assert owners["orphan"] == ("op_a",)
