@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QFont, QKeyEvent, QPainter, QPen
+from PySide6.QtCore import QAbstractItemModel, QAbstractTableModel, QModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QFont, QKeyEvent, QKeySequence, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QApplication,
     QHeaderView,
+    QLineEdit,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
+    QToolTip,
+    QWidget,
 )
 
 from ace_studio.gui.panels.shapes.faults import size_faults
-from ace_studio.gui.panels.shapes.rows import ColumnKind, Row, ShapeColumn, cell_text, shape_columns, with_cell
+from ace_studio.gui.panels.shapes.rows import (
+    INPUT_DTYPES,
+    VALUE_SOURCES,
+    ColumnKind,
+    Row,
+    ShapeColumn,
+    cell_fault,
+    cell_text,
+    shape_columns,
+    with_cells,
+)
 from ace_studio.gui.panels.shapes.verdicts import Chip, chip_of, find_dim, sizes_text
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.fields import ComboBox
+from ace_studio.gui.widgets.small import set_role
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.tensors import DimChoice, InputFinding
 
@@ -148,11 +164,27 @@ class _Model(QAbstractTableModel):
     def setData(self, index: AnyIndex, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802 - Qt's name
         if role != Qt.ItemDataRole.EditRole or index.row() >= len(self.rows):
             return False
-        changed = with_cell(self.rows[index.row()], self.columns[index.column()], str(value))
-        if changed is None or changed == self.rows[index.row()]:
-            return changed is not None
-        self.edited.emit(tuple(changed if at == index.row() else row for at, row in enumerate(self.rows)))
+        if self.fault_of_text(index, str(value)):
+            return False
+        changed = with_cells(self.rows, self.cells_edited(index), str(value))
+        if changed != self.rows:
+            self.edited.emit(changed)
         return True
+
+    def fault_of_text(self, index: AnyIndex, text: str) -> str:
+        """Why a text is invalid in a cell; empty if it is not."""
+        return cell_fault(self.rows[index.row()], self.columns[index.column()], text)
+
+    def cells_edited(self, index: AnyIndex) -> list[tuple[int, ShapeColumn]]:
+        """Row and column of the cells that an edit of this one is about: with it, the selected ones of its kind."""
+        table = self.parent()
+        chosen = table.selectedIndexes() if isinstance(table, QTableView) else []
+        kind = self.columns[index.column()].kind
+        places = {(one.row(), one.column()) for one in chosen} | {(index.row(), index.column())}
+        if not any(one.row() == index.row() and one.column() == index.column() for one in chosen):
+            places = {(index.row(), index.column())}
+        return [(row, self.columns[at]) for row, at in sorted(places)
+                if row < len(self.rows) and self.columns[at].kind is kind]  # fmt: skip
 
 
 class _ChipDelegate(QStyledItemDelegate):
@@ -171,6 +203,58 @@ class _ChipDelegate(QStyledItemDelegate):
     def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:  # noqa: N802 - Qt's name
         size = super().sizeHint(option, index)
         return QSize(size.width() + 22, size.height() + 6)
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: AnyIndex) -> QWidget:  # noqa: N802 - Qt's name
+        """A list for types and sources of values, a field that says what is wrong for sizes."""
+        del option
+        model = index.model()
+        kind = model.columns[index.column()].kind if isinstance(model, _Model) else ColumnKind.DIM
+        if kind is ColumnKind.DIM:
+            line = QLineEdit(parent)
+            line.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            line.setAccessibleName("Size")
+            line.textChanged.connect(lambda text: self._judge(line, index, text))
+            return line
+        combo = ComboBox(parent)
+        is_type = kind is ColumnKind.DTYPE
+        combo.setAccessibleName("Element type" if is_type else "Where the values come from")
+        # Values may come from a file too, whose path is typed.
+        combo.setEditable(not is_type)
+        for name, tip in [(one, "") for one in INPUT_DTYPES] if is_type else VALUE_SOURCES:
+            combo.addItem(name)
+            combo.setItemData(combo.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+        combo.activated.connect(lambda _: self._finish(combo))
+        return combo
+
+    def _finish(self, combo: ComboBox) -> None:
+        # Its line, losing the focus, would choose once more.
+        combo.blockSignals(True)
+        self.commitData.emit(combo)
+        self.closeEditor.emit(combo)
+
+    def setEditorData(self, editor: QWidget, index: AnyIndex) -> None:  # noqa: N802 - Qt's name
+        """Start with what the cell says."""
+        if isinstance(editor, ComboBox):
+            editor.setCurrentText(str(index.data()))
+        else:
+            super().setEditorData(editor, index)
+
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: AnyIndex) -> None:  # noqa: N802 - Qt's name
+        """Hand over the text, if it is valid."""
+        if isinstance(editor, ComboBox | QLineEdit):
+            text = editor.currentText() if isinstance(editor, ComboBox) else editor.text()
+            model.setData(model.index(index.row(), index.column()), text)
+
+    def _judge(self, line: QLineEdit, index: AnyIndex, text: str) -> None:
+        """Mark a text that the cell cannot take while it is typed, and say why."""
+        model = index.model()
+        fault = model.fault_of_text(index, text) if isinstance(model, _Model) and index.isValid() else ""
+        set_role(line, "bad" if fault else "")
+        line.setToolTip(fault)
+        if fault:
+            QToolTip.showText(line.mapToGlobal(line.rect().bottomLeft()), fault, line)
+        else:
+            QToolTip.hideText()
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: AnyIndex) -> None:
         chip = index.data(_CHIP)
@@ -273,10 +357,31 @@ class ShapeTable(QTableView):
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
         """Enter or Space on a verdict cycles it."""
         index = self.currentIndex()
-        if event.key() in _ENTER and index.isValid() and self._model.is_verdict(index.row()):
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy()
+        elif event.key() in _ENTER and index.isValid() and self._model.is_verdict(index.row()):
             self._activate(index)
         else:
             super().keyPressEvent(event)
+
+    def copy(self) -> None:
+        """Copy the selected cells, as a spreadsheet does."""
+        lines: dict[int, list[str]] = {}
+        for index in sorted(self.selectedIndexes(), key=lambda one: (one.row(), one.column())):
+            lines.setdefault(index.row(), []).append(str(index.data() or ""))
+        QApplication.clipboard().setText("\n".join("\t".join(cells) for cells in lines.values()))
+
+    def fill_down(self) -> None:
+        """Give the selected cells of each column the text of its topmost one; of one cell: those below it too."""
+        chosen = [(one.row(), one.column()) for one in self.selectedIndexes() if one.row() < len(self._model.rows)]
+        if len(chosen) == 1:
+            chosen += [(row, chosen[0][1]) for row in range(chosen[0][0] + 1, len(self._model.rows))]
+        rows = self._model.rows
+        for place in {at for _, at in chosen}:
+            column, below = self.columns[place], [row for row, at in chosen if at == place]
+            rows = with_cells(rows, [(row, column) for row in below], cell_text(rows[min(below)], column))
+        if rows != self._model.rows:
+            self.rows_edited.emit(rows)
 
     def _activate(self, index: AnyIndex) -> None:
         column = self._model.columns[index.column()]

@@ -38,6 +38,9 @@ class ShapesPanel(Panel):
         self.add_row_button = button("Add row", self._add_row, tip="Another example, like the last one")
         self.remove_row_button = button("Remove row", self._remove_row)
         self.paste_button = button("Paste", self.paste, tip="Cells from a spreadsheet (Ctrl+V)")
+        self.fill_button = button(
+            "Fill down", self.table.fill_down, tip="Copy the topmost selected cell into those below it"
+        )
         self.use_rows_button = button("Use rows instead", self._use_rows)
         self.form = AddInputForm()
         self.form.wanted.connect(
@@ -45,7 +48,7 @@ class ShapesPanel(Panel):
         )
         self.remove_input_button = button("Remove input", self._remove_input)
         tools = row(
-            self.add_row_button, self.remove_row_button, self.paste_button, None,
+            self.add_row_button, self.remove_row_button, self.paste_button, self.fill_button, None,
             self.form, self.remove_input_button,
         )  # fmt: skip
         self._tools = QWidget()
@@ -110,7 +113,7 @@ class ShapesPanel(Panel):
                 f"forward() takes {', '.join(needed)}. Type a shape such as 1x3x224x224, then Add input.",
             )
         has_rows = bool(inputs.rows)
-        for each in (self.add_row_button, self.remove_row_button, self.remove_input_button):
+        for each in (self.add_row_button, self.remove_row_button, self.fill_button, self.remove_input_button):
             each.setEnabled(has_rows)
 
     def _needed(self, document: Document) -> tuple[str, ...]:
@@ -133,8 +136,10 @@ class ShapesPanel(Panel):
         rows = self.session.document.recipe.inputs.rows
         index = self.table.currentIndex()
         at = (max(0, index.row()), max(0, index.column()))
-        pasted = paste(rows, QApplication.clipboard().text(), self.table.columns, at=at)
-        if pasted is not None:
+        pasted, fault = paste(rows, QApplication.clipboard().text(), self.table.columns, at=at)
+        self._source.setText(fault or _source_words(self.session.document))
+        set_role(self._source, "bad" if fault else "dim")
+        if pasted != rows:
             self.session.choices.set_rows(pasted)
 
     def _cycle(self, name: str) -> None:

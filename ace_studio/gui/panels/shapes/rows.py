@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,6 +12,13 @@ from msgspec.structs import replace
 from ace_studio.records.tensors import InputFinding, TensorSpec
 
 INPUT_DTYPES = ("float32", "int64", "bool", "float16", "bfloat16", "float64", "int32", "int16", "int8", "uint8")
+VALUE_SOURCES = (
+    ("random", "Standard normal for floats, 0 to 99 for integers, a fair coin for booleans; the same in every run"),
+    ("zeros", "All zeros: for states and masks"),
+    ("ones", "All ones: for attention masks that hide nothing"),
+    ("range", "0, 1, 2, …: for positions"),
+)
+"""Words for the values of an input, and what they mean. The path of a file (.npy, .npz, .safetensors) works too."""
 Row = dict[str, TensorSpec]
 
 
@@ -101,6 +108,26 @@ def with_cell(row: Row, column: ShapeColumn, text: str) -> Row | None:
     return {**row, column.input: replace(spec, shape=shape)}
 
 
+def cell_fault(row: Row, column: ShapeColumn, text: str) -> str:
+    """Why a text is invalid in a cell; empty if it is not."""
+    if with_cell(row, column, text) is not None:
+        return ""
+    if column.kind is ColumnKind.DTYPE:
+        return f"'{text}' is no element type; choose one of {', '.join(INPUT_DTYPES)}"
+    if not text.strip().isdecimal():
+        return f"'{text}' is no size: write a whole number, or nothing to drop this dimension"
+    return f"{column.input} has no dimension {column.index - 1} in this row yet; fill that in first"
+
+
+def with_cells(rows: Sequence[Row], cells: Iterable[tuple[int, ShapeColumn]], text: str) -> tuple[Row, ...]:
+    """The rows with the same text in several cells; cells in which it is invalid stay."""
+    result = list(rows)
+    for at, column in cells:
+        if at < len(result):
+            result[at] = with_cell(result[at], column, text) or result[at]
+    return tuple(result)
+
+
 def parse_shape(text: str) -> tuple[int, ...] | None:
     """``1x3x224``, ``1, 3, 224`` or ``(1 3 224)`` -> sizes; None if it is none of these. Empty is a scalar."""
     words = [word for word in re.split(r"[x×,\s()\[\]*]+", text.strip().lower()) if word]
@@ -130,25 +157,26 @@ def with_rows(findings: Sequence[InputFinding]) -> tuple[Row, ...]:
 
 def paste(
     rows: Sequence[Row], text: str, columns: Sequence[ShapeColumn], *, at: tuple[int, int]
-) -> tuple[Row, ...] | None:
+) -> tuple[tuple[Row, ...], str]:
     """The rows with a block of cells (tabs and line ends, as a spreadsheet copies it) put at (row, column).
 
-    Lines beyond the last row add rows like the last one. None if nothing of the text fits.
+    Lines beyond the last row add rows like the last one. If a cell is invalid, the rows come back as they were, with
+    the reason.
     """
     lines = [line.split("\t") for line in text.rstrip("\n").split("\n") if line.strip()]
     if not lines or not columns or not rows:
-        return None
+        return tuple(rows), "Nothing to paste: the clipboard has no text, or there is no example yet"
     top, left = at
+    if max(map(len, lines)) > len(columns) - left:
+        return tuple(rows), f"Not pasted: {max(map(len, lines))} columns do not fit into {len(columns) - left}"
     result = list(rows)
-    has_changed = False
     for offset, cells in enumerate(lines):
         place = min(top, len(rows)) + offset
         if place >= len(result):
             result.append(dict(result[-1]))
-            has_changed = True
         for column, cell in zip(columns[left:], cells, strict=False):
-            changed = with_cell(result[place], column, cell)
-            if changed is not None:
-                result[place] = changed
-                has_changed = True
-    return tuple(result) if has_changed else None
+            fault = cell_fault(result[place], column, cell)
+            if fault:
+                return tuple(rows), f"Not pasted: {fault} (line {offset + 1}, {column.title})"
+            result[place] = with_cell(result[place], column, cell) or result[place]
+    return tuple(result), ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt
+from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit
 
 from ace_studio.gui.panels.shapes.verdicts import chip_of
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict
@@ -49,3 +50,81 @@ def test_a_dimension_that_batch_only_holds_says_held():
     held = DimFinding(index=0, verdict=DimVerdict.STATIC, size=64, reason=why, is_held=True)
     chip = chip_of(SIZE_0, [ROW], dims_of(held), dims={})
     assert (chip.text, chip.mood) == ("held at 64", "held")
+
+
+def own_rows(desk, shapes_panel, count):
+    """Rows to edit, alike; returns the table and a function from row to the sizes of its input."""
+    shapes_panel._use_rows()
+    desk.session.choices.set_rows(desk.document.recipe.inputs.rows * count)
+    desk.settle()
+    shapes_panel.table.setFocus()
+    return shapes_panel.table, lambda: [row["pixels"] for row in desk.document.recipe.inputs.rows]
+
+
+def edit(desk, table, row, column):
+    table.setCurrentIndex(table.model().index(row, column))
+    desk.bot.keyClick(table, Qt.Key.Key_F2)
+
+
+def select(table, first, last):
+    chosen = QItemSelection(table.model().index(*first), table.model().index(*last))
+    table.selectionModel().select(chosen, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+
+
+def test_types_and_values_are_chosen_from_lists(desk, shapes_panel):
+    table, specs = own_rows(desk, shapes_panel, 1)
+    for column, chosen in ((4, "int64"), (5, "ones")):
+        edit(desk, table, 0, column)
+        (combo,) = table.viewport().findChildren(QComboBox)
+        combo.setCurrentText(chosen)
+        combo.activated.emit(combo.currentIndex())
+        desk.settle()
+    assert (specs()[0].dtype, specs()[0].values) == ("int64", "ones")
+
+
+def test_a_wrong_size_is_red_and_says_why_while_it_is_typed(desk, shapes_panel):
+    table, specs = own_rows(desk, shapes_panel, 1)
+    edit(desk, table, 0, 0)
+    (line,) = table.viewport().findChildren(QLineEdit)
+    line.selectAll()
+    desk.bot.keyClicks(line, "4x")
+    assert line.property("role") == "bad"
+    assert "'4x' is no size" in line.toolTip()
+    desk.bot.keyClick(line, Qt.Key.Key_Backspace)
+    assert line.property("role") == ""
+    desk.bot.keyClick(line, Qt.Key.Key_Return)
+    desk.settle()
+    assert specs()[0].shape[0] == 4
+
+
+def test_an_edit_goes_into_every_selected_cell_of_its_kind(desk, shapes_panel):
+    table, specs = own_rows(desk, shapes_panel, 3)
+    table.setCurrentIndex(table.model().index(0, 2))
+    select(table, (0, 2), (1, 4))
+    table.model().setData(table.model().index(0, 2), "12")
+    desk.settle()
+    assert [spec.shape for spec in specs()] == [(16, 1, 12, 12), (16, 1, 12, 12), (16, 1, 8, 8)]
+    assert {spec.dtype for spec in specs()} == {"float32"}
+
+
+def test_cells_are_filled_down_and_copied(desk, shapes_panel):
+    table, specs = own_rows(desk, shapes_panel, 3)
+    table.model().setData(table.model().index(0, 0), "2")
+    desk.settle()
+    table.setCurrentIndex(table.model().index(0, 0))
+    desk.bot.mouseClick(shapes_panel.fill_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert [spec.shape[0] for spec in specs()] == [2, 2, 2]
+    select(table, (0, 0), (1, 1))
+    desk.bot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QApplication.clipboard().text() == "2\t1\n2\t1"
+
+
+def test_a_paste_that_does_not_fit_says_why(desk, shapes_panel):
+    table, specs = own_rows(desk, shapes_panel, 1)
+    before = specs()
+    table.setCurrentIndex(table.model().index(0, 0))
+    QApplication.clipboard().setText("many")
+    desk.bot.mouseClick(shapes_panel.paste_button, Qt.MouseButton.LeftButton)
+    assert "Not pasted: 'many' is no size" in shapes_panel._source.text()
+    assert specs() == before

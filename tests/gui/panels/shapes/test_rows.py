@@ -9,12 +9,14 @@ from ace_studio.gui.panels.shapes.rows import (
     InputSpec,
     ShapeColumn,
     add_input,
+    cell_fault,
     cell_text,
     parse_shape,
     paste,
     remove_input,
     shape_columns,
     with_cell,
+    with_cells,
 )
 from tests.gui.shape_findings import ROW, SIZE_0
 
@@ -48,13 +50,32 @@ def test_what_is_no_size_is_not_taken(text):
 
 def test_a_block_from_a_spreadsheet_fills_cells_and_adds_rows():
     columns = shape_columns([ROW], [])
-    rows = paste([ROW], "2\t4\n8\t16\n", columns, at=(0, 0))
+    rows, fault = paste([ROW], "2\t4\n8\t16\n", columns, at=(0, 0))
+    assert fault == ""
     assert [row["x"].shape for row in rows] == [(2, 4), (8, 16)]
     assert rows[1]["mask"] == ROW["mask"]
 
 
-def test_text_that_fits_nowhere_changes_nothing():
-    assert paste([ROW], "hello", shape_columns([ROW], []), at=(0, 0)) is None
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("hello", "'hello' is no size"),
+        ("5\n-1", "line 2, x · 0"),
+        ("\t".join("123456789"), "9 columns do not fit"),
+        ("", "no text"),
+    ],
+)
+def test_a_paste_that_does_not_fit_changes_nothing_and_says_why(text, why):
+    rows, fault = paste([ROW], text, shape_columns([ROW], []), at=(0, 0))
+    assert rows == (ROW,)
+    assert why in fault
+
+
+def test_a_text_goes_into_several_cells_where_it_is_valid():
+    columns = shape_columns([ROW], [])
+    rows = with_cells([ROW, ROW], [(0, columns[0]), (1, columns[0])], "9")
+    assert [row["x"].shape[0] for row in rows] == [9, 9]
+    assert "choose one of float32" in cell_fault(ROW, ShapeColumn(input="x", kind=ColumnKind.DTYPE), "float")
 
 
 def test_inputs_come_and_go_in_all_rows():
