@@ -37,7 +37,8 @@ def fitting_models(tensors: Sequence[StoredTensor]) -> tuple[str, ...]:
     for names in _readings(tensors):
         found = [one for one in known.get(_hash(names), ()) if find_spec(one.partition(":")[0]) is not None]
         if found:
-            return tuple(found[:_MOST])
+            # A quantized model's class has the tensors of the plain one, but computes something else.
+            return tuple(sorted(found, key=lambda one: "quantized_" in one)[:_MOST])
     return ()
 
 

@@ -30,3 +30,10 @@ def test_the_summary_counts_tensors_and_values_and_names_a_known_family():
 def test_the_table_that_ships_knows_the_usual_models():
     known = {name for names in fits._known().values() for name in names}
     assert {"torchvision:resnet18", "torchvision:mobilenet_v2", "timm:vit_base_patch16_224"} <= known
+
+
+def test_a_quantized_model_with_the_same_tensors_is_offered_last(monkeypatch):
+    plain = [(one.name, one.shape) for one in tensors("conv.weight")]
+    known = ["torchvision:quantized_net", "torchvision:net"]
+    monkeypatch.setattr(fits, "_known", lambda: {fits._hash(plain): known})
+    assert fitting_models(tensors("conv.weight")) == ("torchvision:net", "torchvision:quantized_net")
