@@ -117,6 +117,11 @@ def run_child(
     write_tensors(folder / "inputs.safetensors", [example.tensors() for example in examples])
     write_tensors(folder / "outputs.safetensors", expected)
     (folder / "order.json").write_bytes(msgspec.json.encode(order))
+    _carry_out(folder, reporter)
+    return _read_answer(folder, Path(order.path))
+
+
+def _carry_out(folder: Path, reporter: Reporter) -> None:
     command = fresh_python("ace_studio.engine.verify_child", str(folder))
     with (folder / LOG_NAME).open("w", encoding="utf-8") as log:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
@@ -126,7 +131,6 @@ def run_child(
             if child.poll() is None:
                 child.kill()
                 child.wait()
-    return _read_answer(folder, Path(order.path))
 
 
 def _read_answer(folder: Path, artifact: Path) -> int | None:

@@ -152,4 +152,4 @@ def _older(entry: Entry, document: Document) -> str:
     is_failure = failure is not None and entry.seam is None and entry.subgraph is None
     if not is_failure or failure is None or document.graph is None or failure.job == document.graph_job:
         return ""
-    return "this time; the graph is from an earlier trace"
+    return " this time; the graph is from an earlier trace"
