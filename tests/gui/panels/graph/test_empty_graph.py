@@ -65,14 +65,14 @@ def test_a_model_without_examples_leads_to_the_inputs_which_know_what_forward_ta
     assert "Add inputs" not in buttons(graph)
 
 
-def test_weights_alone_ask_for_the_function_that_makes_the_model_before_anything_else(fresh):
+def test_weights_alone_ask_what_makes_the_model_before_anything_else(fresh):
     report = replace(fresh.document.file, kind="state-dict", entries=())
     fresh.session.choices.set_entry("")
     fresh.session._state.change(file=report)
     fresh.settle()
     graph = fresh.window.workbench.panel("graph")
-    assert graph._empty._title.text() == "Which function makes the model?"
-    assert "file.py:name" in graph._empty._text.text()
+    assert graph._empty._title.text() == "What makes the model?"
+    assert "choose what these weights are of" in graph._empty._text.text()
     fresh.session.choices.set_entry("net.py:Net")
     fresh.settle()
     assert graph._empty._title.text() == "No examples yet"
