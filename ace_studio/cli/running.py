@@ -11,11 +11,13 @@ from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
-from ace_studio.records.messages import RunRequest
+from ace_studio.records.messages import ModelCaptured, RunRequest
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, ResultStatus, decode_result
 from ace_studio.records.safe_file import make_output_folder
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History
 
 _EXIT_CODES = {
@@ -37,6 +39,7 @@ def run_recipe(recipe: Recipe, folder: Path, *, out: Path, trust: bool, console:
         return report_failure(answer.problems, console, capture=answer, out=out)
     result = answer.result
     _remember(result, recipe, folder, out=out, console=console)
+    _keep_graph(answer.captured, result)
     if console.as_json:
         console.print_json(result)
     else:
@@ -54,6 +57,15 @@ def _remember(result: Result, recipe: Recipe, folder: Path, *, out: Path, consol
         History.open_default().add(result, recipe_toml=text, title=title, output=output, folder=str(folder.absolute()))
     except AceError as error:
         console.say(f"warning: {error.problem.as_text()}")
+
+
+def _keep_graph(captured: ModelCaptured | None, result: Result) -> None:
+    """Keep the graph for the window, which shows it when the run is opened from the history."""
+    if captured is not None:
+        kept = KeptGraph(captured.graph, captured.sources)
+        writing = KeptGraphs(UserFolders.of_user().graphs).keep(result.fingerprint, kept)
+        if writing is not None:
+            writing.join()
 
 
 def read_result(folder: Path) -> Result:

@@ -10,11 +10,15 @@ from ace_studio.records.messages import (
     JobCancelled,
     JobFailed,
     JobFinished,
+    ModelCaptured,
     RunRequest,
     WorkerLost,
 )
-from ace_studio.records.results import ResultStatus
+from ace_studio.records.results import CaptureReport, ResultStatus
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from tests.cli.fake_engine import FakeExecutor, result
+from tests.gui.graph_tables import layered_table
 
 
 def test_the_request_carries_the_recipe_its_folder_and_the_trust(answer_with, recipe, tmp_path):
@@ -65,6 +69,16 @@ def test_a_finished_run_is_remembered_and_listed(answer_with, recipe, tmp_path, 
     newest = json.loads(capsys.readouterr().out)[0]
     assert (newest["target"], newest["latency_ms"]) == ("openvino", 2.0)
     assert newest["output"] == str(tmp_path / "out")
+
+
+def test_a_finished_run_keeps_its_graph_for_the_window(answer_with, recipe, tmp_path):
+    graph, capture = layered_table(2), CaptureReport(rung="export", ops=2, seconds=1.0)
+    found = result()
+    captured = ModelCaptured(fingerprint=found.fingerprint, capture=capture, graph=graph, sources={"m.py": "x = 1"})
+    answer_with(captured, JobFinished(result=found))
+    run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--json"])
+    kept = KeptGraphs(UserFolders.of_user().graphs).find(found.fingerprint)
+    assert kept == KeptGraph(graph, {"m.py": "x = 1"})
 
 
 def test_an_output_folder_that_cannot_be_is_refused_before_the_job_begins(tmp_path, capsys, answer_with):
