@@ -30,7 +30,9 @@ BatchOnlyFlag = Annotated[bool, typer.Option("--batch-only", help="Let only the 
 NoCacheFlag = Annotated[bool, typer.Option("--no-cache", help="Capture anew, do not use the cache of captures.")]
 InputOption = Annotated[
     list[str] | None,
-    typer.Option("--input", help="An example tensor, such as x=1x3x32x32 or ids=1x16:int64; repeat it for more."),
+    typer.Option(
+        "--input", help="An example tensor, such as x=1x3x32x32 or 'ids=1x16:int64:random 0..999'; repeat it for more."
+    ),
 ]
 
 

@@ -11,7 +11,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.file import read_recipe
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe
-from ace_studio.records.tensors import TensorSpec
+from ace_studio.records.tensors import TensorSpec, read_values
 
 
 def recipe_for(path: Path, *, entry: str = "", inputs: list[str] | None = None) -> tuple[Recipe, Path]:
@@ -57,17 +57,22 @@ def rows_of(words: list[str]) -> tuple[dict[str, TensorSpec], ...]:
 
 
 def _parse_input(word: str) -> tuple[str, TensorSpec]:
+    why = "an input is NAME=SHAPE with sizes joined by x, then :TYPE if it is not float32, then :VALUES if not random"
     name, equals, description = word.partition("=")
-    shape_text, _, dtype = description.partition(":")
+    shape_text, _, rest = description.partition(":")
+    dtype, _, values = rest.partition(":")
     try:
+        if values:
+            read_values(values)
         shape = tuple(int(size) for size in shape_text.split("x")) if shape_text not in {"", "scalar"} else ()
-    except ValueError:
+    except ValueError as error:
         shape = (-1,)
+        why = str(error) if values else why
     if not equals or not name or any(size < 0 for size in shape):
         raise AceError.of(
             ErrorCode.USAGE,
             f"'{word}' is not an input",
-            why="an input is NAME=SHAPE with sizes joined by x, and a type after a colon if it is not float32",
-            remedy="Write --input x=1x3x32x32 or --input ids=1x16:int64.",
+            why=why,
+            remedy="Write --input x=1x3x32x32, --input ids=1x16:int64 or --input 'ids=1x16:int64:random 0..999'.",
         )
-    return name, TensorSpec(shape=shape, dtype=dtype or "float32")
+    return name, TensorSpec(shape=shape, dtype=dtype or "float32", values=values or "random")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,15 +14,97 @@ class ValueSource(StrEnum):
     """Where the numbers of an example tensor come from."""
 
     RANDOM = "random"
-    """Standard normal for floats, uniform below 100 for integers, fair coin for booleans; seeded."""
+    """Standard normal for floats, uniform below 100 for integers, fair coin for booleans; seeded. ``random 0..9`` is
+    uniform from 0 to 9, both included."""
+    NORMAL = "normal"
+    """``normal 0.5 0.2``: normal with this mean and standard deviation; seeded."""
     ZEROS = "zeros"
     """All zeros: for states and masks."""
     ONES = "ones"
     """All ones: for attention masks that hide nothing."""
     RANGE = "range"
     """0, 1, 2, ... in row-major order: for positions."""
+    CONSTANT = "constant"
+    """``constant 3``: this number everywhere."""
+    CALIBRATION = "calibration"
+    """The input of this name in the calibration data, the n-th example for the n-th row, cropped or repeated to the
+    shape."""
+    VALUE = "value"
+    """``value 3``, ``value True``, ``value 'fast'``: a plain Python value instead of a tensor; it has no shape."""
+    NONE = "none"
+    """None instead of a tensor; it has no shape."""
     FILE = "file"
     """A ``.npy``, ``.npz`` or ``.safetensors`` file named in the row."""
+
+
+MADE_UP = frozenset(
+    {ValueSource.RANDOM, ValueSource.NORMAL, ValueSource.ZEROS, ValueSource.ONES, ValueSource.CONSTANT,
+     ValueSource.RANGE}
+)  # fmt: skip
+"""Sources whose numbers say nothing of real data."""
+
+
+class Values(NamedTuple):
+    """What the ``values`` of a cell say."""
+
+    source: ValueSource
+    numbers: tuple[float, ...] = ()
+    """Low and high; mean and standard deviation; or the constant. Empty for the defaults."""
+    plain: bool | int | float | str | None = None
+    """The Python value of `ValueSource.VALUE`."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is no tensor: it is a Python value or None."""
+        return self.source in (ValueSource.VALUE, ValueSource.NONE)
+
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+_PARAMETERS = {
+    ValueSource.RANDOM: (rf"({_NUMBER})\s*(?:\.\.|…)\s*({_NUMBER})", "two numbers, as in 'random 0..9'"),
+    ValueSource.NORMAL: (rf"({_NUMBER})\s+({_NUMBER})", "mean and standard deviation, as in 'normal 0.5 0.2'"),
+    ValueSource.CONSTANT: (rf"({_NUMBER})", "one number, as in 'constant 3'"),
+}
+
+
+def read_values(text: str) -> Values:
+    """The source and its parameters; a text that begins with no known word is the path of a file.
+
+    Raises: ValueError, in words, if the parameters do not fit the source.
+    """
+    word, _, rest = text.strip().partition(" ")
+    if is_file_value(text):
+        return Values(ValueSource.FILE)
+    source, rest = ValueSource(word), rest.strip()
+    if source is ValueSource.VALUE:
+        return Values(source, plain=_plain_value(rest))
+    if source in _PARAMETERS and (rest or source is not ValueSource.RANDOM):
+        pattern, wanted = _PARAMETERS[source]
+        found = re.fullmatch(pattern, rest, re.IGNORECASE)
+        if found is None:
+            raise ValueError(f"'{source}' takes {wanted}")
+        numbers = tuple(map(float, found.groups()))
+        if source is ValueSource.RANDOM and numbers[0] > numbers[1]:
+            raise ValueError(f"{found[1]} is above {found[2]}")
+        return Values(source, numbers)
+    if rest:
+        raise ValueError(f"'{source}' takes nothing after it")
+    return Values(source)
+
+
+def is_file_value(text: str) -> bool:
+    """Whether the ``values`` of a cell name a file."""
+    return text.strip().partition(" ")[0] not in {*ValueSource}
+
+
+def _plain_value(text: str) -> bool | int | float | str:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = None
+    if isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError("'value' takes a number, True, False or a text in quotes, as in 'value 3'")
 
 
 class TensorSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +113,7 @@ class TensorSpec(msgspec.Struct, frozen=True, kw_only=True):
     shape: tuple[int, ...]
     dtype: str = "float32"
     values: str = "random"
-    """A `ValueSource` word, or the path of a file relative to the recipe."""
+    """A `ValueSource` word with its parameters (`read_values`), or the path of a file relative to the recipe."""
 
 
 class DimChoice(StrEnum):

@@ -12,7 +12,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.recipes.rules import DATA_SUFFIXES
-from ace_studio.records.tensors import TensorSpec, ValueSource
+from ace_studio.records.tensors import TensorSpec, is_file_value
 from ace_studio.session.choices import change
 
 
@@ -58,8 +58,7 @@ def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
         return moved(text) if text.endswith(DATA_SUFFIXES) else moved_callable(text)
 
     def moved_tensor(spec: TensorSpec) -> TensorSpec:
-        is_word = spec.values in {*ValueSource}
-        return spec if is_word else replace(spec, values=moved(spec.values))
+        return replace(spec, values=moved(spec.values)) if is_file_value(spec.values) else spec
 
     model, inputs = recipe.model, recipe.inputs
     rows = tuple({name: moved_tensor(spec) for name, spec in row.items()} for row in inputs.rows)

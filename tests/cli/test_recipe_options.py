@@ -26,7 +26,12 @@ def test_inputs_on_the_command_line_become_rows():
     assert [row["ids"].dtype for row in rows] == ["int64", "int64"]
 
 
-@pytest.mark.parametrize("word", ["x", "=1x2", "x=1xa", "x=1x-2"])
+def test_inputs_on_the_command_line_say_where_their_values_come_from():
+    (row,) = rows_of(["ids=1x16:int64:random 0..9", "flag=::value True", "mask=::none"])
+    assert [row[name].values for name in ("ids", "flag", "mask")] == ["random 0..9", "value True", "none"]
+
+
+@pytest.mark.parametrize("word", ["x", "=1x2", "x=1xa", "x=1x-2", "x=1:int64:random 5"])
 def test_a_malformed_input_is_a_usage_error(answer_with, recipe, word, capsys):
     assert run_command(["trace", str(recipe), "--input", word]) == 2
     assert "is not an input" in capsys.readouterr().err

@@ -39,9 +39,12 @@ def gather_examples(
 
     Raises: AceError(BAD_INPUT, USER_CODE or NO_DATA); each says what to do.
     """
-    if recipe.inputs.rows:
-        return examples_from_rows(loaded, recipe, folder, read_tensor)
     data = loaded.data
+    if recipe.inputs.rows:
+        if data.calibration is None and data.calibration_path is not None:
+            read = partial(tracing_examples, data.calibration_path, loaded, recipe, read_content)
+            loaded = loaded.with_data(calibration=read)
+        return examples_from_rows(loaded, recipe, folder, read_tensor)
     if data.tracing is None and data.tracing_path is not None:
         data = replace(data, tracing=partial(tracing_examples, data.tracing_path, loaded, recipe, read_content))
     examples = in_one_form(_given_examples(data, places_of_forward(loaded.module)), loaded.module)

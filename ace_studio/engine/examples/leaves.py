@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
@@ -117,6 +118,13 @@ def is_same_value(one: object, other: object) -> bool:
         return bool(one == other)
     except (ValueError, TypeError, RuntimeError):
         return False  # an array, whose comparison is not one truth; a graph cannot hold it as a plain value
+
+
+def resized(tensor: Tensor, dim: int, size: int) -> Tensor:
+    """The tensor with another size in one dimension: cropped, or with its content repeated from the start."""
+    if tensor.shape[dim] == size:
+        return tensor
+    return tensor.index_select(dim, torch.arange(size, device=tensor.device) % max(tensor.shape[dim], 1))
 
 
 def dtype_name(tensor: Tensor) -> str:

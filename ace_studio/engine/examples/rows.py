@@ -6,22 +6,34 @@ import difflib
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ace_studio.engine.examples.leaves import BY_POSITION, Parameters, forward_parameters, is_variadic, variadic_name
+from ace_studio.engine.examples.leaves import (
+    BY_POSITION,
+    Parameters,
+    forward_parameters,
+    is_variadic,
+    named_leaves,
+    resized,
+    variadic_name,
+)
+from ace_studio.engine.examples.reader import read_examples
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.tensors import TensorSpec, ValueSource
+from ace_studio.records.tensors import TensorSpec, Values, ValueSource, read_values
 
 ReadTensor = Callable[[Path], Tensor]
 _LARGEST_RANDOM_INTEGER = 100
 _SEED = 20240607
+_MOST_CALLS = 64
+_ReadCalls = Callable[[], list[dict[str, Any]]]
 
 
 def examples_from_rows(
@@ -36,10 +48,25 @@ def examples_from_rows(
     ]
     if problems:
         raise AceError(*problems)
+    calls = cache(partial(_calibration_calls, loaded.data.calibration, parameters))
     return tuple(
-        call_of({name: _make(spec, number, name, folder, read_tensor) for name, spec in row.items()}, parameters)
+        call_of(
+            {name: _make(spec, number, name, folder, read_tensor, calls) for name, spec in row.items()},
+            parameters,
+            tuples=recipe.inputs.tuples,
+        )
         for number, row in enumerate(recipe.inputs.rows)
     )
+
+
+def _calibration_calls(function: Callable[[], Iterable[object]] | None, parameters: Parameters) -> list[dict[str, Any]]:
+    """The inputs of every calibration example by name. Raises: AceError(NO_DATA) if there is none."""
+    where, remedy = "[calibration] inputs", "Name a calibration function or file, or choose other values."
+    if function is None:
+        what = "Values are to come from the calibration data, but there is none"
+        raise AceError.of(ErrorCode.NO_DATA, what, remedy=remedy, where=where)
+    found = read_examples(function, role="calibration", where=where, limit=_MOST_CALLS, remedy=remedy)
+    return [{leaf.name: leaf.value for leaf in named_leaves(one, parameters)} for one in found]
 
 
 def name_problems(names: Iterable[str], parameters: Parameters, *, giver: str, where: str) -> list[Problem]:
@@ -87,9 +114,12 @@ def name_problems(names: Iterable[str], parameters: Parameters, *, giver: str, w
     return problems
 
 
-def call_of(tensors: Mapping[str, Tensor], parameters: Parameters) -> Example:
-    """A call with these tensors: dotted names become containers, positional parameters are passed by position."""
-    nested = _nest(tensors)
+def call_of(values: Mapping[str, Any], parameters: Parameters, *, tuples: Collection[str] = ()) -> Example:
+    """A call with these values: dotted names become containers, positional parameters are passed by position.
+
+    Numbered items become a list, and a tuple where ``tuples`` names the input.
+    """
+    nested = _nest(values, tuples)
     kinds = {name: parameter.kind for name, parameter in parameters.items()}
     variadic = nested.pop(variadic_name(parameters) or "args", [])
     args: list[Any] = []
@@ -102,31 +132,41 @@ def call_of(tensors: Mapping[str, Tensor], parameters: Parameters) -> Example:
     return Example(args=(*args, *extra), kwargs={name: nested[name] for name in ordered})
 
 
-def _nest(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+def _nest(values: Mapping[str, Any], tuples: Collection[str]) -> dict[str, Any]:
     """``{"batch.ids": t, "state.0": u}`` -> ``{"batch": {"ids": t}, "state": [u]}``."""
     nested: dict[str, Any] = {}
-    for name, tensor in tensors.items():
+    for name, tensor in values.items():
         *parents, last = name.split(".")
         place = nested
         for parent in parents:
             place = place.setdefault(parent, {})
         place[last] = tensor
-    return {name: _lists(value) for name, value in nested.items()}
+    return {name: _lists(value, name, tuples) for name, value in nested.items()}
 
 
-def _lists(value: Any) -> Any:
-    """Turn dictionaries whose keys are 0, 1, 2, ... into lists, which is how states are passed."""
+def _lists(value: Any, name: str, tuples: Collection[str]) -> Any:
+    """Turn dictionaries whose keys are 0, 1, 2, ... into lists, which is how states are passed, or into tuples."""
     if not isinstance(value, dict):
         return value
-    inner = {key: _lists(item) for key, item in value.items()}
+    inner = {key: _lists(item, f"{name}.{key}", tuples) for key, item in value.items()}
     if set(inner) == {str(index) for index in range(len(inner))}:
-        return [inner[str(index)] for index in range(len(inner))]
+        items = [inner[str(index)] for index in range(len(inner))]
+        return tuple(items) if name in tuples else items
     return inner
 
 
-def _make(spec: TensorSpec, number: int, name: str, folder: Path, read_tensor: ReadTensor) -> Tensor:
-    """The tensor of one cell."""
+def _make(
+    spec: TensorSpec, number: int, name: str, folder: Path, read_tensor: ReadTensor, calls: _ReadCalls
+) -> Tensor | bool | int | float | str | None:
+    """The value of one cell: a tensor, or a plain value."""
     where = f"[[inputs.rows]] {number + 1}, {name}"
+    try:
+        values = read_values(spec.values)
+    except ValueError as error:
+        what = f"The values of '{name}' cannot be read: {error}"
+        raise AceError.of(ErrorCode.BAD_INPUT, what, remedy="Correct the row.", where=where) from error
+    if values.is_plain:
+        return values.plain
     dtype = _dtype(spec.dtype, where)
     if any(size < 0 for size in spec.shape):
         raise AceError.of(
@@ -135,19 +175,48 @@ def _make(spec: TensorSpec, number: int, name: str, folder: Path, read_tensor: R
             remedy="Give every dimension a size; a second row with another size makes it dynamic.",
             where=where,
         )
-    if spec.values == ValueSource.ZEROS:
-        return torch.zeros(spec.shape, dtype=dtype)
-    if spec.values == ValueSource.ONES:
-        return torch.ones(spec.shape, dtype=dtype)
-    if spec.values == ValueSource.RANGE:
-        return torch.arange(math.prod(spec.shape)).reshape(spec.shape).to(dtype)
-    if spec.values == ValueSource.RANDOM:
-        return _random(spec.shape, dtype, seed=_SEED + number)
+    match values.source:
+        case ValueSource.ZEROS | ValueSource.ONES:
+            return torch.full(spec.shape, int(values.source is ValueSource.ONES), dtype=dtype)
+        case ValueSource.CONSTANT:
+            return torch.full(spec.shape, values.numbers[0]).to(dtype)
+        case ValueSource.RANGE:
+            return torch.arange(math.prod(spec.shape)).reshape(spec.shape).to(dtype)
+        case ValueSource.RANDOM | ValueSource.NORMAL:
+            return _random(spec.shape, dtype, values, seed=_SEED + number)
+        case ValueSource.CALIBRATION:
+            given = calls()
+            return _fitted(given[number % len(given)], spec.shape, name, where).to(dtype)
     return _from_file(spec, dtype, folder, read_tensor, where=where)
 
 
-def _random(shape: tuple[int, ...], dtype: torch.dtype, *, seed: int) -> Tensor:
+def _fitted(given: Mapping[str, Any], shape: tuple[int, ...], name: str, where: str) -> Tensor:
+    """The input of a call, cropped, or repeated from its start, to a shape; as it is for an empty one."""
+    tensor = given.get(name)
+    if not isinstance(tensor, Tensor) or (shape and len(shape) != tensor.dim()):
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            f"The calibration data have no tensor '{name}' of {len(shape)} dimensions",
+            why="they give "
+            + (", ".join(f"{key} {list(getattr(one, 'shape', ()))}" for key, one in given.items()) or "nothing"),
+            remedy="Give the row as many sizes, or choose other values for this input.",
+            where=where,
+        )
+    for dim, size in enumerate(shape):
+        tensor = resized(tensor, dim, size)
+    return tensor.contiguous()
+
+
+def _random(shape: tuple[int, ...], dtype: torch.dtype, values: Values, *, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
+    if values.source is ValueSource.NORMAL:
+        mean, deviation = values.numbers
+        return (torch.randn(shape, generator=generator) * deviation + mean).to(dtype)
+    if values.numbers:
+        low, high = values.numbers
+        if dtype.is_floating_point:
+            return (torch.rand(shape, generator=generator) * (high - low) + low).to(dtype)
+        return torch.randint(math.ceil(low), math.floor(high) + 1, shape, generator=generator).to(dtype)
     if dtype is torch.bool:
         return torch.rand(shape, generator=generator) < 0.5
     if dtype.is_floating_point or dtype.is_complex:

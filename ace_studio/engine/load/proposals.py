@@ -14,8 +14,6 @@ from ace_studio.engine.flow import Example
 from ace_studio.records.tensors import TensorSpec, ValueSource
 
 _SEED = 20240607
-_SMALLEST_RANDOM_RANGE = 100
-"""Random integers in a row of the recipe are below this; an input with a smaller vocabulary is proposed as zeros."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +30,11 @@ class ProposedInput:
 
     def spec(self) -> TensorSpec:
         """The input as a cell of the shape table."""
-        is_narrow = self.values is ValueSource.RANDOM and 0 < self.below < _SMALLEST_RANDOM_RANGE
-        values = ValueSource.ZEROS if is_narrow else self.values
-        return TensorSpec(shape=self.shape, dtype=str(self.dtype).removeprefix("torch."), values=str(values))
+        is_bounded = self.values is ValueSource.RANDOM and self.below > 0 and self.dtype is not torch.bool
+        bounds = f" 0..{self.below - 1}" if is_bounded else ""
+        return TensorSpec(
+            shape=self.shape, dtype=str(self.dtype).removeprefix("torch."), values=f"{self.values}{bounds}"
+        )
 
     def tensor(self, *, seed: int) -> Tensor:
         """The input as a tensor, the same one for the same seed."""

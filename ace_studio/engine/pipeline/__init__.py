@@ -59,7 +59,7 @@ from ace_studio.records.recipes.plan_index import PlanIndex
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureAttempt, CaptureReport, Result
 from ace_studio.records.safe_file import make_output_folder
-from ace_studio.records.tensors import ValueSource
+from ace_studio.records.tensors import MADE_UP, read_values
 
 MAX_SOURCE_BYTES = 2_000_000
 """Source files larger than this are not sent to the window."""
@@ -265,8 +265,8 @@ def compress(
 
 
 def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Reporter) -> None:
-    made_up = {ValueSource.RANDOM, ValueSource.ZEROS, ValueSource.ONES, ValueSource.RANGE}
-    rows_are_made_up = any(spec.values in made_up for row in recipe.inputs.rows for spec in row.values())
+    sources = {read_values(spec.values).source for row in recipe.inputs.rows for spec in row.values()}
+    rows_are_made_up = bool(sources & MADE_UP)
     needs_ranges = recipe.plan.needs_calibration or (recipe.plan.from_goal and recipe.goal.has_bound)
     needs_ranges = needs_ranges or bool(recipe.improve.methods)
     if not needs_ranges or loaded.data.calibration is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-import torch
 from torch import Tensor
 
+from ace_studio.engine.examples.leaves import resized
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes.compare import InputDims
 
@@ -24,15 +24,14 @@ def example_at(example: Example, sizes: Mapping[DimKey, int]) -> Example:
     """The example with some dimensions at other sizes: cropped, or with its content repeated from the start."""
     position = iter(range(len(example.tensors())))
 
-    def resized(tensor: Tensor) -> Tensor:
+    def changed(tensor: Tensor) -> Tensor:
         own = next(position)
         for (leaf, dim), size in sizes.items():
-            if leaf == own and tensor.shape[dim] != size:
-                index = torch.arange(size, device=tensor.device) % max(tensor.shape[dim], 1)
-                tensor = tensor.index_select(dim, index)
+            if leaf == own:
+                tensor = resized(tensor, dim, size)
         return tensor.contiguous()
 
-    return example.map_tensors(resized)
+    return example.map_tensors(changed)
 
 
 def tracing_example(examples: Sequence[Example], inputs: Sequence[InputDims]) -> tuple[Example, bool]:

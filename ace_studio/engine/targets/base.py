@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -67,6 +67,8 @@ class LoweringJob:
     reporter: Reporter = field(default_factory=Reporter)
     ranges: RangeChoice = field(default_factory=RangeChoice)
     """How activation ranges follow from the calibration examples."""
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """``x.0`` -> smallest, usual and largest size of a dynamic dimension; else the examples say."""
     shared: dict[str, Any] = field(default_factory=dict)
     """What several targets of one job need and the first one makes, such as the fp32 ONNX model."""
     library_methods: frozenset[ImproveMethod] = frozenset()

@@ -41,6 +41,8 @@ class InputsChoice(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[dict[str, TensorSpec], ...] = ()
     dims: dict[str, DimChoice] = {}
     """``"x.0"`` -> choice."""
+    tuples: tuple[str, ...] = ()
+    """Inputs that are passed as a tuple where rows give numbered items (``state.0``, ``state.1``); else as a list."""
 
 
 class ControlKind(StrEnum):
@@ -326,6 +328,9 @@ class TargetsChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The targets to lower to; ``auto`` is every available target that supports the plan."""
 
     names: tuple[str, ...] = ("auto",)
+    sizes: dict[str, tuple[int, ...]] = {}
+    """``"x.0"`` -> smallest, usual and largest size of a dynamic dimension, for targets that are built for a range of
+    sizes (TensorRT, ExecuTorch); else the examples say."""
 
 
 class AdviceOrigin(msgspec.Struct, frozen=True, kw_only=True):

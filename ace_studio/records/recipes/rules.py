@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from ace_studio.records.recipes.plan import FLOATS, rule_problem
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, METRIC_NAMES
 from ace_studio.records.recipes.toml_lines import KeyPath
 from ace_studio.records.targets import TARGET_ROWS
-from ace_studio.records.tensors import ValueSource, bytes_per_element
+from ace_studio.records.tensors import ValueSource, bytes_per_element, read_values
 
 _DTYPES = tuple(
     name
@@ -93,8 +93,17 @@ def _shape_problem(shape: list[Any]) -> str:
     return f"has the size {negative[0]}, but a size cannot be negative" if negative else ""
 
 
+def is_size_range(sizes: Sequence[Any]) -> bool:
+    """Whether they are the smallest, the usual and the largest size."""
+    return len(sizes) == 3 and all(isinstance(size, int) for size in sizes) and 1 <= sizes[0] <= sizes[1] <= sizes[2]
+
+
 def _values_problem(value: str) -> str:
-    if value in _SOURCES or (_FILE_VALUE.fullmatch(value) and value != "file"):
+    try:
+        source = read_values(value).source
+    except ValueError as error:
+        return str(error)
+    if source is not ValueSource.FILE or (_FILE_VALUE.fullmatch(value) and value != "file"):
         return ""
     return f"'{value}' is neither a source of values nor a file"
 
@@ -202,6 +211,12 @@ _RULES: tuple[_Rule, ...] = (
     _list_rule("capture", "rungs", "capture method"),
     _list_rule("targets", "names", "target"),
     _word_rule(("inputs", "rows", "*", "*", "dtype"), "an element type", _DTYPES),
+    _Rule(
+        ("targets", "sizes", "*"),
+        list,
+        lambda sizes: "" if is_size_range(sizes) else "has not three sizes in rising order",
+        lambda _: "give the smallest, the usual and the largest size, such as [1, 4, 8]",
+    ),
     _Rule(("inputs", "rows", "*", "*", "shape"), list, _shape_problem, lambda _: "give sizes of 0 or more"),
     _Rule(
         ("inputs", "rows", "*", "*", "values"),

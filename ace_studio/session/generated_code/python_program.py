@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 
@@ -10,7 +11,7 @@ import msgspec
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, FinetuneMethod, PruneMethod, Recipe
 from ace_studio.records.recipes.rules import DATA_SUFFIXES
-from ace_studio.records.tensors import TensorSpec, ValueSource
+from ace_studio.records.tensors import TensorSpec, Values, ValueSource, read_values
 from ace_studio.session.document import Document
 from ace_studio.session.generated_code.shell import command_line
 
@@ -132,27 +133,27 @@ class _Program:
 
     def tensor(self, name: str, spec: TensorSpec) -> str:
         """The expression that makes one example tensor."""
+        values = read_values(spec.values)
+        if values.is_plain:
+            return repr(values.plain)
         self.needs("import torch")
         shape = list(spec.shape)
         dtype = f"dtype=torch.{spec.dtype}"
-        count = 1
-        for size in shape:
-            count *= size
-        match spec.values:
+        match values.source:
             case ValueSource.ZEROS:
                 return f"torch.zeros({shape}, {dtype})"
             case ValueSource.ONES:
                 return f"torch.ones({shape}, {dtype})"
+            case ValueSource.CONSTANT:
+                return f"torch.full({shape}, {values.numbers[0]:g}, {dtype})"
             case ValueSource.RANGE:
-                return f"torch.arange({count}, {dtype}).reshape({shape})"
-            case ValueSource.RANDOM if spec.dtype == "bool":
-                return f"torch.rand({shape}) < 0.5"
-            case ValueSource.RANDOM if spec.dtype.startswith(_FLOATS):
-                return f"torch.randn({shape}, {dtype})" if spec.dtype != "float32" else f"torch.randn({shape})"
-            case ValueSource.RANDOM:
-                return f"torch.randint(0, 100, {shape}, {dtype})"
-            case file:
-                return self._stored_tensor(name, file)
+                return f"torch.arange({math.prod(shape)}, {dtype}).reshape({shape})"
+            case ValueSource.RANDOM | ValueSource.NORMAL:
+                return _random_tensor(spec, values)
+            case ValueSource.CALIBRATION:
+                return "..."
+            case _:
+                return self._stored_tensor(name, spec.values)
 
     def _stored_tensor(self, name: str, file: str) -> str:
         if file.endswith(".safetensors"):
@@ -162,6 +163,20 @@ class _Program:
         self.needs("import torch")
         loaded = f"numpy.load({self.path(file)})"
         return f"torch.from_numpy({loaded if file.endswith('.npy') else f'{loaded}[{name!r}]'})"
+
+
+def _random_tensor(spec: TensorSpec, values: Values) -> str:
+    shape, kind = list(spec.shape), f"torch.{spec.dtype}"
+    first, last = values.numbers or (0, 99)
+    if values.source is ValueSource.NORMAL:
+        return f"(torch.randn({shape}) * {last:g} + {first:g}).to({kind})"
+    if spec.dtype == "bool" and not values.numbers:
+        return f"torch.rand({shape}) < 0.5"
+    if not spec.dtype.startswith(_FLOATS):
+        return f"torch.randint({int(first)}, {int(last) + 1}, {shape}, dtype={kind})"
+    if values.numbers:
+        return f"(torch.rand({shape}) * {last - first:g} + {first:g}).to({kind})"
+    return f"torch.randn({shape}, dtype={kind})" if spec.dtype != "float32" else f"torch.randn({shape})"
 
 
 _PACKAGES = {"ace_studio", "torch", "numpy", "safetensors.torch"}

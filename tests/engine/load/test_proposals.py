@@ -30,9 +30,9 @@ def test_masks_are_ones_in_the_table_and_in_the_call():
     assert mask.tensor(seed=0).tolist() == [[1, 1, 1], [1, 1, 1]]
 
 
-def test_a_vocabulary_smaller_than_the_table_s_random_integers_is_proposed_as_zeros():
+def test_integers_below_a_vocabulary_are_proposed_with_its_bounds():
     small = ProposedInput("ids", (1,), dtype=torch.int64, below=7)
-    assert (small.spec().values, IDS.spec().values) == ("zeros", "random")
+    assert (small.spec().values, IDS.spec().values) == ("random 0..6", "random 0..499")
 
 
 def test_rows_become_calls_with_leading_parameters_by_position():

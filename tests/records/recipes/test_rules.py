@@ -30,6 +30,8 @@ from tests.records.recipe_problems import MINIMAL, problems_of
         ("[inputs]\nrows = [{ x = { shape = [1], dtype = 'float31' } }]", 5, "did you mean 'float32'"),
         ("[inputs]\nrows = [{ x = { shape = [1], values = 'zeroes' } }]", 5, "did you mean 'zeros'"),
         ("[inputs]\nrows = [{ x = { shape = [1], values = 'file' } }]", 5, "the file's path"),
+        ("[inputs]\nrows = [{ x = { shape = [1], values = 'random 9..0' } }]", 5, "9 is above 0"),
+        ("[targets]\nsizes = { 'x.0' = [4, 2, 8] }", 5, "three sizes in rising order"),
         ("[plan]\nrules = [{ match = 'type:', precision = 'fp32' }]", 5, "nothing after the colon"),
     ],
 )

@@ -64,6 +64,7 @@ class BuildJob:
     """Folder for the files of the processes; created when needed and removed at the end."""
     reporter: Reporter
     weight_bytes: int
+    sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ class Builders:
             shutil.rmtree(job.folder, ignore_errors=True)  # of a job that was killed
             job.folder.mkdir(parents=True)
             store_capture(job.captured, calibration, job.folder)
-            setup = Setup(threads=job.threads, ranges=job.ranges)
+            setup = Setup(threads=job.threads, ranges=job.ranges, sizes=job.sizes)
             (job.folder / SETUP_NAME).write_bytes(msgspec.json.encode(setup))
             for index in range(processes):
                 self._beside.append(_Beside(job.folder, index, claim=self._claim))

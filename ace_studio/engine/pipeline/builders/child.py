@@ -112,6 +112,7 @@ class _Builder:
             folder=folder,
             reporter=reporter,
             ranges=self._setup.ranges,
+            sizes=self._setup.sizes,
             shared=self._shared,
         )
         lowered = target.lower(job)

@@ -16,6 +16,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     threads: int
     ranges: RangeChoice
+    sizes: dict[str, tuple[int, ...]] = {}
 
 
 class BuildOrder(msgspec.Struct, frozen=True, kw_only=True, tag="build"):

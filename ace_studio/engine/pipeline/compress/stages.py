@@ -65,6 +65,7 @@ def _builders_for(job: CompressionJob) -> Builders | None:
             calibration=job.calibration,
             threads=job.threads,
             ranges=ranges_of(job.recipe),
+            sizes=job.recipe.targets.sizes,
             folder=job.output / ".builds",
             reporter=job.reporter,
             weight_bytes=state_bytes(captured.module),

@@ -103,6 +103,7 @@ def build(job: CompressionJob, candidate: Candidate) -> None:
         folder=folder,
         reporter=job.reporter,
         ranges=ranges_of(job.recipe),
+        sizes=job.recipe.targets.sizes,
         shared=shared,
         library_methods=job.improvements.methods_left(candidate.plan, candidate.methods),
     )

@@ -84,7 +84,7 @@ class ExecuTorchTarget(Target):
         job.reporter.phase(Phase.LOWER, "delegating to XNNPACK")
         try:
             with hushed():
-                edge = _delegated(rewritten.graph_module, job.captured)
+                edge = _delegated(rewritten.graph_module, job)
                 buffer = bytes(_planned(edge).buffer)
         except (RuntimeError, ValueError, TypeError, KeyError, AssertionError, NotImplementedError) as error:
             raise library_error(
@@ -130,7 +130,7 @@ def _verdict(node: fx.Node) -> Verdict:
 
 
 def _tell_of_bounds(job: LoweringJob) -> None:
-    bounds = size_bounds(job.captured)
+    bounds = size_bounds(job.captured, job.sizes)
     names = [found.name for found in job.captured.inputs]
     words = [
         f"{name} dim {index}: {most}" for name, dims in zip(names, bounds, strict=True) for index, most in dims.items()
@@ -143,13 +143,14 @@ def _tell_of_bounds(job: LoweringJob) -> None:
         )
 
 
-def _delegated(graph_module: fx.GraphModule, captured: CapturedModel) -> Any:
+def _delegated(graph_module: fx.GraphModule, job: LoweringJob) -> Any:
     """The program in ExecuTorch's dialect, with XNNPACK's parts cut out; its nodes know their ops."""
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner  # noqa: PLC0415 - slow
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower  # noqa: PLC0415 - slow
 
-    shapes = tuple({index: DYNAMIC(max=most) for index, most in dims.items()} for dims in size_bounds(captured))
-    inputs = tuple(tensor.contiguous() for tensor in captured.example.tensors())
+    bounds = size_bounds(job.captured, job.sizes)
+    shapes = tuple({index: DYNAMIC(max=most) for index, most in dims.items()} for dims in bounds)
+    inputs = tuple(tensor.contiguous() for tensor in job.captured.example.tensors())
     with torch.no_grad():
         program = export_program(graph_module, inputs, {}, dynamic_shapes=shapes, strict=False)
     _carry_ids(graph_module.graph, program.graph)

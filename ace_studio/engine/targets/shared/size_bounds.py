@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from ace_studio.engine.flow import CapturedModel
 
 GROWTH = 2
@@ -9,10 +12,22 @@ SMALLEST_BOUND = 64
 """A dynamic dimension may grow to `GROWTH` times the largest size of an example, and to 64 in any case."""
 
 
-def size_bounds(captured: CapturedModel) -> list[dict[int, int]]:
-    """Per tensor input: index of each dynamic dimension -> the largest size that the artifact must take."""
+Sizes = Mapping[str, tuple[int, ...]]
+"""``x.0`` -> smallest, usual and largest size, as the user chose them."""
+
+
+def size_bounds(captured: CapturedModel, sizes: Sizes = MappingProxyType({})) -> list[dict[int, int]]:
+    """Per tensor input: index of each dynamic dimension -> the largest size that the artifact must take.
+
+    A size that the user chose is raised to those of the examples, unseen ones included, which every artifact is run at.
+    """
     examples = [example.tensors() for example in captured.examples]
-    return [
-        {dim: max(SMALLEST_BOUND, GROWTH * max(leaves[place].shape[dim] for leaves in examples)) for dim in dims}
-        for place, dims in enumerate(captured.dynamic_dims())
-    ]
+    bounds: list[dict[int, int]] = []
+    for place, (found, dims) in enumerate(zip(captured.inputs, captured.dynamic_dims(), strict=True)):
+        most = {dim: max(leaves[place].shape[dim] for leaves in examples) for dim in dims}
+        chosen = {dim: sizes.get(f"{found.name}.{dim}") for dim in dims}
+        bounds.append(
+            {dim: max(own[2], most[dim]) if (own := chosen[dim]) else max(SMALLEST_BOUND, GROWTH * most[dim])
+             for dim in dims}
+        )  # fmt: skip
+    return bounds

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ from ace_studio.engine.targets.shared.cuda import cuda_problem
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import Kernel, actuals_of, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_error
-from ace_studio.engine.targets.shared.size_bounds import size_bounds
+from ace_studio.engine.targets.shared.size_bounds import Sizes, size_bounds
 from ace_studio.engine.targets.shared.support import judge_ops
 from ace_studio.engine.targets.tensorrt.onnx import signed_model
 from ace_studio.records.errors import AceError, ErrorCode
@@ -113,14 +114,21 @@ def symmetric_plan(plan: BoundPlan) -> BoundPlan:
     return BoundPlan(change(plan.plan), ops)
 
 
-def profile_sizes(captured: CapturedModel) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+def profile_sizes(
+    captured: CapturedModel, chosen: Sizes = MappingProxyType({})
+) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
     """Smallest, usual and largest shape of every tensor input: the range that the engine is built for."""
     examples = [example.tensors() for example in captured.examples]
     found = []
-    for place, (usual, bounds) in enumerate(zip(captured.example.tensors(), size_bounds(captured), strict=True)):
+    pairs = zip(captured.example.tensors(), size_bounds(captured, chosen), strict=True)
+    for place, (traced, bounds) in enumerate(pairs):
         seen = list(zip(*(leaves[place].shape for leaves in examples), strict=True))
         most = tuple(bounds.get(dim, max(sizes)) for dim, sizes in enumerate(seen))
-        found.append((tuple(map(min, seen)), tuple(usual.shape), most))
+        least, usual = list(map(min, seen)), list(traced.shape)
+        for dim in bounds:
+            if own := chosen.get(f"{captured.inputs[place].name}.{dim}"):
+                least[dim], usual[dim] = min(least[dim], own[0]), own[1]
+        found.append((tuple(least), tuple(usual), most))
     return found
 
 
@@ -146,7 +154,9 @@ def build_engine(model: bytes, program: OnnxProgram, job: LoweringJob) -> bytes:
         if not hasattr(trt.BuilderFlag, name):
             raise _unsupported(f"TensorRT {trt.__version__} no longer chooses {name} by itself", [])
         config.set_flag(getattr(trt.BuilderFlag, name))
-    _add_profile(builder, network, config, dict(zip(program.input_names, profile_sizes(job.captured), strict=True)))
+    _add_profile(
+        builder, network, config, dict(zip(program.input_names, profile_sizes(job.captured, job.sizes), strict=True))
+    )
     built = builder.build_serialized_network(network, config)
     if built is None:
         raise _unsupported("TensorRT could not build an engine", [])

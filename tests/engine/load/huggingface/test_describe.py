@@ -10,7 +10,7 @@ def test_what_is_in_the_folder_can_be_seen_without_building_it(bert):
     assert "classifier.weight" in {tensor.name for tensor in report.tensors}
     assert [row["input_ids"].shape for row in report.inputs] == [(1, 16), (2, 24)]
     assert {row["attention_mask"].values for row in report.inputs} == {"ones"}
-    assert {row["input_ids"].values for row in report.inputs} == {"zeros"}  # random numbers go up to 100, beyond 60
+    assert {row["input_ids"].values for row in report.inputs} == {"random 0..59"}  # the vocabulary has 60
     assert "BertForSequenceClassification" in report.notes[0]
     assert [entry.name for entry in report.entries] == ["BertForSequenceClassification"]
     assert inspect_file(bert / "config.json").path == str(bert)  # a file dialog cannot give a folder

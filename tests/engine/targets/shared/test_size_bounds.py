@@ -11,6 +11,14 @@ def test_a_dynamic_dimension_may_grow_to_the_smallest_bound_at_least():
     assert size_bounds(captured_model("mlp")) == [{0: bounds.SMALLEST_BOUND}]
 
 
+def test_a_size_that_the_user_chose_is_the_bound_unless_an_example_is_larger():
+    captured = captured_model("mlp")
+    largest = max(example.tensors()[0].shape[0] for example in captured.examples)
+    name = captured.inputs[0].name
+    assert size_bounds(captured, {f"{name}.0": (1, 2, 500)}) == [{0: 500}]
+    assert size_bounds(captured, {f"{name}.0": (1, 1, 1)}) == [{0: largest}]
+
+
 def test_a_large_example_may_be_exceeded_by_the_factor_of_growth(monkeypatch):
     captured = captured_model("mlp")
     largest = max(example.tensors()[0].shape[0] for example in captured.examples)

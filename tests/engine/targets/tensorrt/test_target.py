@@ -63,6 +63,13 @@ def test_the_engine_covers_every_size_that_was_seen_and_more():
     assert least[0] <= usual[0] <= most[0]
 
 
+def test_the_engine_is_tuned_for_the_size_that_the_user_chose_as_usual():
+    captured = captured_model("mlp")
+    name = captured.inputs[0].name
+    ((least, usual, most),) = tensorrt.profile_sizes(captured, {f"{name}.0": (1, 7, 200)})
+    assert (least[0], usual[0], most[0]) == (1, 7, 200)
+
+
 def test_what_an_engine_says_of_its_layers_becomes_kernels_of_ops():
     table = captured_model("mlp").table
     layers = [
