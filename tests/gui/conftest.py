@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from ace_studio.gui.graph_view.canvas import GraphCanvas
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.style.theme import Theme
 from ace_studio.records.messages import (
@@ -54,7 +55,9 @@ class Desk:
         if workbench is None or not workbench.isVisible():
             return True
         slots = workbench._slots.values()
-        return not workbench._waiting and all(slot.panel is not None for slot in slots if slot.isVisible())
+        if workbench._waiting or not all(slot.panel is not None for slot in slots if slot.isVisible()):
+            return False
+        return not any(canvas.placing for canvas in workbench.findChildren(GraphCanvas))
 
     def panel(self, panel_id: str):
         """A panel at the front, up to date."""

@@ -6,7 +6,8 @@ nodes at once: about 10 ms for 50,000 rows, so nothing has to be patched when a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -64,14 +65,21 @@ class Arrangement:
     """The state of one graph's picture: open blocks and their layouts."""
 
     def __init__(
-        self, table: GraphTable, tree: Hierarchy | None = None, *, subgraphs: Sequence[SubgraphReport] = ()
+        self,
+        table: GraphTable,
+        tree: Hierarchy | None = None,
+        *,
+        subgraphs: Sequence[SubgraphReport] = (),
+        check: Callable[[], object] = bool,
     ) -> None:
-        """Start with every block but the root closed."""
+        """Start with every block but the root closed. ``check`` is called often and may raise to end the work."""
         self.table = table
         self.tree = tree or build_hierarchy(table, subgraphs=subgraphs)
+        check()
         source = np.array(table.edge_source, dtype=np.int64)
         target = np.array(table.edge_target, dtype=np.int64)
         self._lifted = lift_edges(self.tree, source, target)
+        check()
         self._closed_width, self._closed_height = node_sizes(table, self.tree)
         self._width, self._height = self._closed_width.copy(), self._closed_height.copy()
         self._local_x, self._local_y = np.zeros(self.tree.node_count), np.zeros(self.tree.node_count)
@@ -82,7 +90,20 @@ class Arrangement:
         self._remembered: dict[tuple[object, ...], BlockLayout] = {}
         self.layouts_computed = 0
         self._open[self.tree.root] = True
-        self._refresh([self.tree.root])
+        self._refresh([self.tree.root], check)
+
+    def copy(self) -> Arrangement:
+        """One in which blocks can be opened, in another thread too, while this one is shown."""
+        made = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray) or name in {"_layouts", "_indents", "_ports"}:
+                setattr(made, name, value.copy())
+        return made
+
+    def work_of(self, blocks: Sequence[int]) -> int:
+        """How many boxes have to be placed anew after these blocks were opened or closed."""
+        touched = {above for block in blocks if self.is_block(block) for above in self.tree.chain(block)}
+        return sum(len(self.tree.children(block)) for block in touched)
 
     def is_block(self, node: int) -> bool:
         """Whether the node is a block, not a row."""
@@ -94,17 +115,18 @@ class Arrangement:
 
     def open(self, blocks: list[int]) -> None:
         """Open blocks; lays out them and what contains them."""
-        self._set_open(blocks, to=True)
+        self.set_open(blocks, to=True)
 
     def close(self, blocks: list[int]) -> None:
         """Close blocks, except the root."""
-        self._set_open([block for block in blocks if block != self.tree.root], to=False)
+        self.set_open(blocks, to=False)
 
-    def _set_open(self, blocks: list[int], *, to: bool) -> None:
-        changed = [block for block in blocks if self.is_block(block) and bool(self._open[block]) != to]
+    def set_open(self, blocks: list[int], *, to: bool, check: Callable[[], object] = bool) -> None:
+        """Open or close blocks; ``check`` is called before each layout and may raise to end the work."""
+        changed = [block for block in blocks if block > self.tree.root and bool(self._open[block]) != to]
         self._open[changed] = to
         touched = {above for block in changed for above in self.tree.chain(block)}
-        self._refresh(sorted(touched, key=lambda block: -int(self.tree.depth[block])))
+        self._refresh(sorted(touched, key=lambda block: -int(self.tree.depth[block])), check)
 
     def inner_blocks(self, block: int) -> list[int]:
         """The block and every block inside it."""
@@ -140,9 +162,10 @@ class Arrangement:
                     level.extend(int(c) for b in blocks for c in self.tree.children(b) if self.is_block(int(c)))
         self.open(opened)
 
-    def _refresh(self, blocks: list[int]) -> None:
+    def _refresh(self, blocks: list[int], check: Callable[[], object]) -> None:
         """Lay out these blocks, inner ones first."""
         for block in blocks:
+            check()
             if not self._open[block]:
                 self._width[block], self._height[block] = self._closed_width[block], self._closed_height[block]
                 continue

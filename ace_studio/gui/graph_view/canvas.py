@@ -66,7 +66,9 @@ class GraphCanvas(GraphSurface):
         """Draw a frame."""
         painter = QPainter(self)
         painter.fillRect(event.rect(), QColor(self.colours.window))
-        if self.picture is None or not len(self.picture.table):
+        if self.picture is None and self.layout_words:
+            pass  # the note says it
+        elif self.picture is None or not len(self.picture.table):
             draw_empty(painter, self.texts, self.colours, self.width(), self.height())
         else:
             self._refresh_sheet(self.picture)

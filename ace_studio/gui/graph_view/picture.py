@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,22 +25,44 @@ def _bounds_of(segments: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float3
     return tuple(np.ascontiguousarray(column) for column in (low[:, 0], low[:, 1], high[:, 0], high[:, 1]))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """Which blocks are open, and what is drawn of that."""
+
+    arrangement: Arrangement
+    scene: Scene
+    segment_bounds: tuple[npt.NDArray[np.float32], ...]
+    seam_spans: npt.NDArray[np.float64]
+
+
 class Picture:
     """One graph and how it is shown."""
 
-    def __init__(self, table: GraphTable, colouring: Colouring, capture: CaptureReport | None = None) -> None:
-        """Open as many blocks as stay readable. The report names the breaks and the subgraphs, if there are any."""
+    def __init__(
+        self,
+        table: GraphTable,
+        colouring: Colouring,
+        capture: CaptureReport | None = None,
+        *,
+        check: Callable[[], object] = bool,
+    ) -> None:
+        """Open as many blocks as stay readable.
+
+        Args:
+            table: The graph.
+            colouring: What the colours mean.
+            capture: Names the breaks and the subgraphs, if there are any.
+            check: Called now and then; may raise to end the work.
+        """
         self.table = table
-        self.arrangement = Arrangement(table, subgraphs=capture.pieces if capture is not None else ())
-        self.arrangement.open_readably()
-        self.tree: Hierarchy = self.arrangement.tree
+        arrangement = Arrangement(table, subgraphs=capture.pieces if capture is not None else (), check=check)
+        arrangement.open_readably()
+        self.tree: Hierarchy = arrangement.tree
         self.partial = Partial(table, self.tree, capture)
-        self.scene: Scene = self.arrangement.scene()
-        self.segment_bounds = _bounds_of(self.scene.segments)
-        self.seam_spans = self.partial.spans(self.scene)
+        self.version = 0
+        self.show(self.drawn(arrangement))
         self.selected: Mask = np.zeros(len(table), dtype=bool)
         self.matched: Mask = np.zeros(len(table), dtype=bool)
-        self.version = 0
         self.edges: EdgeFocus | None = None
         """Highlighted edges; None without any."""
         self._row_of = {op_id: row for row, op_id in enumerate(table.op_id)}
@@ -131,12 +154,25 @@ class Picture:
         dim[~rows] = kept == 0
         return dim | missed
 
+    def drawn(self, arrangement: Arrangement) -> Drawn:
+        """What `show` would show, for an arrangement of this graph. May be called in another thread."""
+        scene = arrangement.scene()
+        return Drawn(
+            arrangement=arrangement,
+            scene=scene,
+            segment_bounds=_bounds_of(scene.segments),
+            seam_spans=self.partial.spans(scene),
+        )
+
+    def show(self, drawn: Drawn) -> None:
+        """Show other blocks open."""
+        self.arrangement, self.scene = drawn.arrangement, drawn.scene
+        self.segment_bounds, self.seam_spans = drawn.segment_bounds, drawn.seam_spans
+        self.version += 1
+
     def refresh(self) -> None:
         """Rebuild the scene after blocks were opened or closed."""
-        self.scene = self.arrangement.scene()
-        self.segment_bounds = _bounds_of(self.scene.segments)
-        self.seam_spans = self.partial.spans(self.scene)
-        self.version += 1
+        self.show(self.drawn(self.arrangement))
 
     def titles(self, node: int) -> tuple[str, str]:
         """The two lines written on a box."""

@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QWidget
 
+from ace_studio.gui.graph_layout import Arrangement
+from ace_studio.gui.graph_view.background import Background, Check, Result
 from ace_studio.gui.graph_view.camera import Camera
 from ace_studio.gui.graph_view.painting import EMPTY_HINT, EMPTY_TEXT
 from ace_studio.gui.graph_view.paths import shortest_path
-from ace_studio.gui.graph_view.picture import Picture
+from ace_studio.gui.graph_view.picture import Drawn, Picture
 from ace_studio.gui.style.colours import DARK, Colours
 
 FIT_MARGIN = 14.0
+AT_ONCE = 150
+"""So many boxes of opened blocks are placed at once, in about 25 ms; more are placed in the background."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Blocks to open or close."""
+
+    blocks: list[int]
+    anchor: int
+    """The block that stays where it is on the screen."""
+    to: bool
+    then: Callable[[], object]
+    """Called when it is done."""
+
+
+def _opened(picture: Picture, arrangement: Arrangement, openings: Sequence[Opening], check: Check) -> Drawn:
+    for opening in openings:
+        arrangement.set_open(opening.blocks, to=opening.to, check=check)
+    check()
+    return picture.drawn(arrangement)
 
 
 class GraphSurface(QWidget):
@@ -29,6 +54,8 @@ class GraphSurface(QWidget):
     current_changed = Signal(int)
     edges_dismissed = Signal()
     """Escape, while some edges are highlighted."""
+    layout_changed = Signal()
+    """A layout in the background began or ended."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         """Start without a graph."""
@@ -41,6 +68,14 @@ class GraphSurface(QWidget):
         self.reserved_left = 0.0
         """Pixels at the left that the legend covers; `fit` avoids them if there is room at the right."""
         self._is_fitted = True
+        self.placing = ""
+        """Number and kind of what is laid out in the background; empty if nothing is."""
+        self.stopped: Callable[[], object] | None = None
+        """Starts the layout of the whole graph again, after the user stopped it."""
+        self._background = Background(self)
+        self._openings: list[Opening] = []
+        """What the background is opening and closing."""
+        self._again: Callable[[], object] | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Graph")
         self.setMinimumSize(120, 90)
@@ -53,6 +88,7 @@ class GraphSurface(QWidget):
 
     def show_picture(self, picture: Picture | None) -> None:
         """Show another graph, fitted."""
+        self._end_layout()
         self.picture = picture
         self.current = self.hovered = -1
         self.fit()
@@ -145,24 +181,84 @@ class GraphSurface(QWidget):
 
     # Opening and closing
 
-    def set_open(self, blocks: list[int], *, to: bool, anchor: int | None = None) -> None:
-        """Open or close blocks; the anchor block stays where it is on the screen."""
+    def lay_out(
+        self,
+        what: str,
+        work: Callable[[Check], Result],
+        then: Callable[[Result], object],
+        *,
+        again: Callable[[], object] | None = None,
+    ) -> None:
+        """Lay out ``what`` in the background, unless `stop_layout` is called; see `Background`."""
+
+        def arrived(result: Result) -> None:
+            self._end_layout()
+            then(result)
+
+        self.placing, self.stopped, self._again = what, None, again
+        self._background.start(work, arrived)
+        self._tell_layout()
+
+    @property
+    def layout_words(self) -> str:
+        """What is laid out in the background, or that it was stopped; empty if there is nothing to say."""
+        if self.stopped is not None:
+            return "The graph is not laid out"
+        return f"Laying out {self.placing} …" if self.placing else ""
+
+    def stop_layout(self) -> None:
+        """Stop the layout that is made in the background; what is shown stays."""
+        again = self._again
+        self._end_layout()
+        self.stopped = again
+        self._tell_layout()
+
+    def _end_layout(self) -> None:
+        self._background.stop()
+        self._openings = []
+        self.placing, self.stopped, self._again = "", None, None
+        self.layout_changed.emit()
+
+    def _tell_layout(self) -> None:
+        self.layout_changed.emit()
+        self.describe()
+        self.update()
+
+    def set_open(
+        self, blocks: list[int], *, to: bool, anchor: int | None = None, then: Callable[[], object] = bool
+    ) -> None:
+        """Open or close blocks; the anchor block stays where it is on the screen. ``then`` is called when it is done.
+
+        Large blocks are laid out in the background. What is opened or closed meanwhile is done together with them.
+        """
         picture = self.picture
-        if picture is None or not blocks:
+        if picture is None:
             return
-        anchor = blocks[0] if anchor is None else anchor
-        before = self._corner(anchor)
-        if to:
-            picture.arrangement.open(blocks)
+        if not blocks:
+            then()
+            return
+        openings = [*self._openings, Opening(blocks, blocks[0] if anchor is None else anchor, to, then)]
+        boxes = sum(picture.arrangement.work_of(opening.blocks) for opening in openings)
+        prepare = partial(_opened, picture, picture.arrangement.copy(), openings)
+        if boxes <= AT_ONCE:
+            self._show_opened(openings, prepare(bool))
         else:
-            picture.arrangement.close(blocks)
-        picture.refresh()
-        if before is not None and picture.scene.visible[anchor]:
-            after = self._corner(anchor)
-            if after is not None:
-                self.camera.dx += before[0] - after[0]
-                self.camera.dy += before[1] - after[1]
-        if not to:
+            self.lay_out(f"{boxes:,} boxes".replace(",", " "), prepare, partial(self._show_opened, openings))
+            self._openings = openings
+
+    def _show_opened(self, openings: Sequence[Opening], drawn: Drawn) -> None:
+        """Show the picture in which these blocks are opened or closed."""
+        picture = self.picture
+        if picture is None:
+            return
+        anchor = openings[-1].anchor
+        before = self._corner(anchor)
+        picture.show(drawn)
+        after = self._corner(anchor)
+        if before is not None and after is not None:
+            self.camera.dx += before[0] - after[0]
+            self.camera.dy += before[1] - after[1]
+        if not openings[-1].to:
             self._bring_back(anchor)
         if self.current >= 0 and not picture.scene.visible[self.current]:
             self.set_current(anchor)
@@ -170,6 +266,8 @@ class GraphSurface(QWidget):
         self._moved()
         self.scene_changed.emit()
         self.describe()
+        for opening in openings:
+            opening.then()
 
     def _corner(self, node: int) -> tuple[float, float] | None:
         """Upper left corner of a visible node on the screen."""
@@ -206,8 +304,7 @@ class GraphSurface(QWidget):
 
     def _set_all_open(self, *, to: bool) -> None:
         if self.picture is not None:
-            self.set_open(self.picture.arrangement.inner_blocks(self.picture.tree.root), to=to)
-            self.fit()
+            self.set_open(self.picture.arrangement.inner_blocks(self.picture.tree.root), to=to, then=self.fit)
 
     def close_around(self) -> None:
         """Close the block in which the current node is; without one, the block in the middle of the window."""
@@ -215,8 +312,7 @@ class GraphSurface(QWidget):
             return
         block = self._around()
         if block >= 0 and block != self.picture.tree.root:
-            self.set_open([block], to=False)
-            self.set_current(block)
+            self.set_open([block], to=False, then=partial(self.set_current, block))
 
     def _around(self) -> int:
         """The open block that Backspace closes; -1 if there is none."""
@@ -278,7 +374,7 @@ class GraphSurface(QWidget):
         picture = self.picture
         if picture is None or not len(picture.table):
             self.setAccessibleName("Graph")
-            self.setAccessibleDescription(f"{EMPTY_TEXT}. {EMPTY_HINT}")
+            self.setAccessibleDescription(self.layout_words or f"{EMPTY_TEXT}. {EMPTY_HINT}")
             return
         chosen = np.flatnonzero(picture.selected)
         op = f": {picture.spoken(int(chosen[0]))}" if len(chosen) == 1 else ""

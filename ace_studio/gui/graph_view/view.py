@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
+from ace_studio.gui.graph_view.background import Check
 from ace_studio.gui.graph_view.breadcrumbs import Breadcrumbs
 from ace_studio.gui.graph_view.canvas import GraphCanvas
 from ace_studio.gui.graph_view.colours import Colouring, family_colouring
 from ace_studio.gui.graph_view.export import export_picture
+from ace_studio.gui.graph_view.layout_note import LayoutNote
 from ace_studio.gui.graph_view.legend import Legend, legend_notes
 from ace_studio.gui.graph_view.menu import fill_menu, ops_of_menu
 from ace_studio.gui.graph_view.minimap import Minimap
@@ -20,11 +23,14 @@ from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.search import SearchIndex
 from ace_studio.gui.graph_view.search_bar import SearchBar
 from ace_studio.gui.style.colours import DARK, Colours
+from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport
 
 OVERLAY_GAP = 12
+ROWS_AT_ONCE = 2000
+"""A graph of so many rows is laid out at once, in about 35 ms; a larger one in the background."""
 MIN_MAP_WIDTH = 520
 """A narrower canvas shows no map and no legend, which would cover the graph."""
 
@@ -36,6 +42,8 @@ class GraphView(QWidget):
     """Op ids, after the user selected something."""
     op_activated = Signal(str)
     """Op id, after Enter or a double-click on an op."""
+    laid_out = Signal()
+    """The picture arrived that `show_graph` began to lay out in the background."""
     menu_opening = Signal(object, tuple)
     """The context menu before it is shown, and its ops; receivers may add entries."""
 
@@ -51,6 +59,7 @@ class GraphView(QWidget):
         self.canvas: GraphCanvas = GraphCanvas(self)
         self.minimap = Minimap(self.canvas)
         self.legend = Legend(self.canvas)
+        self.layout_note = LayoutNote(self.canvas)
         self.search_bar = SearchBar(self)
         self.breadcrumbs = Breadcrumbs(self)
         self._buttons = [
@@ -119,12 +128,33 @@ class GraphView(QWidget):
     def show_graph(self, table: GraphTable | None, capture: CaptureReport | None = None) -> None:
         """Show a graph, or the text that there is none. The colouring does not change.
 
-        The report of the capture names breaks and subgraphs, if the graph was not captured whole.
+        A large graph is laid out in the background: there is no picture until `laid_out`. The report of the capture
+        names breaks and subgraphs, if the graph was not captured whole.
         """
+        if table is None or not len(table):
+            self._show_picture(None)
+            return
+        colours = self.canvas.colours
+        colouring = self._colouring
+
+        def make(check: Check) -> Picture:
+            return Picture(table, colouring or family_colouring(table, colours), capture, check=check)
+
+        def arrived(picture: Picture) -> None:
+            self._show_picture(picture)
+            self.set_colouring(self._colouring)
+            self.laid_out.emit()
+
+        if len(table) <= ROWS_AT_ONCE:
+            self._show_picture(make(bool))
+        else:
+            self._show_picture(None)
+            self.canvas.lay_out(
+                plural(table.op_count, "op"), make, arrived, again=lambda: self.show_graph(table, capture)
+            )
+
+    def _show_picture(self, picture: Picture | None) -> None:
         self._index, self._matches, self._match = None, [], -1
-        picture = None
-        if table is not None and len(table):
-            picture = Picture(table, self._colouring or family_colouring(table, self.canvas.colours), capture)
         self.canvas.show_picture(picture)
         for widget in (self.search_bar, *self._buttons):
             widget.setEnabled(picture is not None)
@@ -197,9 +227,18 @@ class GraphView(QWidget):
         self.minimap.setVisible(room and canvas.picture is not None and not canvas.shows_everything())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
-        """Keep map and legend in their corners."""
+        """Keep map and legend in their corners, and let Esc stop a layout."""
         if watched is self.canvas and event.type() == QEvent.Type.Resize:
             self._place_overlays()
+            self.layout_note.place()
+        if (
+            watched is self.canvas
+            and event.type() in {QEvent.Type.KeyPress, QEvent.Type.ShortcutOverride}
+            and isinstance(event, QKeyEvent)
+            and self.layout_note.handles(event)
+        ):
+            event.accept()
+            return True
         return super().eventFilter(watched, event)
 
     # Moving around
@@ -226,7 +265,11 @@ class GraphView(QWidget):
         if not picture.row_visible(row):
             shown = int(picture.scene.stands_for[row])
             chain = [node for node in picture.tree.chain(row)[1:] if not picture.arrangement.is_open(node)]
-            self.canvas.set_open(chain, to=True, anchor=shown)
+            self.canvas.set_open(chain, to=True, anchor=shown, then=lambda: self._go_to_row(row))
+        else:
+            self._go_to_row(row)
+
+    def _go_to_row(self, row: int) -> None:
         self.canvas.set_current(row)
         self.canvas.show_node(row)
 

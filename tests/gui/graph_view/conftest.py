@@ -18,3 +18,9 @@ def view(qtbot):
     qtbot.waitExposed(widget)
     widget.fit()
     return widget
+
+
+@pytest.fixture
+def laid_out(qtbot):
+    """Wait until what a view lays out in the background is shown."""
+    return lambda view: qtbot.waitUntil(lambda: not view.canvas.placing, timeout=30_000)

@@ -33,10 +33,12 @@ def test_blocks_that_form_a_cycle_are_painted(view):
     assert len(colours_in(picture_of(view))) > 4
 
 
-def test_ten_thousand_ops_are_built_and_painted_open_and_closed(view):
+def test_ten_thousand_ops_are_built_and_painted_open_and_closed(view, laid_out):
     view.show_graph(large_table())
+    laid_out(view)
     assert len(view.picture.scene.boxes) <= 60
     assert len(colours_in(picture_of(view))) > 4
     view.canvas.open_everything()
+    laid_out(view)
     assert len(view.picture.scene.boxes) == len(view.picture.table) >= 10_000
     assert len(colours_in(picture_of(view))) > 4

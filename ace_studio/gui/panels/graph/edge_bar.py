@@ -79,8 +79,7 @@ class EdgeBar(QFrame):
         at = self._at + step if self._at >= 0 or step > 0 else -1
         self._at = at % len(choice.edges)
         rows = picture.rows_of(choice.edges[self._at])
-        self._open(rows)
-        self._view.canvas.frame(rows, at_most=1.0)
+        self._open(rows, then=lambda: self._view.canvas.frame(rows, at_most=1.0))
         self._session.view.select(choice.edges[self._at])
         self._say()
 
@@ -88,10 +87,10 @@ class EdgeBar(QFrame):
         picture = self._view.picture
         if picture is not None and picture.edges is not None:
             is_hidden = picture.scene.stands_for[picture.edges.source] == picture.scene.stands_for[picture.edges.target]
-            self._open(picture.edges.source[is_hidden].tolist() + picture.edges.target[is_hidden].tolist())
-            self._view.fit()
+            hidden = picture.edges.source[is_hidden].tolist() + picture.edges.target[is_hidden].tolist()
+            self._open(hidden, then=self._view.fit)
 
-    def _open(self, rows: list[int]) -> None:
+    def _open(self, rows: list[int], *, then: Callable[[], object] = bool) -> None:
         """Open every block around these rows."""
         picture = self._view.picture
         if picture is None or not rows:
@@ -102,4 +101,5 @@ class EdgeBar(QFrame):
             for block in picture.tree.chain(one)[1:]
             if not picture.arrangement.is_open(block)
         }
-        self._view.canvas.set_open(list(closed), to=True, anchor=int(picture.scene.stands_for[rows[0]]))
+        anchor = int(picture.scene.stands_for[rows[0]])
+        self._view.canvas.set_open(list(closed), to=True, anchor=anchor, then=then)

@@ -58,6 +58,7 @@ class GraphPanel(Panel):
         self.view = GraphView(colours=theme.colours)
         self.view.selection_changed.connect(session.view.select)
         self.view.op_activated.connect(self._show_source)
+        self.view.laid_out.connect(self._laid_out)
         self.view.menu_opening.connect(lambda menu, op_ids: add_precision_menus(menu, session, op_ids))
         bar = self._build_tools()
         graph = QWidget()
@@ -158,6 +159,11 @@ class GraphPanel(Panel):
             self._look_closer(document)
         self._show_selected(document)
         self._show_card(document)
+
+    def _laid_out(self) -> None:
+        """Show in the picture that arrived what was chosen meanwhile."""
+        self._coloured, self._carded = (), ()
+        self.update_from(self.session.document)
 
     def _seams_differ(self, document: Document) -> bool:
         """Whether the report has other breaks or subgraphs than the picture."""
