@@ -193,8 +193,8 @@ def _view_rows() -> Iterator[ActionRow]:
                     blocked=_no_graph, run=lambda commands: commands.toggle_compare(),
                     tip="Show or hide the graph as the selected run executes it")  # fmt: skip
     for row in PANELS:
-        yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, shortcut=row.shortcut, blocked=_no_model,
-                        tip=row.tip, run=_show_panel(row.id))  # fmt: skip
+        yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, submenu=row.group.words,
+                        shortcut=row.shortcut, blocked=_no_model, tip=row.tip, run=_show_panel(row.id))  # fmt: skip
     yield ActionRow(id="toggle-side", text="Choices beside the graph", menu=menu, shortcut="Ctrl+B", starts_group=True,
                     blocked=_no_model, run=lambda commands: commands.toggle_area(Area.SIDE))  # fmt: skip
     yield ActionRow(id="toggle-bottom", text="Findings under the graph", menu=menu, shortcut="Ctrl+J",
@@ -202,6 +202,12 @@ def _view_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="fill", text="Fi&ll the window with this panel", menu=menu, shortcut="F11", blocked=_no_model,
                     run=lambda commands: commands.fill_asked.emit(),
                     tip="The graph, or the panel with the keyboard, takes all of the window; Esc returns")  # fmt: skip
+    yield ActionRow(id="own-window", text="This panel in a &window of its own", menu=menu, shortcut="Shift+F11",
+                    blocked=_no_model, run=lambda commands: commands.toggle_window(),
+                    tip="The panel with the keyboard; again, or closing the window, puts it back")  # fmt: skip
+    yield ActionRow(id="reset-places", text="Put all panels &back", menu=menu, blocked=_no_model,
+                    run=lambda commands: commands.reset_places(),
+                    tip="Dock every panel where it was at first")  # fmt: skip
     for theme in ("system", *THEMES):
         yield ActionRow(id=f"theme-{theme}", text=theme.replace("-", " ").capitalize(), menu=menu, submenu="&Theme",
                         run=_set_theme(theme))  # fmt: skip

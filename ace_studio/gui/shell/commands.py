@@ -56,6 +56,14 @@ class Commands(QObject):
         """Hide or show the panels of one area."""
         self._workbench().toggle(place)
 
+    def toggle_window(self) -> None:
+        """Give the panel with the keyboard a window of its own, or put it back."""
+        self._workbench().toggle_window()
+
+    def reset_places(self) -> None:
+        """Dock every panel where it was at first."""
+        self._workbench().reset_places()
+
     def open_path(self, *paths: str) -> None:
         """Open a model file or a recipe, or code with its weights."""
         self.about_to_open.emit()

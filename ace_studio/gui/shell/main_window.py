@@ -165,10 +165,10 @@ class MainWindow(QMainWindow):
 
             self._workbench = Workbench(self.session, self.theme)
             self._workbench.about_to_open.connect(self.bars.offer_return)
+            self._pages.addWidget(self._workbench)
             layout = self.session.settings.recall("layout")
             if isinstance(layout, dict):
                 self._workbench.restore_layout(layout)
-            self._pages.addWidget(self._workbench)
         return self._workbench
 
     def _open_palette(self) -> None:
@@ -180,6 +180,7 @@ class MainWindow(QMainWindow):
         """Let one panel take the whole window, or give the others their places back."""
         is_filled = self.workbench.toggle_fill()
         self.toolbar.setVisible(not is_filled)
+        self.step_line.setHidden(is_filled)
         self.statusBar().setVisible(not is_filled)
         # Esc ends this first; after that it cancels a job again.
         self._escape.setEnabled(is_filled)
@@ -249,6 +250,7 @@ class MainWindow(QMainWindow):
         self._remember("geometry", bytes(self.saveGeometry().toBase64().data()).decode("ascii"))
         if self._workbench is not None:
             self._remember("layout", self.workbench.save_layout())
+            self.workbench.hide_windows()
         super().closeEvent(event)
 
     def _remember(self, key: str, value: object) -> None:

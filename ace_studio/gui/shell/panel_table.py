@@ -13,14 +13,52 @@ from ace_studio.session.document import Document
 from ace_studio.session.run_warnings import job_warnings
 from ace_studio.session.session import Session
 
+_Count = Callable[[Document], int]
+
 
 class Area(StrEnum):
-    """The area of a panel."""
+    """Where a panel is docked."""
 
     SIDE = "side"
-    """Beside the graph: choices."""
     BOTTOM = "bottom"
-    """Under the graph: findings."""
+    RIGHT = "right"
+    """Empty until the user moves panels there."""
+
+    @property
+    def place(self) -> str:
+        """Where it lies, in words."""
+        return {Area.SIDE: "Left of the graph", Area.BOTTOM: "Under the graph", Area.RIGHT: "Right of the graph"}[self]
+
+    @property
+    def words(self) -> str:
+        """What is found there."""
+        return {Area.SIDE: "Choices", Area.BOTTOM: "Findings", Area.RIGHT: "Panels at the right"}[self]
+
+
+class PanelGroup(StrEnum):
+    """What a person does; the panels for it are shown together."""
+
+    MODEL = "model"
+    GRAPH = "graph"
+    PLAN = "plan"
+    RESULTS = "results"
+    HISTORY = "history"
+
+    @property
+    def short(self) -> str:
+        """The word on its button."""
+        return self.value.capitalize()
+
+    @property
+    def words(self) -> str:
+        """Its name in menus."""
+        return {
+            PanelGroup.MODEL: "Model and inputs",
+            PanelGroup.GRAPH: "Graph and source",
+            PanelGroup.PLAN: "Plan",
+            PanelGroup.RESULTS: "Run and results",
+            PanelGroup.HISTORY: "History and code",
+        }[self]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +67,21 @@ class PanelRow:
 
     id: str
     title: str
+    group: PanelGroup
     place: Area
+    """Where it is docked at first."""
     module: str
     """Module in ``ace_studio.gui.panels``; its class is ``panel_class``."""
     panel_class: str
     tip: str
     shortcut: str = ""
-    count: Callable[[Document], int] | None = None
+    count: _Count | None = None
     """A number for the tab; 0 is not shown."""
+
+    def words(self, document: Document) -> str:
+        """What its tab says: the title, with its number."""
+        count = self.count(document) if self.count is not None else 0
+        return f"{self.title} ({count})" if count else self.title
 
     def build(self, session: Session, theme: Theme) -> Panel:
         """Import and make the panel."""
@@ -45,85 +90,61 @@ class PanelRow:
         return panel
 
 
+def _breaks(document: Document) -> int:
+    return len(document.capture.graph_breaks) if document.capture else 0
+
+
+def _advice(document: Document) -> int:
+    return len(document.result.advice) if document.result else 0
+
+
+def _problems(document: Document) -> int:
+    return len(document.problems) + len(job_warnings(document))
+
+
 def _row(
-    id_: str,
-    title: str,
+    group: PanelGroup,
     place: Area,
     panel_class: str,
+    id_: str,
+    title: str,
+    key: str,
     tip: str,
-    key: str = "",
-    count: Callable[[Document], int] | None = None,
+    count: _Count | None = None,
 ) -> PanelRow:
     return PanelRow(
-        id=id_, title=title, place=place, module=id_, panel_class=panel_class, tip=tip,
+        id=id_, group=group, title=title, place=place, module=id_, panel_class=panel_class, tip=tip,
         shortcut=f"Alt+{key}" if key else "", count=count,
     )  # fmt: skip
 
 
 PANELS: tuple[PanelRow, ...] = (
-    _row(
-        "model",
-        "Model",
-        Area.SIDE,
-        "ModelPanel",
-        "The file, the code that it would run, and the functions to use",
-        "1",
-    ),
-    _row("plan", "Plan", Area.SIDE, "PlanPanel", "Precisions, goal, targets and how to measure", "2"),
-    _row("modules", "Modules", Area.SIDE, "ModulesPanel", "The model's modules as a tree", "3"),
-    _row("details", "Details", Area.SIDE, "DetailsPanel", "Everything known of the selected op or block", "D"),
-    _row(
-        "shapes",
-        "Inputs",
-        Area.BOTTOM,
-        "ShapesPanel",
-        "Examples to trace with, and the verdict on every dimension",
-        "4",
-    ),
-    _row(
-        "capture", "Capture", Area.BOTTOM, "CapturePanel", "The capture methods, their results, and the controls", "C"
-    ),
-    _row(
-        "breaks",
-        "Breaks",
-        Area.BOTTOM,
-        "BreaksPanel",
-        "Where the capture stops, what that costs, and the fixes tried",
-        key="B",
-        count=lambda document: len(document.capture.graph_breaks) if document.capture else 0,
-    ),
-    _row("ops", "Ops", Area.BOTTOM, "OpsPanel", "Every op with its planned and actual precision", "5"),
-    _row("source", "Source", Area.BOTTOM, "SourcePanel", "Your code, with the lines that became ops", "6"),
-    _row("run", "Run", Area.BOTTOM, "RunPanel", "Progress, the steps so far, and the log", "7"),
-    _row(
-        "results",
-        "Results",
-        Area.BOTTOM,
-        "ResultsPanel",
-        "The comparison of targets",
-        key="8",
-        count=lambda document: len(document.runs),
-    ),
-    _row(
-        "charts", "Charts", Area.BOTTOM, "ChartsPanel", "Charts of latency, accuracy, size, errors and sensitivity", "9"
-    ),
-    _row(
-        "advice",
-        "Advice",
-        Area.BOTTOM,
-        "AdvicePanel",
-        "What to try next, with the expected gain",
-        key="A",
-        count=lambda document: len(document.result.advice) if document.result else 0,
-    ),
-    _row(
-        "problems",
-        "Problems",
-        Area.BOTTOM,
-        "ProblemsPanel",
-        "What went wrong, why, and what to do",
-        count=lambda document: len(document.problems) + len(job_warnings(document)),
-    ),
-    _row("history", "History", Area.BOTTOM, "HistoryPanel", "Past runs on this machine", "Y"),
-    _row("code", "Code", Area.BOTTOM, "CodePanel", "The recipe as Python and as a command line"),
-)
+    _row(PanelGroup.MODEL, Area.SIDE, "ModelPanel", "model", "Model", "1",
+         "The file, the code that it would run, and the functions to use"),
+    _row(PanelGroup.MODEL, Area.BOTTOM, "ShapesPanel", "shapes", "Inputs", "4",
+         "Examples to trace with, and the verdict on every dimension"),
+    _row(PanelGroup.GRAPH, Area.SIDE, "ModulesPanel", "modules", "Modules", "3", "The model's modules as a tree"),
+    _row(PanelGroup.GRAPH, Area.SIDE, "DetailsPanel", "details", "Details", "D",
+         "Everything known of the selected op or block"),
+    _row(PanelGroup.GRAPH, Area.BOTTOM, "OpsPanel", "ops", "Ops", "5",
+         "Every op with its planned and actual precision"),
+    _row(PanelGroup.GRAPH, Area.BOTTOM, "SourcePanel", "source", "Source", "6",
+         "Your code, with the lines that became ops"),
+    _row(PanelGroup.GRAPH, Area.BOTTOM, "CapturePanel", "capture", "Capture", "C",
+         "The capture methods, their results, and the controls"),
+    _row(PanelGroup.GRAPH, Area.BOTTOM, "BreaksPanel", "breaks", "Breaks", "B",
+         "Where the capture stops, what that costs, and the fixes tried", _breaks),
+    _row(PanelGroup.PLAN, Area.SIDE, "PlanPanel", "plan", "Plan", "2", "Precisions, goal, targets and how to measure"),
+    _row(PanelGroup.RESULTS, Area.BOTTOM, "RunPanel", "run", "Run", "7", "Progress, the steps so far, and the log"),
+    _row(PanelGroup.RESULTS, Area.BOTTOM, "ResultsPanel", "results", "Results", "8", "The comparison of targets",
+         lambda document: len(document.runs)),
+    _row(PanelGroup.RESULTS, Area.BOTTOM, "ChartsPanel", "charts", "Charts", "9",
+         "Charts of latency, accuracy, size, errors and sensitivity"),
+    _row(PanelGroup.RESULTS, Area.BOTTOM, "AdvicePanel", "advice", "Advice", "A",
+         "What to try next, with the expected gain", _advice),
+    _row(PanelGroup.RESULTS, Area.BOTTOM, "ProblemsPanel", "problems", "Problems", "",
+         "What went wrong, why, and what to do", _problems),
+    _row(PanelGroup.HISTORY, Area.BOTTOM, "HistoryPanel", "history", "History", "Y", "Past runs on this machine"),
+    _row(PanelGroup.HISTORY, Area.BOTTOM, "CodePanel", "code", "Code", "",
+         "The recipe as Python and as a command line"),
+)  # fmt: skip

@@ -55,8 +55,9 @@ class StepLine(QFrame):
         steps = steps_of(document)
         if steps == self._steps:
             return
+        if bool(steps) != bool(self._steps):
+            self.setVisible(bool(steps))
         self._steps = steps
-        self.setVisible(bool(steps))
         for step in steps:
             self._show(self.buttons[step.id], step)
         following = next((step for step in steps if step.state in (StepState.NEXT, StepState.WORKING)), None)

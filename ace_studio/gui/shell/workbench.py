@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
+from PySide6.QtCore import QByteArray, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QApplication, QSplitter, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QRubberBand, QSplitter, QWidget
 
-from ace_studio.gui.shell.panel_table import PANELS, Area, PanelRow
+from ace_studio.gui.shell.group_bar import GroupBar
+from ace_studio.gui.shell.panel_slot import PanelSlot
+from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup, PanelRow
+from ace_studio.gui.shell.panel_tabs import PanelTabs
+from ace_studio.gui.shell.panel_window import PanelWindow
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
-from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -26,6 +28,7 @@ CHOICES = ("model", "plan", "shapes", "advice")
 _GRAPH = PanelRow(
     id="graph",
     title="Graph",
+    group=PanelGroup.GRAPH,
     place=Area.SIDE,
     module="graph",
     panel_class="GraphPanel",
@@ -33,95 +36,11 @@ _GRAPH = PanelRow(
 )
 
 
-class PanelSlot(QWidget):
-    """Holds one panel.
-
-    The panel is made when it is first seen, and updated only while it is visible.
-    """
-
-    failed = Signal(object)
-    """A `Problem`, after an exception in the panel."""
-    panel_wanted = Signal(str)
-    """Id of the panel to show next."""
-    about_to_open = Signal()
-    """Another model is about to be opened."""
-
-    def __init__(self, row: PanelRow, session: Session, theme: Theme) -> None:
-        """Keep the place; nothing is imported yet."""
-        super().__init__()
-        self.row = row
-        self.panel: Panel | None = None
-        self._session = session
-        self._theme = theme
-        self._stale: frozenset[Part] = frozenset()
-        self._fault = ""
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-
-    def refresh(self, document: Document, parts: frozenset[Part]) -> None:
-        """Show the changes, now or when the panel is seen again."""
-        if self.panel is None:
-            return
-        if not self.isVisible():
-            self._stale |= parts
-        elif self.wants(parts):
-            self._guarded(lambda: self._update(document))
-
-    def wants(self, parts: frozenset[Part]) -> bool:
-        """Whether the panel has to work now to show these changes."""
-        return self.panel is not None and self.isVisible() and bool(parts & self.panel.shows)
-
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
-        """Make the panel, or catch up.
-
-        It is made in a turn of the event loop of its own: several that appear at once do not add up to a stall.
-        """
-        super().showEvent(event)
-        if self.panel is None:
-            QTimer.singleShot(0, self, lambda: self._guarded(self.build))
-        elif self._stale & self.panel.shows:
-            self._guarded(lambda: self._update(self._session.document))
-        self._stale = frozenset()
-
-    def _update(self, document: Document) -> None:
-        if self.panel is not None:
-            self.panel.update_from(document)
-
-    def _guarded(self, work: Callable[[], object]) -> None:
-        """Run an update. An exception in one panel is reported as a problem; the window goes on."""
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001 - the top of the window: behind it is only Qt, which would abort
-            problem = Problem(
-                code=ErrorCode.INTERNAL,
-                what=f"The panel {self.row.title} could not show this",
-                why=f"{type(error).__name__}: {error}",
-                remedy="The rest of the window still works. Please report this with the details",
-                details=traceback.format_exc(),
-            )
-            if problem.why != self._fault:
-                self._fault = problem.why
-                self.failed.emit(problem)
-
-    def build(self) -> Panel:
-        """Make the panel if that was not done yet."""
-        if self.panel is None:
-            self.panel = self.row.build(self._session, self._theme)
-            self.panel.panel_wanted.connect(self.panel_wanted)
-            self.panel.about_to_open.connect(self.about_to_open)
-            self._layout.addWidget(self.panel)
-            self.setFocusProxy(self.panel)
-            self.panel.update_from(self._session.document)
-        return self.panel
-
-
 class Workbench(QWidget):
-    """The panels of an open model, in tabs and splitters."""
+    """The panels of an open model: docked as tabs in three areas around the graph, or in windows of their own."""
 
     about_to_open = Signal()
     """Another model is about to be opened."""
-    panel_shown = Signal(str)
-    """Id of the panel whose tab came to the front."""
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Make the places of all panels, and the panels that are seen first."""
@@ -132,7 +51,14 @@ class Workbench(QWidget):
             slot.failed.connect(session.report)
             slot.panel_wanted.connect(self.show_panel)
             slot.about_to_open.connect(self.about_to_open)
-        self._tabs: dict[Area, QTabWidget] = {place: self._tab_widget(place) for place in Area}
+        self._homes: dict[str, Area] = {row.id: row.place for row in PANELS}
+        """The area of each panel; one in a window of its own goes back there."""
+        self._windows: dict[str, PanelWindow] = {}
+        self._groups = GroupBar(theme)
+        self._groups.wanted.connect(self.show_group)
+        self._tabs: dict[Area, PanelTabs] = {area: self._tab_widget(area, theme) for area in Area}
+        self._landing = QRubberBand(QRubberBand.Shape.Rectangle, self)
+        """Where a dragged tab would go."""
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)
         self._is_laid_out = False
@@ -144,57 +70,52 @@ class Workbench(QWidget):
         self._next_turn.timeout.connect(self._refresh_next)
         self._assemble()
 
-    def _tab_widget(self, place: Area) -> QTabWidget:
-        tabs = QTabWidget()
-        tabs.setDocumentMode(True)
-        tabs.tabBar().setExpanding(False)
-        tabs.tabBar().setUsesScrollButtons(True)
-        tabs.tabBar().setDrawBase(False)
-        name = "Choices" if place is Area.SIDE else "Findings"
-        tabs.setAccessibleName(name)
-        tabs.tabBar().setAccessibleName(f"{name}: panels")
+    def _tab_widget(self, area: Area, theme: Theme) -> PanelTabs:
+        tabs = PanelTabs(area, theme)
         for row in PANELS:
-            if row.place is place:
-                at = tabs.addTab(self._slots[row.id], row.title)
-                tabs.setTabToolTip(at, row.tip)
-        tabs.currentChanged.connect(lambda _: self._tell_current(tabs))
+            if row.place is area:
+                tabs.add(self._slots[row.id])
+        tabs.show_group(PanelGroup.MODEL)
+        tabs.move_wanted.connect(self.move_panel)
+        tabs.dragged.connect(self._drag)
+        tabs.tabBarClicked.connect(lambda at: self._groups.mark(tabs.slots_here()[at].row.group) if at >= 0 else None)
         return tabs
 
     def _assemble(self) -> None:
+        self._groups.mark(PanelGroup.MODEL)
         self._rows.addWidget(self._slots["graph"])
         self._rows.addWidget(self._tabs[Area.BOTTOM])
-        self._columns.addWidget(self._tabs[Area.SIDE])
-        self._columns.addWidget(self._rows)
+        for part in (self._tabs[Area.SIDE], self._rows, self._tabs[Area.RIGHT]):
+            self._columns.addWidget(part)
+        self._tabs[Area.RIGHT].hide()
         for splitter, sizes, stretchy in (
             (self._rows, (480, BOTTOM_HEIGHT), 0),
-            (self._columns, (SIDE_WIDTH, 950), 1),
+            (self._columns, (SIDE_WIDTH, 950, SIDE_WIDTH), 1),
         ):
             splitter.setHandleWidth(1)
             splitter.setChildrenCollapsible(True)
             splitter.setSizes(list(sizes))
-            splitter.setStretchFactor(stretchy, 1)
-            splitter.setStretchFactor(1 - stretchy, 0)
-        self._tabs[Area.SIDE].setMinimumWidth(230)
-        self._tabs[Area.BOTTOM].setMinimumHeight(90)
+            for at in range(splitter.count()):
+                splitter.setStretchFactor(at, int(at == stretchy))
+        for area, tabs in self._tabs.items():
+            tabs.setMinimumHeight(90) if area is Area.BOTTOM else tabs.setMinimumWidth(230)
         self._slots["graph"].setMinimumSize(160, 90)
-        layout = QVBoxLayout(self)
+        layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._columns)
+        layout.setSpacing(0)
+        layout.addWidget(self._groups)
+        layout.addWidget(self._columns, 1)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
         """Set the first sizes of the areas; a restored layout stays."""
         super().showEvent(event)
         if not self._is_laid_out:
             self._is_laid_out = True
-            side = min(SIDE_WIDTH, round(0.38 * self.width()))
+            room = self._columns.width()
+            side = min(SIDE_WIDTH, round(0.38 * room))
             bottom = min(BOTTOM_HEIGHT, round(0.48 * self.height()))
-            self._columns.setSizes([side, self.width() - side])
+            self._columns.setSizes([side, room - side, side])
             self._rows.setSizes([self.height() - bottom, bottom])
-
-    def _tell_current(self, tabs: QTabWidget) -> None:
-        slot = tabs.currentWidget()
-        if isinstance(slot, PanelSlot):
-            self.panel_shown.emit(slot.row.id)
 
     # --- the document ---
 
@@ -217,11 +138,10 @@ class Workbench(QWidget):
         self._model = model
         self._refresh_next()
         for tabs in self._tabs.values():
-            for at in range(tabs.count()):
-                page = tabs.widget(at)
-                if isinstance(page, PanelSlot) and page.row.count is not None:
-                    count = page.row.count(document)
-                    tabs.setTabText(at, f"{page.row.title} ({count})" if count else page.row.title)
+            tabs.update_counts(document)
+        for window in self._windows.values():
+            window.show_title(document.title)
+        self._groups.update_from(document)
 
     def _refresh_next(self) -> None:
         """Update the panel that has waited longest, then the next in another turn of the event loop."""
@@ -252,68 +172,184 @@ class Workbench(QWidget):
     def show_panel(self, panel_id: str, *, focus: bool = False) -> None:
         """Bring a panel to the front."""
         slot = self._slots[panel_id]
-        if panel_id != "graph":
-            tabs = self._tabs[slot.row.place]
+        window = self._windows.get(panel_id)
+        if window is not None:
+            window.raise_()
+            window.activateWindow()
+        elif panel_id != "graph":
+            tabs = self._tabs[self._homes[panel_id]]
             tabs.setVisible(True)
-            tabs.setCurrentWidget(slot)
+            tabs.bring(slot)
+        if panel_id != "graph":
+            self._groups.mark(slot.row.group)
         if focus:
             panel = slot.build()
             panel.setFocus(Qt.FocusReason.ShortcutFocusReason)
             QTimer.singleShot(0, panel, lambda: _focus_inside(panel))  # what stands for it may be grey or hidden
 
-    def current(self, place: Area) -> str:
+    def show_group(self, group: PanelGroup) -> None:
+        """Bring the panels of a group to the front, in every area that holds some; the other areas stay."""
+        self._groups.mark(group)
+        for tabs in self._tabs.values():
+            if tabs.show_group(group):
+                tabs.setVisible(True)
+        for window in self._windows.values():
+            if window.slot.row.group is group:
+                window.raise_()
+
+    def current(self, area: Area) -> str:
         """Id of the panel at the front of an area."""
-        slot = self._tabs[place].currentWidget()
-        return slot.row.id if isinstance(slot, PanelSlot) else ""
+        slot = self._tabs[area].front()
+        return slot.row.id if slot is not None else ""
 
-    def toggle(self, place: Area) -> None:
-        """Hide or show an area."""
-        tabs = self._tabs[place]
-        tabs.setVisible(tabs.isHidden())
+    def toggle(self, area: Area) -> None:
+        """Hide or show an area; an empty one stays hidden."""
+        self._tabs[area].setVisible(self._tabs[area].isHidden() and self._tabs[area].count() > 0)
 
-    def is_shown(self, place: Area) -> bool:
+    def is_shown(self, area: Area) -> bool:
         """Whether an area is not hidden."""
-        return not self._tabs[place].isHidden()
+        return not self._tabs[area].isHidden()
 
     def toggle_fill(self) -> bool:
-        """Let the panel that has the keyboard, or the graph, take all the room, or give it back. Returns: which."""
+        """Let the panel that has the keyboard, or the graph, take all the room, or give it back.
+
+        A panel in a window of its own takes the whole screen. Returns: whether a panel fills this window now.
+        """
+        window = self._focused_window()
+        if window is not None:
+            window.toggle_fill()
+            return bool(self._hidden)
         is_filled = not self._hidden
         if is_filled:
             inside = (area for area in self._tabs.values() if area.isAncestorOf(QApplication.focusWidget() or area))
             kept = next(inside, self._slots["graph"])
-            side, bottom = self._tabs[Area.SIDE], self._tabs[Area.BOTTOM]
-            others = (self._rows,) if kept is side else (side, self._slots["graph"] if kept is bottom else bottom)
-            self._hidden = tuple(area for area in others if area.isVisible())
-        for area in self._hidden:
-            area.setVisible(not is_filled)
+            is_column = kept in (self._tabs[Area.SIDE], self._tabs[Area.RIGHT])
+            parts = (*self._tabs.values(), self._slots["graph"], self._groups, *((self._rows,) if is_column else ()))
+            self._hidden = tuple(part for part in parts if part is not kept and part.isVisible())
+        for part in self._hidden:
+            part.setVisible(not is_filled)
         self._hidden = self._hidden if is_filled else ()
         return is_filled
+
+    # --- docking ---
+
+    def move_panel(self, panel_id: str, area: Area | None, at: QPoint | None = None) -> None:
+        """Dock a panel in an area, or give it a window of its own, with its corner at a point of the screen."""
+        slot, window = self._slots[panel_id], self._windows.pop(panel_id, None)
+        if window is None:
+            size = slot.size()
+            home = self._tabs[self._homes[panel_id]]
+            home.take(slot)
+            home.setVisible(home.count() > 0 and not home.isHidden())
+        else:
+            size = window.size()
+            window.hide()
+            window.deleteLater()
+        if area is None:
+            window = self._windows[panel_id] = PanelWindow(slot, self)
+            window.closed.connect(self._put_back)
+            window.show_title(self._session.document.title)
+            window.resize(size.expandedTo(QSize(480, 320)))
+            window.move(at or self.mapToGlobal(QPoint(80, 80)))
+            window.show()
+        else:
+            self._homes[panel_id] = area
+            self._tabs[area].add(slot)
+            self.show_panel(panel_id)
+
+    def _put_back(self, panel_id: str) -> None:
+        if panel_id in self._windows:
+            self.move_panel(panel_id, self._homes[panel_id])
+
+    def toggle_window(self) -> None:
+        """Give the panel that has the keyboard a window of its own, or put it back."""
+        window, here = self._focused_window(), QApplication.focusWidget()
+        if window is not None:
+            window.close()
+            return
+        for area, tabs in self._tabs.items():
+            if tabs.isAncestorOf(here or self):
+                self.move_panel(self.current(area), None)
+                return
+
+    def reset_places(self) -> None:
+        """Dock every panel where it was at first, and show all areas."""
+        for row in PANELS:
+            if row.id in self._windows or self._homes[row.id] is not row.place:
+                self.move_panel(row.id, row.place)
+        for area in (Area.SIDE, Area.BOTTOM):
+            self._tabs[area].show()
+
+    def hide_windows(self) -> None:
+        """Hide what is in windows of its own: the main window closes."""
+        for window in self._windows.values():
+            window.hide()
+
+    def _focused_window(self) -> PanelWindow | None:
+        here = QApplication.focusWidget()
+        return next((each for each in self._windows.values() if here is not None and each.isAncestorOf(here)), None)
+
+    def _drag(self, panel_id: str, at: QPoint, is_released: bool) -> None:
+        """Show where a dragged tab would go, or let it go there."""
+        here = self.mapFromGlobal(at)
+        places = {area: tabs for area, tabs in self._tabs.items() if tabs.isVisible()}
+        area = next((each for each, tabs in places.items() if tabs.rect().contains(tabs.mapFromGlobal(at))), None)
+        if is_released:
+            self._landing.hide()
+            if area is not self._homes[panel_id]:
+                self.move_panel(panel_id, area, at)
+            return
+        landing = QRect(here, self._slots[panel_id].size())
+        if area is not None:
+            landing = QRect(places[area].mapTo(self, QPoint()), places[area].size())
+        self._landing.setGeometry(landing)
+        self._landing.show()
 
     # --- saved layout ---
 
     def save_layout(self) -> dict[str, str]:
-        """Sizes, hidden areas and front tabs, for `restore_layout`."""
+        """Sizes, hidden areas, front tabs, places and windows of panels, for `restore_layout`."""
         if self._hidden:
             self.toggle_fill()
-        state = {place.value: self.current(place) for place in Area}
-        state |= {f"{place}-shown": "yes" if self.is_shown(place) else "" for place in Area}
+        state = {area.value: self.current(area) for area in Area}
+        state |= {f"{area}-shown": "yes" if self.is_shown(area) else "" for area in Area}
+        state |= {f"place-{row.id}": home for row in PANELS if (home := self._homes[row.id]) is not row.place}
+        for panel_id, window in self._windows.items():
+            state[f"window-{panel_id}"] = _text(window.saveGeometry())
         for name, splitter in (("columns", self._columns), ("rows", self._rows)):
-            state[name] = bytes(splitter.saveState().toBase64().data()).decode("ascii")
+            state[name] = _text(splitter.saveState())
         return state
 
     def restore_layout(self, state: Mapping[str, object]) -> None:
-        """Restore the result of `save_layout`; invalid entries are ignored."""
+        """Restore the result of `save_layout`; invalid entries are ignored. Windows come to a screen that is there."""
+        for row in PANELS:
+            place = state.get(f"place-{row.id}", row.place)
+            if place in list(Area) and (place != self._homes[row.id] or row.id in self._windows):
+                self.move_panel(row.id, Area(str(place)))
+            geometry = state.get(f"window-{row.id}")
+            if isinstance(geometry, str):
+                self.move_panel(row.id, None)
+                self._windows[row.id].restoreGeometry(_bytes(geometry))
         for name, splitter in (("columns", self._columns), ("rows", self._rows)):
             text = state.get(name)
             if isinstance(text, str):
-                splitter.restoreState(QByteArray.fromBase64(QByteArray(text.encode())))
+                splitter.restoreState(_bytes(text))
                 splitter.setHandleWidth(1)
                 self._is_laid_out = True
-        for place in Area:
-            front = state.get(place.value)
-            if front in self._slots:
-                self._tabs[place].setCurrentWidget(self._slots[str(front)])
-            self._tabs[place].setVisible(bool(state.get(f"{place}-shown", "yes")))
+        for area, tabs in self._tabs.items():
+            front = state.get(area.value)
+            if front in self._homes and self._homes[str(front)] is area and front not in self._windows:
+                tabs.bring(self._slots[str(front)])
+                self._groups.mark(self._slots[str(front)].row.group)
+            tabs.setVisible(tabs.count() > 0 and bool(state.get(f"{area}-shown", "yes")))
+
+
+def _text(data: QByteArray) -> str:
+    return bytes(data.toBase64().data()).decode("ascii")
+
+
+def _bytes(text: str) -> QByteArray:
+    return QByteArray.fromBase64(QByteArray(text.encode()))
 
 
 def _focus_inside(panel: Panel) -> None:

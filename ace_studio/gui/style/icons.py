@@ -34,6 +34,7 @@ _STROKES: dict[str, str] = {
     "shield": "M12 3l7.5 3v5.5c0 4.5-3 7.8-7.5 9.5-4.5-1.7-7.5-5-7.5-9.5V6z",
     "export": "M12 15V4 M7.5 8.5L12 4l4.5 4.5 M4 14v6h16v-6",
     "chart": "M4 4v16h16 M8 16v-4 M12.5 16V8 M17 16v-6",
+    "window": "M4 9h11v11H4z M9 9V4h11v11h-5",
     "table": "M4 5h16v14H4z M4 10h16 M4 14.5h16 M10 10v9",
 }
 _SVG = (

@@ -57,6 +57,15 @@ QToolButton[role="fold"] {{ border: 1px solid transparent; border-radius: 4px; p
 QToolButton[role="fold"]:hover {{ background: {raised}; }}
 QToolButton[role="fold"]:focus {{ border-color: {accent}; }}
 QToolButton[role="fold"]:checked {{ background: transparent; }}
+QFrame[role="groups"] {{ background: {raised}; border-right: 1px solid {border}; }}
+QToolButton[role="group"] {{ border: 1px solid transparent; border-left: 2px solid transparent; border-radius: 0;
+  padding: 4px 1px; color: {text_dim}; }}
+QToolButton[role="group"]:hover {{ color: {text}; }}
+QToolButton[role="group"]:checked {{ color: {text}; background: {surface}; border-left-color: {accent}; }}
+QToolButton[role="group"]:focus {{ border-color: {accent}; }}
+QToolButton[role="menu"] {{ background: {raised}; border: 1px solid {raised}; padding: 5px; }}
+QToolButton[role="menu"]:hover, QToolButton[role="menu"]:focus {{ border-color: {accent}; }}
+QToolButton[role="menu"]::menu-indicator {{ image: none; }}
 QToolButton[role="plain"] {{ background: {raised}; color: {text}; border: 1px solid {control}; border-radius: 5px;
   padding: 4px 10px; }}
 QToolButton[role="plain"]:hover {{ border-color: {text}; }}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtWidgets import QPushButton
 
-from ace_studio.gui.shell.panel_table import PANELS
+from ace_studio.gui.shell.main_window import MainWindow
+from ace_studio.gui.shell.panel_table import PANELS, Area
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.places import example_recipe
 from ace_studio.records.results import CaptureReport
@@ -123,3 +124,135 @@ def test_f11_gives_a_panel_the_whole_window_and_esc_gives_it_back(desk, panel_id
     assert desk.window.toolbar.isVisible()
     assert desk.window.workbench.save_layout() == places
     assert desk.window.actions_.by_id["cancel"].shortcut().toString() == "Esc"
+
+
+def tabs_that_show(desk, area):
+    tabs = desk.window.workbench._tabs[area]
+    return [tabs.tabText(at) for at in range(tabs.count()) if tabs.isTabVisible(at)]
+
+
+def test_a_group_brings_its_panels_to_the_front_and_leaves_areas_where_it_has_none(desk):
+    desk.traced()
+    groups = desk.window.workbench._groups.buttons
+    assert (tabs_that_show(desk, "side"), tabs_that_show(desk, "bottom")) == (["Model"], ["Inputs"])
+    desk.bot.mouseClick(groups["graph"], Qt.MouseButton.LeftButton)
+    assert tabs_that_show(desk, "side") == ["Modules", "Details"]
+    assert tabs_that_show(desk, "bottom") == ["Ops", "Source", "Capture", "Breaks"]
+    desk.bot.mouseClick(groups["results"], Qt.MouseButton.LeftButton)
+    desk.bot.mouseClick(groups["plan"], Qt.MouseButton.LeftButton)
+    assert tabs_that_show(desk, "side") == ["Plan"]
+    assert tabs_that_show(desk, "bottom")[:3] == ["Run", "Results", "Charts"], "a plan and its results, side by side"
+    assert all(len(tabs_that_show(desk, area)) <= 5 for area in Area)
+
+
+def test_a_group_comes_back_with_the_panel_that_was_in_front(desk):
+    desk.traced()
+    desk.do("show-source")
+    desk.do("show-history")
+    assert desk.window.workbench._groups.buttons["history"].isChecked()
+    desk.bot.mouseClick(desk.window.workbench._groups.buttons["graph"], Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.window.workbench.panel("source").isVisible()
+
+
+def test_the_groups_say_what_they_hold_and_fit_a_low_window(desk):
+    desk.ran()
+    bar = desk.window.workbench._groups
+    assert f"Results ({len(desk.document.runs)})" in bar.buttons["results"].accessibleName()
+    desk.window.resize(500, 330)
+    desk.settle()
+    assert max(each.geometry().bottom() for each in bar.buttons.values()) <= bar.height()
+
+
+def own_window(desk, panel_id):
+    """Give a panel a window of its own, as the menu of its tab does."""
+    desk.panel(panel_id)
+    tabs = desk.window.workbench._tabs[desk.window.workbench._homes[panel_id]]
+    menu = tabs.places.menu()
+    menu.aboutToShow.emit()
+    menu.actions()[0].trigger()
+    desk.settle()
+    return desk.window.workbench.panel(panel_id).window()
+
+
+def test_a_panel_goes_to_a_window_of_its_own_and_comes_back_when_that_is_closed(desk):
+    desk.ran()
+    window = own_window(desk, "charts")
+    assert window.windowTitle() == "Charts – recipe.toml"
+    assert window.windowType() is Qt.WindowType.Tool, "in front of the main window, of no other program's"
+    assert "Charts" not in tabs_that_show(desk, "bottom")
+    desk.do("show-charts")
+    assert desk.window.workbench.panel("charts").window() is window
+    window.close()
+    desk.settle()
+    assert desk.window.workbench.panel("charts").window() is desk.window
+    assert desk.window.workbench.panel("charts").isVisible()
+    assert tabs_that_show(desk, "bottom")[2] == "Charts"
+
+
+def test_f11_in_a_window_of_its_own_takes_the_screen_and_esc_gives_it_back(desk):
+    desk.ran()
+    window = own_window(desk, "charts")
+    window.activateWindow()
+    desk.bot.waitUntil(window.isActiveWindow)
+    desk.window.workbench.show_panel("charts", focus=True)
+    desk.settle()
+    desk.bot.keyClick(window, Qt.Key.Key_F11)
+    assert window.isFullScreen()
+    assert desk.window.toolbar.isVisible()
+    desk.bot.keyClick(window, Qt.Key.Key_Escape)
+    assert not window.isFullScreen()
+    desk.bot.keyClick(window, Qt.Key.Key_F11, Qt.KeyboardModifier.ShiftModifier)
+    desk.settle()
+    assert desk.window.workbench.panel("charts").window() is desk.window
+
+
+def test_places_and_windows_of_panels_are_remembered_also_when_the_screen_is_gone(desk, qtbot):
+    desk.ran()
+    bench = desk.window.workbench
+    bench.move_panel("details", Area.RIGHT)
+    own_window(desk, "charts").move(20_000, 20_000)
+    desk.settle()
+    desk.window.close()
+    assert not bench.panel("charts").window().isVisible()
+    again = MainWindow(desk.session, desk.window.theme)
+    qtbot.addWidget(again)
+    again.show()
+    charts = again.workbench.panel("charts").window()
+    assert charts is not again
+    assert charts.isVisible()
+    assert any(
+        screen.availableGeometry().intersects(charts.geometry()) for screen in desk.window.screen().virtualSiblings()
+    )
+    assert again.workbench.current(Area.RIGHT) == "details"
+    again.workbench.reset_places()
+    desk.bot.wait(20)
+    assert again.workbench.panel("charts").window() is again
+    assert not again.workbench.is_shown(Area.RIGHT)
+    again.close()
+
+
+def test_a_tab_is_dragged_to_another_area_or_out_of_all(desk):
+    desk.ran()
+    bench = desk.window.workbench
+    desk.panel("results")
+
+    def drag(panel_id, target):
+        tabs = bench._tabs[bench._homes[panel_id]]
+        bar, at = tabs.tabBar(), tabs.indexOf(bench._slots[panel_id])
+        desk.bot.mousePress(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(at).center())
+        there = bar.mapFromGlobal(target.mapToGlobal(target.rect().center()))
+        for place in (there, there + QPoint(2, 2)):
+            desk.bot.mouseMove(bar, place)
+        assert bench._landing.isVisible()
+        desk.bot.mouseRelease(bar, Qt.MouseButton.LeftButton, pos=there)
+        desk.settle()
+
+    drag("advice", bench._tabs["side"])
+    assert bench.current(Area.SIDE) == "advice"
+    drag("charts", bench._slots["graph"])
+    assert bench.panel("charts").window() is not desk.window
+    assert not bench._landing.isVisible()
+    assert tabs_that_show(desk, "bottom")[:2] == ["Run", "Results (4)"]
+    desk.do("reset-places")
+    assert tabs_that_show(desk, "bottom")[:3] == ["Run", "Results (4)", "Charts"]

@@ -1,0 +1,99 @@
+"""The place of one panel, wherever it is docked; the panel is made when it is first seen."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from ace_studio.gui.shell.panel_table import PanelRow
+from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+
+
+class PanelSlot(QWidget):
+    """Holds one panel.
+
+    The panel is made when it is first seen, and updated only while it is visible.
+    """
+
+    failed = Signal(object)
+    """A `Problem`, after an exception in the panel."""
+    panel_wanted = Signal(str)
+    """Id of the panel to show next."""
+    about_to_open = Signal()
+    """Another model is about to be opened."""
+
+    def __init__(self, row: PanelRow, session: Session, theme: Theme) -> None:
+        """Keep the place; nothing is imported yet."""
+        super().__init__()
+        self.row = row
+        self.panel: Panel | None = None
+        self._session = session
+        self._theme = theme
+        self._stale: frozenset[Part] = frozenset()
+        self._fault = ""
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+
+    def refresh(self, document: Document, parts: frozenset[Part]) -> None:
+        """Show the changes, now or when the panel is seen again."""
+        if self.panel is None:
+            return
+        if not self.isVisible():
+            self._stale |= parts
+        elif self.wants(parts):
+            self._guarded(lambda: self._update(document))
+
+    def wants(self, parts: frozenset[Part]) -> bool:
+        """Whether the panel has to work now to show these changes."""
+        return self.panel is not None and self.isVisible() and bool(parts & self.panel.shows)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
+        """Make the panel, or catch up.
+
+        It is made in a turn of the event loop of its own: several that appear at once do not add up to a stall.
+        """
+        super().showEvent(event)
+        if self.panel is None:
+            QTimer.singleShot(0, self, lambda: self._guarded(self.build))
+        elif self._stale & self.panel.shows:
+            self._guarded(lambda: self._update(self._session.document))
+        self._stale = frozenset()
+
+    def _update(self, document: Document) -> None:
+        if self.panel is not None:
+            self.panel.update_from(document)
+
+    def _guarded(self, work: Callable[[], object]) -> None:
+        """Run an update. An exception in one panel is reported as a problem; the window goes on."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the top of the window: behind it is only Qt, which would abort
+            problem = Problem(
+                code=ErrorCode.INTERNAL,
+                what=f"The panel {self.row.title} could not show this",
+                why=f"{type(error).__name__}: {error}",
+                remedy="The rest of the window still works. Please report this with the details",
+                details=traceback.format_exc(),
+            )
+            if problem.why != self._fault:
+                self._fault = problem.why
+                self.failed.emit(problem)
+
+    def build(self) -> Panel:
+        """Make the panel if that was not done yet."""
+        if self.panel is None:
+            self.panel = self.row.build(self._session, self._theme)
+            self.panel.panel_wanted.connect(self.panel_wanted)
+            self.panel.about_to_open.connect(self.about_to_open)
+            self._layout.addWidget(self.panel)
+            self.setFocusProxy(self.panel)
+            self.panel.update_from(self._session.document)
+        return self.panel
