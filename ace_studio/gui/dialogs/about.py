@@ -21,6 +21,7 @@ class AboutDialog(QDialog):
         """Show what is known now."""
         super().__init__(parent)
         self.setWindowTitle("About ACE Studio")
+        self.setProperty("help", "index")
         fit_screen(self, 600, 460)
         facts = QPlainTextEdit(about_text(session.document.environment))
         facts.setReadOnly(True)

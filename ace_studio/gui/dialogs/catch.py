@@ -38,6 +38,7 @@ class CatchDialog(QDialog):
         """Start with the file that is open, which often calls its own model."""
         super().__init__(parent)
         self.setWindowTitle("Catch inputs")
+        self.setProperty("help", "shapes#catching-examples-from-your-own-script")
         fit_screen(self, 640, 520)
         self._session = session
         self.script = _line("Script", "train.py")

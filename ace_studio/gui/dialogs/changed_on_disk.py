@@ -32,6 +32,7 @@ class ChangedOnDiskDialog(QDialog):
         super().__init__(parent)
         path = Path(session.document.recipe_path)
         self.setWindowTitle(f"{path.name} changed on disk")
+        self.setProperty("help", "window#what-is-kept")
         self.resize(760, 420)
         self._session, self._keep, self._save_as = session, keep, save_as
         why = f"{change.problem.what}. " if change.problem is not None else ""

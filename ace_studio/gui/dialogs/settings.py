@@ -26,6 +26,7 @@ class SettingsDialog(QDialog):
         """Show the present values."""
         super().__init__(parent)
         self.setWindowTitle("Settings")
+        self.setProperty("help", "window#settings")
         fit_screen(self, 560, 520)
         self._session = session
         self.editors: dict[str, QWidget] = {}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtGui import QContextMenuEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog, QWidget
 
 from ace_studio.gui.shell.panel_table import Area
@@ -136,8 +136,8 @@ class Commands(QObject):
             ask = ChangedOnDiskDialog(
                 self.session, self._theme, self._window, change=change, keep=keep, save_as=self.save_as
             )
-            ask.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-            ask.open()
+            ask.setModal(True)
+            self._show_dialog(ask)
 
     def save_as(self) -> bool:
         """Ask for a name and save the recipe there."""
@@ -214,11 +214,25 @@ class Commands(QObject):
 
         self._show_dialog(CatchDialog(self.session, self._window))
 
-    def open_help(self, page: str = "") -> None:
-        """Show the help."""
+    def open_help(self, address: str = "") -> None:
+        """Show a page of the help, named or of what has the keyboard. Its window is one and stays open."""
         from ace_studio.gui.dialogs.help import HelpDialog  # noqa: PLC0415 - loaded when it is needed
 
-        self._show_dialog(HelpDialog(self._theme, self._window, page=page))
+        open_ones = [one for one in self._window.findChildren(HelpDialog) if one.isVisible()]
+        dialog = open_ones[0] if open_ones else HelpDialog(self._theme, self.session.settings, self._window)
+        dialog.go_to(address or self._help_here())
+        self._show_dialog(dialog)
+        dialog.raise_()
+        dialog.activateWindow()
+
+    def _help_here(self) -> str:
+        """The page of the nearest thing around the keyboard that names one."""
+        here = QApplication.focusWidget()
+        while here is not None:
+            if address := here.property("help"):
+                return str(address)
+            here = here.parentWidget()
+        return "window" if self.session.document.recipe.model.source else "getting-started"
 
     def open_about(self) -> None:
         """Show the versions of the window and the engine."""
@@ -227,5 +241,7 @@ class Commands(QObject):
         self._show_dialog(AboutDialog(self.session, self._window))
 
     def _show_dialog(self, dialog: QWidget) -> None:
+        """Show it, and let F1 in it open its page."""
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        QShortcut(QKeySequence.StandardKey.HelpContents, dialog, self.open_help)
         dialog.show()

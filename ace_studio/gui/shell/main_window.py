@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QMimeData, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QTimer
 from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
@@ -35,6 +36,7 @@ from ace_studio.gui.shell.steps import StepLine
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import FieldUndo
+from ace_studio.gui.widgets.kept_geometry import keep_geometry, restore_geometry
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
 from ace_studio.records.errors import AceError
 from ace_studio.session.document import Document, JobKind, Part
@@ -84,7 +86,8 @@ class MainWindow(QMainWindow):
         theme.changed.connect(self._restyle)
         self._restyle(theme.colours)
         session.subscribe(self._document_changed)
-        self._restore_geometry()
+        self.resize(QSize(1280, 800).boundedTo(self.screen().availableSize()))
+        restore_geometry(self, session.settings, "geometry")
         self._refresh()
         self.bars.offer_restore()
 
@@ -247,23 +250,12 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
         """Keep the layout. Unsaved choices are remembered already, and offered at the next start."""
-        self._remember("geometry", bytes(self.saveGeometry().toBase64().data()).decode("ascii"))
+        keep_geometry(self, self.session.settings, "geometry")
         if self._workbench is not None:
-            self._remember("layout", self.workbench.save_layout())
+            with suppress(AceError):  # the layout is not worth a message while the window closes
+                self.session.settings.remember("layout", self.workbench.save_layout())
             self.workbench.hide_windows()
         super().closeEvent(event)
-
-    def _remember(self, key: str, value: object) -> None:
-        try:
-            self.session.settings.remember(key, value)
-        except AceError:
-            return  # the layout is not worth a message while the window closes
-
-    def _restore_geometry(self) -> None:
-        self.resize(QSize(1280, 800).boundedTo(self.screen().availableSize()))
-        kept = self.session.settings.recall("geometry")
-        if isinstance(kept, str):
-            self.restoreGeometry(QByteArray.fromBase64(QByteArray(kept.encode())))
 
 
 def _dropped_paths(mime: QMimeData) -> list[str]:

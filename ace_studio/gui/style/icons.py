@@ -27,6 +27,8 @@ _STROKES: dict[str, str] = {
     "close": "M6.5 6.5l11 11 M17.5 6.5l-11 11",
     "add": "M12 5v14 M5 12h14",
     "remove": "M5 12h14",
+    "back": "M11 6l-6 6 6 6 M5 12h14",
+    "forward": "M13 6l6 6-6 6 M5 12h14",
     "copy": "M8.5 8.5h11v11h-11z M15.5 8.5v-4h-11v11h4",
     "paste": "M6 6h12v14H6z M9 4h6v4H9z",
     "graph": "M4 4h6v5H4z M14 9.5h6v5h-6z M4 15h6v5H4z M10 6.5h2.5v11H10 M12.5 12H14",

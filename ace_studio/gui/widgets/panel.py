@@ -37,6 +37,7 @@ class Panel(QWidget):
         self.theme = theme
         self.setAccessibleName(self.title)
         self.setProperty("role", "surface")
+        self.setProperty("help", f"window#{self.title.lower()}")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         theme.changed.connect(self.restyle)
 

@@ -38,6 +38,19 @@ _FORMS = {
     "Fine-tuning": FINETUNE_FIELDS,
 }
 """Sections for rarer options, folded at first and made when they are opened."""
+_HELP = {
+    "Precision": "plan",
+    "Goal": "goals",
+    "Targets": "targets",
+    "Calibration": "improve#calibration-data",
+    "Better rounding": "improve#improvements",
+    "Sensitivity": "goals#which-ops-are-sensitive",
+    "Accuracy": "measuring#accuracy",
+    "Pruning": "compress-more#pruning",
+    "Fine-tuning": "compress-more#fine-tuning",
+    "Measuring": "measuring",
+}
+"""Section -> page of the help."""
 
 
 class PlanPanel(Panel):
@@ -59,10 +72,11 @@ class PlanPanel(Panel):
         self.sections = {name: Section(session, name, make, is_open=is_open) for name, make, is_open in self._parts()}
         content = QWidget()
         layout = column(margin=MARGIN, gap=8)
-        for at, section in enumerate(self.sections.values()):
+        for at, (name, section) in enumerate(self.sections.items()):
             if at:
                 layout.addWidget(rule())
             layout.addWidget(section)
+            section.setProperty("help", _HELP[name])
             section.opened.connect(lambda: self._show(session.document))
         layout.addStretch(1)
         content.setLayout(layout)
