@@ -81,7 +81,8 @@ class GraphTable(msgspec.Struct, frozen=True, kw_only=True):
 
     def op_rows(self) -> Iterator[int]:
         """Indices of the rows that compute something."""
-        return (row for row, kind in enumerate(self.kind) if kind is OpKind.OP)
+        op = OpKind.OP
+        return (row for row, kind in enumerate(self.kind) if kind is op)
 
     @property
     def op_count(self) -> int:

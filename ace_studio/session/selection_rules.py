@@ -19,16 +19,17 @@ def with_precision_of_ops(plan: Plan, index: PlanIndex, op_ids: Sequence[str], p
 
     None only removes those. Ids of inputs and outputs are left out.
     """
-    rows = {row for op_id in op_ids if (row := index.row_of(op_id)) is not None}
+    rows = frozenset(index.rows_of_ops(op_ids))
     matches = covering_matches(index, rows) if precision is not None else ()
-    kept = tuple(rule for rule in plan.rules if rule.match not in matches and not _is_only_about(index, rule, rows))
+    known = frozenset(matches)
+    kept = tuple(rule for rule in plan.rules if rule.match not in known and not _is_only_about(index, rule, rows))
     added = tuple(PlanRule(match=match, precision=precision) for match in matches) if precision is not None else ()
     return replace(plan, rules=kept + added, from_goal=plan.from_goal and not added)
 
 
-def _is_only_about(index: PlanIndex, rule: PlanRule, rows: Collection[int]) -> bool:
+def _is_only_about(index: PlanIndex, rule: PlanRule, rows: frozenset[int]) -> bool:
     found = index.rows_of(rule.match)
-    return bool(found) and all(row in rows for row in found)
+    return bool(found) and rows.issuperset(found)
 
 
 def covering_matches(index: PlanIndex, rows: Collection[int]) -> tuple[str, ...]:
@@ -54,9 +55,14 @@ def covering_matches(index: PlanIndex, rows: Collection[int]) -> tuple[str, ...]
             continue
         taken.append((match, found))
         covered.update(found)
-    alone = [(f"id:{glob.escape(index.op_ids[row])}", (row,)) for row in wanted - covered]
+    alone = [(id_match(index.op_ids[row]), (row,)) for row in wanted - covered]
     needed = [*_without_idle(taken), *alone]
     return tuple(match for match, _ in sorted(needed, key=lambda pair: pair[1][0]))
+
+
+def id_match(op_id: str) -> str:
+    """The ``match`` of a rule for one op."""
+    return f"id:{glob.escape(op_id) if any(sign in op_id for sign in '*?[') else op_id}"
 
 
 def _patterns_inside(index: PlanIndex, wanted: frozenset[int]) -> Iterator[tuple[int, str, Sequence[int]]]:

@@ -21,7 +21,7 @@ from PySide6.QtTest import QTest
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport
 from tests.gui.conftest import desk  # noqa: F401 - a fixture
-from tests.gui.graph_tables import large_table
+from tests.gui.graph_tables import large_table, layered_table
 
 pytestmark = pytest.mark.benchmark
 OPS = int(os.environ.get("ACE_BENCH_OPS", "50000"))
@@ -70,6 +70,7 @@ def gesture(desk):  # noqa: F811 - the fixture
 def test_gaps_while_working_on_very_many_ops(desk, gesture):  # noqa: F811 - the fixture
     table = large_table(OPS)
     print(f"\n{OPS} ops")
+    desk.captured(layered_table(3), CaptureReport(rung="export", ops=9, seconds=1.0))
     with gesture("the graph arrives"):
         desk.captured(table, CaptureReport(rung="export", ops=len(table), seconds=1.0))
     with gesture("first opening of the op table"):

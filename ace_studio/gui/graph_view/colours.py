@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.style.colours import LIGHT, Colours
+from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.ops import OpFamily, family_of
 
@@ -30,6 +31,8 @@ class Colouring:
     """One or two letters for each category; empty where the box shows it already."""
     value_of: Mapping[str, int] = field(default_factory=dict)
     """Op id -> index into `categories`."""
+    by_row: Sequence[int] | None = None
+    """Index into `categories` of each row, -1 for none; if it is known, `value_of` is not looked at."""
 
     def __post_init__(self) -> None:
         if not len(self.categories) == len(self.colours) == len(self.letters):
@@ -45,16 +48,29 @@ class Colouring:
         colours: Mapping[str, str] | Sequence[str] = LIGHT.families,
         letters: Mapping[str, str] | None = None,
     ) -> Colouring:
-        """A colouring from op id -> category name; categories in order of first use.
+        """A colouring from op id -> category name; see `from_texts`."""
+        made = cls.from_texts(label, tuple(labels.values()), colours=colours, letters=letters)
+        return replace(made, value_of=dict(zip(labels, made.by_row or (), strict=True)), by_row=None)
+
+    @classmethod
+    def from_texts(
+        cls,
+        label: str,
+        texts: Sequence[str],
+        *,
+        colours: Mapping[str, str] | Sequence[str] = LIGHT.families,
+        letters: Mapping[str, str] | None = None,
+    ) -> Colouring:
+        """A colouring from the category name of each row; categories in order of first use.
 
         Args:
             label: Title of the legend.
-            labels: Category of each op.
+            texts: Category of each row; empty for none.
             colours: Colour of each category, or colours to take turns.
             letters: Badge of each category; the start of its name where missing.
         """
-        categories = tuple(dict.fromkeys(labels.values()))
-        index = {category: at for at, category in enumerate(categories)}
+        categories = tuple(name for name in dict.fromkeys(texts) if name)
+        index = {"": -1} | {category: at for at, category in enumerate(categories)}
         if isinstance(colours, Mapping):
             spare = LIGHT.families
             chosen = tuple(colours.get(name, spare[at % len(spare)]) for at, name in enumerate(categories))
@@ -62,13 +78,8 @@ class Colouring:
             chosen = tuple(colours[at % len(colours)] for at in range(len(categories)))
         known = letters or {}
         badges = tuple(known.get(name, name[:1].upper()) for name in categories)
-        return cls(
-            label=label,
-            categories=categories,
-            colours=chosen,
-            letters=badges,
-            value_of={op_id: index[name] for op_id, name in labels.items()},
-        )
+        by_row = [index[text] for text in texts]
+        return cls(label=label, categories=categories, colours=chosen, letters=badges, by_row=by_row)
 
     @classmethod
     def from_numbers(
@@ -88,21 +99,20 @@ class Colouring:
         return cls(label=label, categories=names, colours=tuple(colours), letters=letters, value_of=value_of)
 
 
+@kept_by_identity
 def family_colouring(table: GraphTable, colours: Colours) -> Colouring:
     """The default colouring: the kind of each op. The op's name serves as its letter."""
     place = {family: at for at, family in enumerate(OpFamily)}
     families = {op: place[family_of(short_op(op))] for op in set(table.op)}
-    value_of = {
-        op_id: families[op] if kind is OpKind.OP else place[OpFamily.BORDER]
-        for op_id, op, kind in zip(table.op_id, table.op, table.kind, strict=True)
-        if kind is not OpKind.BREAK
-    }
+    by_row = [families[op] for op in table.op]
+    for row in set(range(len(table))).difference(table.op_rows()):
+        by_row[row] = -1 if table.kind[row] is OpKind.BREAK else place[OpFamily.BORDER]
     return Colouring(
         label="kind of op",
         categories=tuple(OpFamily),
         colours=colours.families,
         letters=("",) * len(OpFamily),
-        value_of=value_of,
+        by_row=by_row,
     )
 
 

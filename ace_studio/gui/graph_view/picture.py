@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import compress, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,8 @@ from ace_studio.gui.graph_layout.sizes import detail_of, title_of
 from ace_studio.gui.graph_view.colours import Colouring
 from ace_studio.gui.graph_view.edge_focus import EdgeFocus
 from ace_studio.gui.graph_view.partial import Partial
-from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.gui.graph_view.search import SearchIndex
+from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport
 
 
@@ -65,7 +67,8 @@ class Picture:
         self.matched: Mask = np.zeros(len(table), dtype=bool)
         self.edges: EdgeFocus | None = None
         """Highlighted edges; None without any."""
-        self._row_of = {op_id: row for row, op_id in enumerate(table.op_id)}
+        self._row_of = dict(zip(table.op_id, range(len(table)), strict=True))
+        self._op_rows = np.array(tuple(table.op_rows()), dtype=np.int64)
         self._titles: dict[int, tuple[str, str]] = {}
         self._notes: dict[int, tuple[str, str]] = {}
         self.set_colouring(colouring)
@@ -73,8 +76,9 @@ class Picture:
     def set_colouring(self, colouring: Colouring) -> None:
         """Show another property; every category is visible again."""
         self.colouring = colouring
-        value = colouring.value_of
-        self.category = np.array([value.get(op_id, -1) for op_id in self.table.op_id], dtype=np.int64)
+        by_row = colouring.by_row
+        found = map(colouring.value_of.get, self.table.op_id, repeat(-1)) if by_row is None else by_row
+        self.category = np.fromiter(found, dtype=np.int64, count=len(self.table))
         self.hidden_categories: frozenset[int] = frozenset()
         self.mix = self._count_categories()
         self.version += 1
@@ -83,14 +87,18 @@ class Picture:
         """[blocks, categories] how many ops of each category a block contains."""
         kinds = len(self.colouring.categories)
         counts = np.zeros((len(self.tree.names), kinds), dtype=np.int64)
-        is_op = np.array([kind is OpKind.OP for kind in self.table.kind], dtype=bool)
-        counted = np.flatnonzero((self.category >= 0) & is_op)
+        counted = self._op_rows[self.category[self._op_rows] >= 0]
         for level in range(self.tree.ancestors.shape[1]):
             node = self.tree.ancestors[counted, level]
             inside = node >= self.tree.root
             flat = (node[inside] - self.tree.root) * kinds + self.category[counted[inside]]
             counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
         return counts
+
+    def search_index(self) -> SearchIndex:
+        """What searches these ops, and the breaks between them."""
+        words = {row: f"break {seam.about.reason} {seam.place}" for row, seam in self.partial.seams.items()}
+        return SearchIndex(self.table, words)
 
     def set_notes(self, notes: Mapping[str, tuple[str, str]]) -> None:
         """Set the second line of ops (by id), and its tooltip."""
@@ -111,11 +119,11 @@ class Picture:
 
     def rows_of(self, op_ids: Iterable[str]) -> list[int]:
         """Rows of these ops; unknown ids are left out."""
-        return [self._row_of[op_id] for op_id in op_ids if op_id in self._row_of]
+        return [row for row in map(self._row_of.get, op_ids) if row is not None]
 
     def op_ids(self, mask: Mask) -> tuple[str, ...]:
         """Ids of the marked rows."""
-        return tuple(self.table.op_id[row] for row in np.flatnonzero(mask))
+        return tuple(compress(self.table.op_id, mask.tolist()))
 
     def rows_inside(self, node: int) -> npt.NDArray[np.int64]:
         """Rows in a block, or the row itself."""

@@ -137,24 +137,25 @@ class GraphView(QWidget):
         colours = self.canvas.colours
         colouring = self._colouring
 
-        def make(check: Check) -> Picture:
-            return Picture(table, colouring or family_colouring(table, colours), capture, check=check)
+        def make(check: Check) -> tuple[Picture, SearchIndex]:
+            picture = Picture(table, colouring or family_colouring(table, colours), capture, check=check)
+            return picture, picture.search_index()
 
-        def arrived(picture: Picture) -> None:
-            self._show_picture(picture)
+        def arrived(made: tuple[Picture, SearchIndex]) -> None:
+            self._show_picture(*made)
             self.set_colouring(self._colouring)
             self.laid_out.emit()
 
         if len(table) <= ROWS_AT_ONCE:
-            self._show_picture(make(bool))
+            self._show_picture(Picture(table, colouring or family_colouring(table, colours), capture))
         else:
             self._show_picture(None)
             self.canvas.lay_out(
                 plural(table.op_count, "op"), make, arrived, again=lambda: self.show_graph(table, capture)
             )
 
-    def _show_picture(self, picture: Picture | None) -> None:
-        self._index, self._matches, self._match = None, [], -1
+    def _show_picture(self, picture: Picture | None, index: SearchIndex | None = None) -> None:
+        self._index, self._matches, self._match = index, [], -1
         self.canvas.show_picture(picture)
         for widget in (self.search_bar, *self._buttons):
             widget.setEnabled(picture is not None)
@@ -339,8 +340,7 @@ class GraphView(QWidget):
         if picture is None:
             return ()
         if self._index is None and query.strip():
-            words = {row: f"break {seam.about.reason} {seam.place}" for row, seam in picture.partial.seams.items()}
-            self._index = SearchIndex(picture.table, words)
+            self._index = picture.search_index()
         problem = ""
         try:
             self._matches = self._index.find(query) if self._index is not None else []

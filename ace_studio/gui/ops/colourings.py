@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ace_studio.gui.graph_view import Colouring
-from ace_studio.gui.ops.facts import OpFacts
+from ace_studio.gui.ops.facts import OpFacts, texts_by_row
 from ace_studio.gui.ops.fates import Fate
 from ace_studio.gui.style.colours import Colours
 from ace_studio.records.graph import GraphTable
@@ -29,12 +29,13 @@ class ColourChoice:
     """None if nothing is known yet; the graph then shows the kinds of ops."""
 
 
-def _by_label(title: str, labels: dict[str, str], colours: Colours) -> Colouring | None:
-    if not labels:
+def _by_label(title: str, texts: Sequence[str], colours: Colours) -> Colouring | None:
+    """Colour by a text per row; rows without one keep the colour of a block."""
+    names = set(texts) - {""}
+    if not names:
         return None
-    known = {name: colours.precision.get(name, "") for name in set(labels.values())}
-    chosen = {name: colour for name, colour in known.items() if colour}
-    return Colouring.from_labels(title, labels, colours=chosen or colours.families, letters=LETTERS)
+    chosen = {name: colours.precision[name] for name in names if colours.precision.get(name)}
+    return Colouring.from_texts(title, texts, colours=chosen or colours.families, letters=LETTERS)
 
 
 def _by_number(title: str, numbers: dict[str, float], unit: str, colours: Colours) -> Colouring | None:
@@ -44,22 +45,18 @@ def _by_number(title: str, numbers: dict[str, float], unit: str, colours: Colour
 
 
 def _planned(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
-    del table
-    return _by_label("planned precision", dict(facts.planned), colours)
+    return _by_label("planned precision", texts_by_row(table, facts.planned), colours)
 
 
 def _actual(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
-    del table
     target = facts.run.target if facts.run else ""
-    labels = {op_id: report.actual for op_id, report in facts.reports.items() if report.actual}
-    return _by_label(f"actual precision, {target}", labels, colours)
+    labels = {op_id: report.actual for op_id, report in facts.reports.items()}
+    return _by_label(f"actual precision, {target}", texts_by_row(table, labels), colours)
 
 
 def _device(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     labels = {op_id: report.device for op_id, report in facts.reports.items() if report.device}
-    if not labels:
-        labels = {op_id: device for op_id, device in zip(table.op_id, table.device, strict=True) if device}
-    return _by_label("device", labels, colours)
+    return _by_label("device", texts_by_row(table, labels) if labels else table.device, colours)
 
 
 def _latency(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:

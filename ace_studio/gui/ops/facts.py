@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,10 +10,30 @@ from ace_studio.gui.ops.fates import OpFate, fates_of
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.plan_index import plan_index
+from ace_studio.records.recipes.plan_index import PlanIndex, plan_index
 from ace_studio.records.results import CaptureReport, OpReport, OpSensitivity, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
+
+
+class RowTexts(Mapping[str, str]):
+    """Op id -> text, kept by row: a dictionary of 50,000 ops would take longer to make than a gesture may."""
+
+    def __init__(self, index: PlanIndex, texts: list[str]) -> None:
+        """``texts``: one per row; those of inputs, outputs and breaks become empty."""
+        self._rows = index.row_of_id
+        for row in index.other_rows:
+            texts[row] = ""
+        self.texts: Sequence[str] = texts
+
+    def __getitem__(self, op_id: str) -> str:
+        return self.texts[self._rows[op_id]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +85,8 @@ def _facts(
     reports = {report.id: report for report in run.ops} if run is not None else {}
     if plan.from_goal:
         # With a goal, the search makes the plan during the run: take the plan of the selected run.
-        planned = {op_id: report.planned for op_id, report in reports.items() if report.planned}
-        planned_by = dict.fromkeys(planned, "found from the goal")
+        planned: Mapping[str, str] = {op_id: report.planned for op_id, report in reports.items() if report.planned}
+        planned_by: Mapping[str, str] = dict.fromkeys(planned, "found from the goal")
     else:
         planned, planned_by = _planned(graph, plan)
     return OpFacts(
@@ -80,15 +100,18 @@ def _facts(
     )
 
 
-def _planned(graph: GraphTable, plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
-    """Op id -> precision, and what decided; in the order of the graph."""
+def _planned(graph: GraphTable, plan: Plan) -> tuple[RowTexts, RowTexts]:
+    """The precision of every op, and what decided."""
     index = plan_index(graph)
-    op_ids = [graph.op_id[row] for row in index.rows]
-    planned, planned_by = dict.fromkeys(op_ids, str(plan.default)), dict.fromkeys(op_ids, "default of the plan")
-    words = [(str(rule.precision), f"rule {rule.match}") for rule in plan.rules]
-    for row, at in _deciding(graph, plan).items():
-        planned[graph.op_id[row]], planned_by[graph.op_id[row]] = words[at]
-    return planned, planned_by
+    deciding = index.deciding(plan)
+    precisions = [*(str(rule.precision) for rule in plan.rules), str(plan.default)]
+    reasons = [*(f"rule {rule.match}" for rule in plan.rules), "default of the plan"]
+    return RowTexts(index, [precisions[at] for at in deciding]), RowTexts(index, [reasons[at] for at in deciding])
+
+
+def texts_by_row(graph: GraphTable, labels: Mapping[str, str]) -> Sequence[str]:
+    """[rows] The text of each op, by its id; empty where there is none."""
+    return labels.texts if isinstance(labels, RowTexts) else [labels.get(op_id, "") for op_id in graph.op_id]
 
 
 def _support(capture: CaptureReport | None) -> dict[str, str]:
@@ -103,7 +126,7 @@ def _support(capture: CaptureReport | None) -> dict[str, str]:
 @kept_by_identity
 def row_of_ops(graph: GraphTable) -> Mapping[str, int]:
     """Op id -> row."""
-    return {op_id: row for row, op_id in enumerate(graph.op_id)}
+    return dict(zip(graph.op_id, range(len(graph)), strict=True))
 
 
 def chosen_precision(document: Document, op_ids: Iterable[str]) -> Precision | Literal["mixed"] | None:
@@ -111,12 +134,6 @@ def chosen_precision(document: Document, op_ids: Iterable[str]) -> Precision | L
     if document.graph is None:
         return None
     index, plan = plan_index(document.graph), document.recipe.plan
-    deciding = _deciding(document.graph, plan)
-    rules = {deciding.get(row) for op_id in op_ids if (row := index.row_of(op_id)) is not None}
-    found = {None if at is None else plan.rules[at].precision for at in rules}
+    rules = set(map(index.deciding(plan).__getitem__, index.rows_of_ops(op_ids)))
+    found = {None if at < 0 else plan.rules[at].precision for at in rules}
     return "mixed" if len(found) > 1 else next(iter(found), None)
-
-
-@kept_by_identity
-def _deciding(graph: GraphTable, plan: Plan) -> Mapping[int, int]:
-    return plan_index(graph).deciding(plan)

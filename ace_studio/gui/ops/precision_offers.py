@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox
 
-from ace_studio.gui.ops.facts import row_of_ops
 from ace_studio.records.by_identity import kept_by_identity
-from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan_index import plan_index
 from ace_studio.session.document import Document
 
 AUTO = "auto"
@@ -72,9 +72,7 @@ def _operators(document: Document, op_ids: Iterable[str]) -> tuple[str, ...]:
 
 @kept_by_identity
 def _operators_of(graph: GraphTable, op_ids: tuple[str, ...]) -> tuple[str, ...]:
-    rows = row_of_ops(graph)
-    found = [rows[op_id] for op_id in op_ids if op_id in rows]
-    return tuple(dict.fromkeys(graph.op[row] for row in found if graph.kind[row] is OpKind.OP))
+    return tuple(dict.fromkeys(map(graph.op.__getitem__, plan_index(graph).rows_of_ops(op_ids))))
 
 
 def _why_not(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from ace_studio.records.by_identity import kept_by_identity
-from ace_studio.records.graph import GraphTable
+from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.plan import OpPlan, Plan, Precision, plain_path, subject_fits
 
 
@@ -18,28 +19,44 @@ class PlanIndex:
     """
 
     def __init__(self, table: GraphTable) -> None:
-        types = dict(zip(table.module_paths, table.module_types, strict=True))
+        self._table = table
         self.rows = tuple(table.op_rows())
         """Rows that compute something."""
+        self.other_rows = tuple(row for row, kind in enumerate(table.kind) if kind is not OpKind.OP)
+        """Inputs, outputs and breaks."""
         self.op_ids = table.op_id
-        by_path: dict[str, list[int]] = {}
-        by_op: dict[str, list[int]] = {}
-        for row in self.rows:
-            by_path.setdefault(table.module[row], []).append(row)
-            by_op.setdefault(table.op[row], []).append(row)
-        by_type: dict[str, list[int]] = {}
-        by_module: dict[str, list[int]] = {}
-        for path, rows in by_path.items():
-            by_type.setdefault(types.get(path, "" if path else table.name), []).extend(rows)
-            by_module.setdefault(plain_path(path), []).extend(rows)
-        self.groups: Mapping[str, Mapping[str, list[int]]] = {"module": by_module, "type": by_type, "op": by_op}
-        """Kind of rule -> module without call numbers, class or operator -> rows."""
-        self._row_of_id = {table.op_id[row]: row for row in self.rows}
+        self._row_of_id = dict(zip(map(self.op_ids.__getitem__, self.rows), self.rows, strict=True))
         self._found: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def row_of_id(self) -> Mapping[str, int]:
+        """Op id -> row, of the ops alone."""
+        return self._row_of_id
+
+    @cached_property
+    def groups(self) -> Mapping[str, Mapping[str, list[int]]]:
+        """Kind of rule -> module without call numbers, class or operator -> rows."""
+        table = self._table
+        types = dict(zip(table.module_paths, table.module_types, strict=True))
+        by_path: dict[str, list[int]] = defaultdict(list)
+        by_op: dict[str, list[int]] = defaultdict(list)
+        for row in self.rows:
+            by_path[table.module[row]].append(row)
+            by_op[table.op[row]].append(row)
+        by_type: dict[str, list[int]] = defaultdict(list)
+        by_module: dict[str, list[int]] = defaultdict(list)
+        for path, rows in by_path.items():
+            by_type[types.get(path, "" if path else table.name)].extend(rows)
+            by_module[plain_path(path)].extend(rows)
+        return {"module": by_module, "type": by_type, "op": by_op}
 
     def row_of(self, op_id: str) -> int | None:
         """The row of an op; None for inputs, outputs and unknown ids."""
         return self._row_of_id.get(op_id)
+
+    def rows_of_ops(self, op_ids: Iterable[str]) -> list[int]:
+        """Rows of ops; inputs, outputs and unknown ids are left out."""
+        return [row for row in map(self._row_of_id.get, op_ids) if row is not None]
 
     def rows_of(self, match: str) -> tuple[int, ...]:
         """Rows that a rule with this text selects, ascending."""
@@ -50,7 +67,7 @@ class PlanIndex:
 
     def _find(self, match: str) -> tuple[int, ...]:
         kind, _, pattern = match.partition(":")
-        if kind in self.groups and pattern == "*":
+        if kind in {"module", "type", "op"} and pattern == "*":
             return self.rows
         if kind == "id":
             row = self._row_of_id.get(pattern)
@@ -61,11 +78,13 @@ class PlanIndex:
         fits = subject_fits(match)
         return tuple(sorted(row for name, rows in self.groups.get(kind, {}).items() if fits(name) for row in rows))
 
-    def deciding(self, plan: Plan) -> dict[int, int]:
-        """Row -> index of the rule that decides it; rows of the default are missing."""
-        found: dict[int, int] = {}
+    @kept_by_identity
+    def deciding(self, plan: Plan) -> Sequence[int]:
+        """[rows] Index of the rule that decides each row; -1 for the default."""
+        found = [-1] * len(self.op_ids)
         for at, rule in enumerate(plan.rules):
-            found.update(dict.fromkeys(self.rows_of(rule.match), at))
+            for row in self.rows_of(rule.match):
+                found[row] = at
         return found
 
     def resolve(self, plan: Plan) -> tuple[OpPlan, ...]:
@@ -74,7 +93,7 @@ class PlanIndex:
         resolved = []
         for row in self.rows:
             precision, reason, scheme = plan.default, "default of the plan", plan.scheme
-            if row in deciding:
+            if deciding[row] >= 0:
                 rule = plan.rules[deciding[row]]
                 precision, reason, scheme = rule.precision, f"rule {rule.match}", rule.scheme(plan)
             resolved.append(OpPlan(op_id=self.op_ids[row], precision=precision, reason=reason, scheme=scheme))
@@ -84,14 +103,14 @@ class PlanIndex:
         """The rules that match no op of the graph: most often a misspelt name."""
         return tuple(rule.match for rule in plan.rules if not self.rows_of(rule.match))
 
-    def precisions(self, plan: Plan) -> dict[int, Precision]:
-        """Row -> planned precision."""
-        deciding = self.deciding(plan)
-        return {row: plan.rules[deciding[row]].precision if row in deciding else plan.default for row in self.rows}
+    def precisions(self, plan: Plan) -> Sequence[Precision]:
+        """[rows] Planned precision; only meaningful for `rows`."""
+        known = [*(rule.precision for rule in plan.rules), plan.default]
+        return [known[at] for at in self.deciding(plan)]
 
     def counts(self, plan: Plan) -> tuple[tuple[int, int], ...]:
         """Of each rule: how many ops it matches, and how many of them it decides."""
-        decided = Counter(self.deciding(plan).values())
+        decided = Counter(self.deciding(plan))
         return tuple((len(self.rows_of(rule.match)), decided[at]) for at, rule in enumerate(plan.rules))
 
 

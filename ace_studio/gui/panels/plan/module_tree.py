@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import takewhile
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.ops.facts import op_facts
+from ace_studio.gui.ops.facts import op_facts, texts_by_row
 from ace_studio.gui.ops.precision_menu import fill_precisions
 from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
 from ace_studio.gui.panels.plan.choosers import NoEditor, PrecisionCells
@@ -134,11 +135,11 @@ class ModuleTree(QWidget):
     def _fill(self, graph: GraphTable | None) -> None:
         """List what is open at first; the rest is listed when its module is opened."""
         self.tree.clear()
-        self._items, self._op_items, self._rows_of, self._inside = {}, {}, {}, {}
+        self._items, self._op_items, self._rows_of, self._inside = {}, {}, defaultdict(list), {}
         if graph is None:
             return
         for at in plan_index(graph).rows:
-            self._rows_of.setdefault(graph.module[at], []).append(at)
+            self._rows_of[graph.module[at]].append(at)
         self._unlisted = dict(self._rows_of)
         self._types = dict(zip(graph.module_paths, graph.module_types, strict=True))
         used: set[str] = set()
@@ -208,7 +209,8 @@ class ModuleTree(QWidget):
         return item
 
     def _show(self, graph: GraphTable, planned: Mapping[str, str], *, can_tick: bool) -> None:
-        found = {path: {planned.get(graph.op_id[at], "") for at in rows} for path, rows in self._rows_of.items()}
+        texts = texts_by_row(graph, planned)
+        found = {path: set(map(texts.__getitem__, rows)) for path, rows in self._rows_of.items()}
         for path in self._inmost_first:
             found.setdefault(path.rpartition(".")[0], set()).update(found[path])
         for path, item in self._items.items():
