@@ -194,6 +194,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     needs_trust: bool = False
     """Whether opening the file would run code that is not trusted: the window shows the Trust bar."""
 
+    has_changed_since_trust: bool = False
+    """Whether the file was trusted with another content."""
+
     fingerprint: str = ""
     """Of model, recipe and environment at the capture."""
     graph: GraphTable | None = None
@@ -233,6 +236,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     result: Result | None = None
     output: str = ""
     """Folder with the artifacts of `runs`."""
+    exported_to: str = ""
+    """Where an artifact of `runs` was saved last; empty if none was."""
     ran_with: Recipe | None = None
     """The choices that `runs` were found with."""
 
@@ -295,7 +300,7 @@ def _decisive(recipe: Recipe) -> CaptureChoice:
 PART_OF_FIELD: dict[str, Part] = {
     "recipe": Part.RECIPE, "is_dirty": Part.RECIPE, "undo_label": Part.RECIPE, "redo_label": Part.RECIPE,
     "recipe_path": Part.FILE, "disk_change": Part.FILE, "folder": Part.FILE, "file": Part.FILE,
-    "is_trusted": Part.TRUST, "needs_trust": Part.TRUST,
+    "is_trusted": Part.TRUST, "needs_trust": Part.TRUST, "has_changed_since_trust": Part.TRUST,
     "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH,
     "refusals": Part.GRAPH, "rungs": Part.GRAPH,
     "rung_at_work": Part.GRAPH,
@@ -304,6 +309,7 @@ PART_OF_FIELD: dict[str, Part] = {
     "fixes": Part.FIXES, "caught": Part.CAUGHT, "history": Part.HISTORY, "history_waits": Part.HISTORY,
     "compared": Part.HISTORY, "past": Part.FILE,
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
+    "exported_to": Part.RUNS,
     "ran_with": Part.RUNS,
     "activity": Part.ACTIVITY, "steps": Part.ACTIVITY, "was_cancelled": Part.ACTIVITY,
     "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,

@@ -67,6 +67,7 @@ def without_runs(document: Document, *, output: str) -> Document:
         run_numbers=(),
         result=None,
         output=output,
+        exported_to="",
         ran_with=None,
         selection=selection,
     )

@@ -1,9 +1,15 @@
-"""The warnings of a job: those of all its runs, and those of each."""
+"""What is told of a job: its problems, and the warnings of all its runs and of each."""
 
 from __future__ import annotations
 
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.results import TargetRun, Warning
 from ace_studio.session.document import Document
+
+
+def is_told(problem: Problem) -> bool:
+    """Whether a problem is shown as one. A question for trust is asked by the line of steps, and only there."""
+    return problem.code is not ErrorCode.UNTRUSTED
 
 
 def job_warnings(document: Document) -> tuple[Warning, ...]:

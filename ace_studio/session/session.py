@@ -35,7 +35,7 @@ from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraphs
 from ace_studio.session.kept.history import History
 from ace_studio.session.kept.settings import Settings, Value
-from ace_studio.session.kept.trust import TrustStore
+from ace_studio.session.kept.trust import TrustStore, hash_in
 from ace_studio.session.state import Listener, SessionState
 from ace_studio.session.step_times import StepTimes
 from ace_studio.session.verbs.choices import ChoiceVerbs
@@ -155,7 +155,9 @@ class Session:
                 self.jobs.take_caught(event)
             case JobFailed() if is_wanted and any(problem.code is ErrorCode.UNTRUSTED for problem in event.problems):
                 self.jobs.refused()
-                self._goes_on = self.trust.trusts_places_of(self.document)
+                asked = {hash_in(one) for one in event.problems if one.code is ErrorCode.UNTRUSTED}
+                # What was refused although it came with trust would be refused for ever.
+                self._goes_on = not asked & {"", *self._trust.hashes}
                 self._state.change(needs_trust=True, is_trusted=False)
                 # The file may have changed since it was inspected; trust is about what is there now.
                 self.jobs.inspect_source()
@@ -169,7 +171,8 @@ class Session:
             self._queue.ended()
             if self._goes_on:
                 self._goes_on = False
-                self.trust.trust_file(keep=False)
+                self.jobs.show_activity()  # the refused job has ended
+                self.trust.trust_covered()
             if (weights := self._open_next) is not None:
                 self._open_next = None
                 self.files.open_path(weights.code[0], weights=weights.path)
@@ -195,9 +198,7 @@ class Session:
             state.undo_stack.rewrite(lambda earlier: state.saved if earlier == fresh else earlier)
         if event.job == self.jobs.opening_job and len(report.code) == 1 and report.code[0].endswith(".py"):
             self._open_next = report  # the one thing that these weights can mean
-        if self._trust.covers(report.path):
-            self._trust.trust(report.path, report.sha256, keep=False)
-        is_trusted = report.trust != "code" or self._trust.is_trusted(report.sha256)
+        is_trusted = self.trust.inspected(report)
         was_refused = any(problem.code is ErrorCode.UNTRUSTED for problem in self.document.problems)
         self._state.change(
             file=report,

@@ -111,7 +111,7 @@ def _done(document: Document) -> dict[str, str]:
         "plan": _plan_words(document) if compresses else "",
         "run": f"{sum(run.status is RunStatus.OK for run in document.runs)} results" if is_fresh else "",
         "compare": "",
-        "export": "",
+        "export": f"Saved as {PurePath(document.exported_to).name}" if is_fresh and document.exported_to else "",
     }
 
 
@@ -127,9 +127,11 @@ def _todo(step: str, document: Document) -> str:
     if step == "open" and needs_entry(document):
         return "Choose what makes the model"
     plan = _done(document)["plan"]
+    name = PurePath(document.file.path).name if document.file is not None else document.title
+    changed = "has changed since you trusted it" if document.has_changed_since_trust else "is a program"
     return {
         "open": "Looking at the file",
-        "trust": "Look at what would run, then allow it",
+        "trust": f"{name} {changed}: look at what would run, then allow it",
         "inputs": "Optional: without examples, sizes are proposed from the first layer",
         "trace": "Optional: see the graph first",
         "plan": "Nothing is compressed: choose a precision or a goal",

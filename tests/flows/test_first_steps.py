@@ -132,8 +132,9 @@ def test_an_edited_file_is_asked_about_in_place_and_the_trace_goes_on(hand, fold
     hand.step("trust")
     (folder / "code.py").write_text(f"{CODE}# edited\n")
     hand.step("trace")
-    hand.wait(hand.studio.window.bars.trust.isVisible)
+    hand.wait(lambda: hand.document.needs_trust and not hand.document.activity.is_working)
     assert not hand.studio.window.bars.problem.isVisible()
+    assert hand.document.failure is None
     hand.step("trust")
     hand.wait(lambda: hand.document.graph is not None)
 

@@ -80,7 +80,7 @@ def test_the_window_lists_it_among_the_targets_and_in_the_results(qtbot, qapp, f
     session = studio.session
     qtbot.waitUntil(lambda: session.document.environment is not None, timeout=ENGINE_MS)
     studio.window.commands.open_path(str(folder / "recipe.toml"))
-    qtbot.waitUntil(studio.window.bars.trust.isVisible, timeout=ENGINE_MS)
+    qtbot.waitUntil(lambda: studio.session.document.needs_trust, timeout=ENGINE_MS)
     session.trust.trust_file()
     studio.window.commands.show_panel("plan")
     box = studio.window.workbench.panel("plan").targets.boxes["toy"]

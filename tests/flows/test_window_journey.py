@@ -76,8 +76,8 @@ def opened(studio, qtbot, tmp_path):
     path = tmp_path / "net.py"
     path.write_text(MODEL, encoding="utf-8")
     studio.window.commands.open_path(str(path))
-    qtbot.waitUntil(studio.window.bars.trust.isVisible, timeout=LOAD_S)
-    trust = next(one for one in studio.window.bars.trust.children() if getattr(one, "text", str)() == "Trust this file")
+    trust = studio.window.step_line.buttons["trust"]
+    qtbot.waitUntil(lambda: trust.property("role") == "primary", timeout=LOAD_S)
     qtbot.mouseClick(trust, Qt.MouseButton.LeftButton)
     studio.session.choices.set_measure(MeasureChoice(rounds=5))
     studio.session.choices.set_targets(["onnxruntime"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ace_studio.records.messages import JobFinished
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.steps import StepState, has_random_weights, steps_of
-from tests.session.fake_engine_link import READY
+from tests.session.fake_engine_link import READY, result, target_run
 
 
 def states(session):
@@ -29,6 +30,21 @@ def test_trust_comes_before_trace_and_run_and_run_before_export(opened):
     opened.trust.trust_file()
     assert next_step(opened) == ["run"]
     assert states(opened)["trace"] is StepState.OPEN
+
+
+def test_export_is_done_once_an_artifact_was_saved_and_open_again_after_another_run(opened, engine, tmp_path):
+    out = tmp_path / "out"
+    opened.apply(JobFinished(job=engine.job))
+    opened.jobs.run(out)
+    out.mkdir()
+    (out / "a.onnx").write_bytes(b"model")
+    opened.apply(JobFinished(job=engine.job, result=result(target_run("onnxruntime", "a.onnx")), output=str(out)))
+    assert next_step(opened) == ["export"]
+    opened.files.export_artifact(0, tmp_path / "saved.onnx")
+    assert states(opened)["export"] is StepState.DONE and next_step(opened) == []
+    assert steps_of(opened.document)[-1].why == "Saved as saved.onnx"
+    opened.plan.set_default_precision(Precision.FP16)
+    assert next_step(opened) == ["run"] and states(opened)["export"] is StepState.OPEN
 
 
 def test_nothing_is_next_while_the_engine_works(opened):

@@ -13,7 +13,7 @@ from ace_studio.gui.widgets.small import MARGIN, button, clear_layout, column, l
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import Problem
 from ace_studio.session.document import Document, Part
-from ace_studio.session.run_warnings import job_warnings
+from ace_studio.session.run_warnings import is_told, job_warnings
 from ace_studio.session.session import Session
 
 
@@ -49,7 +49,7 @@ class ProblemsPanel(Panel):
     def _fill(self, document: Document) -> None:
         clear_layout(self._cards)
         problems, capture = document.problems, document.capture
-        for index in reversed(range(len(problems))):
+        for index in (at for at in reversed(range(len(problems))) if is_told(problems[at])):
             self._cards.addWidget(self._card(problems[index], index))
         breaks = capture.graph_breaks if capture else ()
         if capture is not None and breaks:

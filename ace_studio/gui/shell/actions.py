@@ -57,6 +57,10 @@ def _no_selection(document: Document) -> str:
     return "" if document.selection.op_ids else "Select ops first"
 
 
+def _no_code(document: Document) -> str:
+    return "" if document.file is not None and document.file.trust == "code" else "It holds no code"
+
+
 def _no_trusted_code(document: Document) -> str:
     runs_code = document.file is not None and document.file.trust == "code" and document.is_trusted
     return "" if runs_code else "No code was trusted"
@@ -170,10 +174,18 @@ def _engine_rows() -> Iterator[ActionRow]:
                     tip="Each fix runs in a copy of your files; your files do not change")  # fmt: skip
     yield ActionRow(id="trust", text="Trust this &file", menu=menu, icon="shield", starts_group=True,
                     blocked=lambda document: "" if document.needs_trust else "No file waits for it",
-                    run=lambda commands: commands.session.trust.trust_file())  # fmt: skip
+                    run=lambda commands: commands.session.trust.trust_file(),
+                    tip="Its code may run as it is now; after a change you are asked again")  # fmt: skip
+    yield ActionRow(id="trust-folder", text="Trust everything in its f&older", menu=menu, blocked=_no_code,
+                    run=lambda commands: commands.session.trust.trust_folder(),
+                    tip="Also what is changed or added there later")  # fmt: skip
+    yield ActionRow(id="trust-for-now", text="Trust it &until the window closes", menu=menu,
+                    blocked=lambda document: "" if document.needs_trust else "No file waits for it",
+                    run=lambda commands: commands.session.trust.trust_file(keep=False),
+                    tip="As it is now; the next window asks again")  # fmt: skip
     yield ActionRow(id="withdraw-trust", text="Withdraw trust in this file", menu=menu, blocked=_no_trusted_code,
                     run=lambda commands: commands.session.trust.revoke_trust(),
-                    tip="Ask again before the code of this file runs")  # fmt: skip
+                    tip="Ask again before its code runs; trust in the folder that it lies in ends too")  # fmt: skip
     yield ActionRow(id="restart-engine", text="Restart the &engine", menu=menu,
                     run=lambda commands: commands.session.jobs.restart_engine())  # fmt: skip
     yield ActionRow(id="environment", text="&Query the engine's environment", menu=menu,

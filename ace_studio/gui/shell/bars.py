@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
-    QMenu,
     QPushButton,
     QSizePolicy,
     QToolButton,
@@ -22,9 +21,9 @@ from ace_studio.gui.ops.break_entries import sentence
 from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.small import GAP, MARGIN, ElidedLabel, button
-from ace_studio.records.errors import ErrorCode
 from ace_studio.session.document import Document
 from ace_studio.session.kept.autosave import SavedChoices
+from ace_studio.session.run_warnings import is_told
 from ace_studio.session.session import Session
 
 
@@ -94,13 +93,6 @@ class Bars(QWidget):
         self._hidden_stale: object = None
         self.restore = Bar(theme, mood="info", icon="undo", closable=self._forget_restore)
         self.restore.add_button("Restore", self._restore, role="primary")
-        self.trust = Bar(theme, mood="warn", icon="shield")
-        self.trust.add_button("Show what would run", lambda: show_panel("model"))
-        others = QMenu(self)
-        others.addAction("Trust it until the window closes", lambda: session.trust.trust_file(keep=False))
-        others.addAction("Trust everything in its folder", session.trust.trust_folder)
-        self.trust.add_button("Other ways", lambda: None).setMenu(others)
-        self.trust.add_button("Trust this file", session.trust.trust_file, role="primary")
         self.problem = Bar(theme, mood="bad", icon="bad", closable=self._dismiss)
         self._details = self.problem.add_button("Details", lambda: show_panel("problems"))
         self.past = Bar(theme, mood="info", icon="clock")
@@ -110,7 +102,7 @@ class Bars(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        for bar in (self.restore, self.past, self.trust, self.problem, self.stale):
+        for bar in (self.restore, self.past, self.problem, self.stale):
             layout.addWidget(bar)
 
     def offer_restore(self) -> None:
@@ -139,7 +131,6 @@ class Bars(QWidget):
             when = datetime.fromisoformat(document.past.date).astimezone()
             self.past.say(f"Run of {when:%Y-%m-%d %H:%M}", f"{document.past.summary}. Nothing can be changed here")
         self.past.setVisible(document.past is not None)
-        self._update_trust(document)
         self._update_problem(document)
         is_stale = bool(document.runs) and document.is_stale and not document.activity.is_working
         if is_stale and self._hidden_stale is not document.recipe:
@@ -147,20 +138,8 @@ class Bars(QWidget):
         else:
             self.stale.hide()
 
-    def _update_trust(self, document: Document) -> None:
-        report = document.file
-        if not document.needs_trust:
-            self.trust.hide()
-            return
-        name = report.path.replace("\\", "/").rpartition("/")[2] if report else document.title
-        would_run = report.would_run[0] if report and report.would_run else "opening it runs its code"
-        has_changed = report is not None and self._session.trust.was_trusted(report.path)
-        headline = f"{name} has changed since you trusted it" if has_changed else f"{name} is a program"
-        self.trust.say(headline, would_run)
-
     def _update_problem(self, document: Document) -> None:
-        # What asks for trust is said in the bar for it, where the answer is one click.
-        shown = [problem for problem in document.problems if problem.code is not ErrorCode.UNTRUSTED]
+        shown = [problem for problem in document.problems if is_told(problem)]
         newest = self._shown_problem = shown[-1] if shown else None
         if newest is None or newest is self._dismissed:
             self.problem.hide()

@@ -70,7 +70,8 @@ class MainWindow(QMainWindow):
         self.commands = commands = Commands(self, session, theme, workbench=self._bring_workbench)
         self.actions_ = Actions(self, commands)
         self.bars = Bars(session, theme, show_panel=commands.show_panel)
-        self.step_line = StepLine(commands.step_actions())
+        trust = ("trust", "trust-folder", "trust-for-now", "withdraw-trust")
+        self.step_line = StepLine(commands.step_actions(), {"trust": [self.actions_.by_id[each] for each in trust]})
         self.start_page = StartPage(
             session, theme, open_dialog=commands.open_dialog, open_example=commands.open_example
         )

@@ -10,7 +10,7 @@ from importlib import import_module
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.session.document import Document
-from ace_studio.session.run_warnings import job_warnings
+from ace_studio.session.run_warnings import is_told, job_warnings
 from ace_studio.session.session import Session
 
 _Count = Callable[[Document], int]
@@ -99,7 +99,7 @@ def _advice(document: Document) -> int:
 
 
 def _problems(document: Document) -> int:
-    return len(document.problems) + len(job_warnings(document))
+    return sum(map(is_told, document.problems)) + len(job_warnings(document))
 
 
 def _row(

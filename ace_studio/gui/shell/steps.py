@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton
+from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton
 
 from ace_studio.gui.widgets.small import MARGIN, ElidedLabel, set_role
 from ace_studio.session.document import Document
@@ -18,8 +18,15 @@ _WIDE_PX = 760
 class StepLine(QFrame):
     """One button per step; the next one stands out, and its sentence stands beside it."""
 
-    def __init__(self, actions: Mapping[str, Callable[[], object]]) -> None:
-        """``actions``: step -> what its button does."""
+    def __init__(
+        self, actions: Mapping[str, Callable[[], object]], menus: Mapping[str, Sequence[QAction]] | None = None
+    ) -> None:
+        """Make the buttons.
+
+        Args:
+            actions: Step -> what its button does.
+            menus: Step -> other ways to take it.
+        """
         super().__init__()
         self.setProperty("role", "steps")
         self.setAccessibleName("Steps from the model to the artifact")
@@ -31,7 +38,7 @@ class StepLine(QFrame):
         self._layout.setContentsMargins(MARGIN, 4, MARGIN, 4)
         self._layout.setSpacing(2)
         for step, action in actions.items():
-            self._add(step, action)
+            self._add(step, action, (menus or {}).get(step, ()))
         self._sentence = ElidedLabel()
         self._sentence.setProperty("role", "dim")
         self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -39,7 +46,7 @@ class StepLine(QFrame):
         self._layout.addWidget(self._sentence, 1)
         self.hide()
 
-    def _add(self, step: str, action: Callable[[], object]) -> None:
+    def _add(self, step: str, action: Callable[[], object], others: Sequence[QAction]) -> None:
         if self.buttons:
             arrow = QLabel("\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}")
             arrow.setProperty("role", "dim")
@@ -47,6 +54,12 @@ class StepLine(QFrame):
             self._layout.addWidget(arrow)
         made = QToolButton()
         made.clicked.connect(lambda _=False: action())
+        if others:
+            menu = QMenu(made)
+            menu.setToolTipsVisible(True)
+            menu.addActions(others)
+            made.setMenu(menu)
+            made.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
         self.buttons[step] = made
         self._layout.addWidget(made)
 

@@ -63,6 +63,9 @@ QToolButton[role="group"] {{ border: 1px solid transparent; border-left: 2px sol
 QToolButton[role="group"]:hover {{ color: {text}; }}
 QToolButton[role="group"]:checked {{ color: {text}; background: {surface}; border-left-color: {accent}; }}
 QToolButton[role="group"]:focus {{ border-color: {accent}; }}
+QToolButton::menu-button {{ border: 0; width: 16px; }}
+QToolButton[role="primary"][popupMode="1"] {{ padding-right: 20px; }}
+QToolButton[role="fold"][popupMode="1"] {{ padding-right: 18px; }}
 QToolButton[role="menu"] {{ background: {raised}; border: 1px solid {raised}; padding: 5px; }}
 QToolButton[role="menu"]:hover, QToolButton[role="menu"]:focus {{ border-color: {accent}; }}
 QToolButton[role="menu"]::menu-indicator {{ image: none; }}

@@ -9,6 +9,6 @@ from ace_studio.session.job_queue import start_problem
 def why_not(document: Document) -> str:
     """Why no job can start; empty if one can."""
     if document.needs_trust:
-        return "Trust the file first, in the Model panel"
+        return "Trust comes first"
     problem = start_problem(document)
     return f"{problem.what}. {problem.remedy}" if problem is not None else ""

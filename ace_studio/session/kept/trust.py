@@ -34,8 +34,8 @@ class TrustStore:
         self._today = today
         self._read_files: dict[str, TrustedFile] = {}
         self._stamp: tuple[int, ...] | None = None
-        self._for_session: set[str] = set()
-        """Contents that are trusted until the window closes."""
+        self._for_session: dict[str, str] = {}
+        """Contents that are trusted until the window closes -> their file, if that is so for its folder's sake."""
 
     @property
     def _files(self) -> dict[str, TrustedFile]:
@@ -50,17 +50,27 @@ class TrustStore:
 
     def is_trusted(self, sha256: str) -> bool:
         """Whether the user trusts this content."""
-        return sha256 in self._files or sha256 in self._for_session
+        if sha256 in self._files:
+            return True
+        covered = self._for_session.get(sha256)
+        return covered is not None and (not covered or bool(self.folders_of(covered)))
 
-    def covers(self, path: str) -> bool:
-        """Whether the file lies in a folder that the user trusts with all that is and will be in it."""
-        places = {str(place) for place in Path(path).resolve().parents}
-        return any(sha256.startswith(FOLDER) and file.path in places for sha256, file in self._files.items())
+    def folders_of(self, path: str) -> tuple[str, ...]:
+        """The folders that hold the file and that the user trusts with all that is and will be in them."""
+        place = Path(path).resolve()
+        inside = {str(each) for each in (place, *place.parents)}
+        return tuple(file.path for key, file in self._files.items() if key.startswith(FOLDER) and file.path in inside)
 
     def trust_folder(self, folder: Path) -> None:
         """Remember that everything in the folder may run. Raises: AceError(NOT_FOUND) as `trust`."""
         place = str(folder.resolve())
         self.trust(place, f"{FOLDER}{place}")
+
+    def trust_covered(self, path: str, sha256: str) -> bool:
+        """Trust a content for as long as its folder is. Returns: whether the content is trusted."""
+        if not self.is_trusted(sha256) and self.folders_of(path):
+            self._for_session[sha256] = path
+        return self.is_trusted(sha256)
 
     @property
     def files(self) -> tuple[TrustedFile, ...]:
@@ -70,7 +80,8 @@ class TrustStore:
     @property
     def hashes(self) -> tuple[str, ...]:
         """The hashes of everything trusted."""
-        return (*(sha256 for sha256 in self._files if not sha256.startswith(FOLDER)), *self._for_session)
+        for_now = (sha256 for sha256 in self._for_session if self.is_trusted(sha256))
+        return (*(sha256 for sha256 in self._files if not sha256.startswith(FOLDER)), *for_now)
 
     def trust(self, path: str, sha256: str, *, keep: bool = True) -> None:
         """Remember that this content may run; without ``keep`` until the window closes.
@@ -80,14 +91,14 @@ class TrustStore:
         if not sha256 or sha256 in self._files:
             return
         if not keep:
-            self._for_session.add(sha256)
+            self._for_session[sha256] = ""
             return
         file = TrustedFile(sha256=sha256, path=path, date=self._today().isoformat(timespec="seconds"))
         self._write([*self._files.values(), file])
 
     def revoke(self, sha256: str) -> None:
         """Forget that this content may run. Raises: AceError(NOT_FOUND) if the list cannot be written."""
-        self._for_session.discard(sha256)
+        self._for_session.pop(sha256, None)
         self._write([file for file in self._files.values() if file.sha256 != sha256])
 
     def _write(self, files: list[TrustedFile]) -> None:
@@ -120,10 +131,10 @@ def files_to_trust(document: Document) -> Iterator[tuple[str, str]]:
     if report is not None and report.sha256:
         yield report.path, report.sha256
     for problem in document.problems:
-        if problem.code is ErrorCode.UNTRUSTED and (sha256 := _hash_in(problem)):
+        if problem.code is ErrorCode.UNTRUSTED and (sha256 := hash_in(problem)):
             yield problem.where, sha256
 
 
-def _hash_in(problem: Problem) -> str:
+def hash_in(problem: Problem) -> str:
     """The hash that the engine asked trust for; empty if the problem names none."""
     return next((line[7:].strip() for line in problem.details.splitlines() if line.startswith("sha256:")), "")

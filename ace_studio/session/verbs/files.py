@@ -172,8 +172,10 @@ class FileVerbs:
         """Copy a run's artifact to a file or folder, with its checksum beside it; returns the files written."""
         written: tuple[Path, ...] = ()
         with self._state.reporting():
-            written = export_run(self._state.document, run_index, Path(destination).expanduser().absolute())
-        return written  # noqa: RET504 - set only if nothing went wrong in the block
+            place = Path(destination).expanduser().absolute()
+            written = export_run(self._state.document, run_index, place)
+            self._state.change(exported_to=str(place))
+        return written
 
     def restorable(self) -> tuple[SavedChoices, ...]:
         """Unsaved choices of windows that have ended, newest first."""

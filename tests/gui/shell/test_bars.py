@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import TraceRequest, WorkerLost
 from ace_studio.records.recipes.plan import Precision
 
+POINTER = "The graph appears here once the file is trusted and traced."
+
 
 def test_the_example_opens_with_one_click_and_asks_for_trust_before_anything_runs(desk):
     desk.bot.mouseClick(desk.window.start_page.example_button, Qt.MouseButton.LeftButton)
     desk.settle()
-    assert desk.window.bars.trust.isVisible()
+    assert desk.window.step_line.buttons["trust"].property("role") == "primary"
     assert not desk.window.actions_.by_id["trace"].isEnabled()
     assert not any(isinstance(request, TraceRequest) for request in desk.engine.requests)
 
 
-def test_trusting_takes_the_bar_away_and_allows_to_trace(desk):
+def test_trust_is_asked_for_in_the_line_of_steps_alone(desk):
     desk.open_example()
-    desk.bot.mouseClick(desk.panel("model").trust_button, Qt.MouseButton.LeftButton)
+    asking = [
+        one.text()
+        for one in desk.window.findChildren(QWidget)
+        if one.isVisible() and isinstance(one, QLabel | QAbstractButton) and "trust" in one.text().casefold()
+    ]
+    assert asking == ["Trust", POINTER]
+    sentence = desk.window.step_line._sentence.text()
+    assert sentence == "model.py is a program: look at what would run, then allow it"
+    desk.bot.mouseClick(desk.window.step_line.buttons["trust"], Qt.MouseButton.LeftButton)
     desk.settle()
-    assert not desk.window.bars.trust.isVisible()
     assert desk.window.actions_.by_id["trace"].isEnabled()
 
 

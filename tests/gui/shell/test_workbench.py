@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
-from PySide6.QtWidgets import QPushButton
 
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.panel_table import PANELS, Area
@@ -84,8 +83,7 @@ def test_trust_lets_the_panels_in_sight_start_a_job_at_once(desk):
     desk.open_example()
     panel = desk.panel("run")
     assert not panel.trace_button.isEnabled()
-    yes = next(one for one in desk.window.bars.trust.findChildren(QPushButton) if one.text() == "Trust this file")
-    desk.bot.mouseClick(yes, Qt.MouseButton.LeftButton)
+    desk.bot.mouseClick(desk.window.step_line.buttons["trust"], Qt.MouseButton.LeftButton)
     desk.settle()
     assert panel.trace_button.isEnabled()
     assert panel.run_button.isEnabled()

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
+    InspectRequest,
     JobFailed,
     RunRequest,
+    TraceRequest,
 )
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.trust import TrustStore
@@ -90,3 +92,76 @@ def test_trust_withdrawn_by_another_program_is_noticed_when_the_user_comes_back_
     assert engine.sent[-1].trusted_sha256 == ()
     opened.trust.check_trust()
     assert opened.document.needs_trust and not opened.document.is_trusted
+
+
+def edited(model: Path, engine: FakeEngineLink, session: Session, *, sha256: str) -> None:
+    """The user edits the file, comes back to the window, and the engine looks at the file."""
+    sent = len(engine.sent)
+    model.write_text(f"# {sha256}")
+    session.trust.check_trust()
+    assert [type(one) for one in engine.sent[sent:]] == [InspectRequest]
+    session.apply(inspected(engine.job, "make_model", sha256=sha256, path=str(model)))
+
+
+def test_an_edit_is_noticed_when_the_user_comes_back_and_asked_about_without_any_failure(
+    opened: Session, engine: FakeEngineLink, model: Path
+) -> None:
+    opened.trust.trust_file()
+    edited(model, engine, opened, sha256="e" * 64)
+    document = opened.document
+    assert document.needs_trust and document.has_changed_since_trust
+    assert (document.problems, document.failure) == ((), None)
+    sent = len(engine.sent)
+    opened.trust.check_trust()
+    assert len(engine.sent) == sent, "one look for one change"
+    opened.trust.trust_file()
+    assert not opened.document.needs_trust
+
+
+def test_what_is_edited_or_refused_in_a_trusted_folder_goes_on_by_itself(
+    opened: Session, engine: FakeEngineLink, model: Path, tmp_path: Path
+) -> None:
+    opened.trust.trust_folder()
+    edited(model, engine, opened, sha256="e" * 64)
+    assert opened.document.is_trusted and not opened.document.needs_trust
+    opened.jobs.trace()
+    helper = Problem(
+        code=ErrorCode.UNTRUSTED, what="", where=str(model.with_name("h.py")), details=f"sha256:{'f' * 64}"
+    )
+    opened.apply(JobFailed(job=engine.job, problems=(helper,)))
+    opened.apply(inspected(engine.job, sha256="e" * 64, path=str(model)))
+    again = engine.sent[-1]
+    assert isinstance(again, TraceRequest) and {"e" * 64, "f" * 64} <= set(again.trusted_sha256)
+    assert opened.document.problems == ()
+    opened.apply(JobFailed(job=engine.job, problems=(helper,)))
+    assert opened.document.needs_trust, "what is refused although it is trusted is not tried for ever"
+
+
+def test_a_trusted_folder_holds_in_the_next_window_until_it_is_withdrawn(
+    opened: Session, engine: FakeEngineLink, model: Path, tmp_path: Path
+) -> None:
+    opened.trust.trust_folder()
+    later = Session(engine, folders=UserFolders.inside(tmp_path / "user"))
+    later.apply(READY)
+    later.files.open_path(model)
+    later.apply(inspected(engine.job, sha256="e" * 64, path=str(model)))
+    assert later.document.is_trusted and later.trust.folders == (str(model.parent.resolve()),)
+    later.trust.revoke_trust()
+    assert later.document.needs_trust and later.trust.folders == ()
+    opened.jobs.trace()
+    assert "e" * 64 not in engine.sent[-1].trusted_sha256  # type: ignore[union-attr]
+
+
+def test_trust_until_the_window_closes_is_not_known_to_the_next_one(
+    session: Session, engine: FakeEngineLink, model: Path, tmp_path: Path
+) -> None:
+    session.apply(READY)
+    session.files.open_path(model)
+    session.apply(inspected(engine.job, "make_model", sha256="e" * 64, path=str(model)))
+    session.trust.trust_file(keep=False)
+    assert session.document.is_trusted and session.trust.files == ()
+    later = Session(engine, folders=UserFolders.inside(tmp_path / "user"))
+    later.apply(READY)
+    later.files.open_path(model)
+    later.apply(inspected(engine.job, sha256="e" * 64, path=str(model)))
+    assert later.document.needs_trust

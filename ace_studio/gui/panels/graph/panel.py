@@ -329,8 +329,7 @@ class GraphPanel(Panel):
 
     def _missing(self, document: Document) -> tuple[str, str, Sequence[QPushButton]]:
         if document.needs_trust:
-            text = "Opening it runs its code. Nothing has run so far; the Model panel lists what would run."
-            return "This file is a program", text, ()
+            return "Nothing has run yet", "The graph appears here once the file is trusted and traced.", ()
         if document.activity.is_working:
             words = "Stopping" if document.activity.state is EngineState.CANCELLING else "Working"
             return f"{words} …", "The graph appears here as soon as it is captured.", ()
@@ -351,7 +350,7 @@ class GraphPanel(Panel):
             text = "Under Inputs, enter what the model takes, one row per example; then trace or run."
             if document.recipe.model.entry in _functions(document):
                 text += f" If {document.recipe.model.entry}() returns examples too, just trace it."
-            return "No examples yet", text, (add, button("Trace (F5)", self.session.jobs.trace), run)
+            return "Which inputs does it take?", text, (add, button("Trace (F5)", self.session.jobs.trace), run)
         return "Not traced yet", "Trace captures the graph; Run also compresses, measures and compares.", (trace, run)
 
 

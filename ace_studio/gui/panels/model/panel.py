@@ -70,7 +70,6 @@ class ModelPanel(Panel):
         self._where.setProperty("role", "dim")
         self._trust = label("")
         self._would_run = label("", "dim")
-        self.trust_button = button("Trust this file", session.trust.trust_file)
         self._notes = label("", "dim")
         self._random = label("Random weights: without a file of weights the answers mean nothing", "warn")
         self.origin = Origin(session, about_to_open=self.about_to_open.emit)
@@ -78,7 +77,7 @@ class ModelPanel(Panel):
         card.setProperty("role", "card")
         card.setLayout(
             column(
-                self._name, self._kind, self._where, self._trust, self._would_run, self.trust_button, self._notes,
+                self._name, self._kind, self._where, self._trust, self._would_run, self._notes,
                 margin=10, gap=4,
             )
         )  # fmt: skip
@@ -131,13 +130,13 @@ class ModelPanel(Panel):
         combo.setEditable(True)
         combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         combo.setAccessibleName(name)
-        combo.setToolTip(f"{name}. Write a function of another file as file.py:name")
+        combo.setToolTip(f"{name}. Of another file: the file, a colon and the name")
         combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         combo.setMinimumContentsLength(10)
         combo.activated.connect(lambda at: choose(str(combo.itemData(at) or "")))
         line = combo.lineEdit()
         if line is not None:
-            line.setPlaceholderText("name, or file.py:name")
+            line.setPlaceholderText("Choose, or type a name")
             line.editingFinished.connect(lambda: _typed(combo, choose))
         return combo
 
@@ -199,7 +198,6 @@ class ModelPanel(Panel):
         show_trust = bool(report and report.trust == "code" and not document.is_trusted) or document.needs_trust
         self._would_run.setVisible(bool(show_trust and report and report.would_run))
         self._would_run.setText("\n".join(f"• {line}" for line in report.would_run) if report else "")
-        self.trust_button.setVisible(show_trust)
         self._notes.setText("\n".join(report.notes) if report else "")
         self._notes.setVisible(bool(report and report.notes))
         if report is not self._report:
@@ -211,10 +209,14 @@ class ModelPanel(Panel):
         if report is None:
             return "", "dim"
         if document.needs_trust:
-            return "A program; opening it would run:", "warn"
+            return "Opening it would run:", ""
         if report.trust in _TRUST_WORDS:
             return _TRUST_WORDS[report.trust]
-        return ("Trusted: this very file may run", "good") if document.is_trusted else ("Not trusted yet", "warn")
+        if not document.is_trusted:
+            return "Not trusted yet", "dim"
+        folders = self.session.trust.folders
+        what = f"everything in the folder {Path(folders[0]).name}" if folders else "this very file"
+        return f"Trusted: {what} may run", "good"
 
     def _fill_tensors(self, report: FileReport | None) -> None:
         tensors = report.tensors if report else ()

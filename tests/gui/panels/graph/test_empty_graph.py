@@ -75,7 +75,7 @@ def test_weights_alone_ask_what_makes_the_model_before_anything_else(fresh):
     assert "choose what these weights are of" in graph._empty._text.text()
     fresh.session.choices.set_entry("net.py:Net")
     fresh.settle()
-    assert graph._empty._title.text() == "No examples yet"
+    assert graph._empty._title.text() == "Which inputs does it take?"
 
 
 def test_a_failure_about_the_examples_has_a_way_to_them_and_is_forgotten_by_the_next_start(fresh):
