@@ -1,12 +1,12 @@
-"""About: what this is, its version, and what the engine runs on."""
+"""About: what this is, the versions for a report, and the licences of everything that it runs on."""
 
 from __future__ import annotations
 
 from PySide6 import __version__ as qt_version
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QDialog, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QListWidget, QPlainTextEdit, QSplitter, QTabWidget, QWidget
 
 import ace_studio
+from ace_studio.gui.dialogs.licences import SHIPPED_DATA, licences
 from ace_studio.gui.style.theme import monospace
 from ace_studio.gui.widgets.small import MARGIN, button, column, fit_screen, label, row
 from ace_studio.gui.words.formatting import bytes_text
@@ -15,29 +15,63 @@ from ace_studio.session.session import Session
 
 
 class AboutDialog(QDialog):
-    """The versions, ready to be copied into a report."""
+    """Versions, ready to be copied into a report, and licences."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         """Show what is known now."""
         super().__init__(parent)
         self.setWindowTitle("About ACE Studio")
         self.setProperty("help", "index")
-        fit_screen(self, 600, 460)
-        facts = QPlainTextEdit(about_text(session.document.environment))
-        facts.setReadOnly(True)
-        facts.setFont(monospace())
-        facts.setAccessibleName("Versions")
+        fit_screen(self, 680, 480)
+        self.facts = _reading("Versions", about_text(session.document.environment))
+        self.licences = QListWidget()
+        self.licences.setAccessibleName("Packages")
+        self.licences.currentRowChanged.connect(self._show_licence)
+        self.text = _reading("Licence", "")
+        both = QSplitter()
+        both.addWidget(self.licences)
+        both.addWidget(self.text)
+        both.setSizes([230, 400])
+        both.setHandleWidth(1)
+        self.tabs = QTabWidget()
+        self.tabs.setDocumentMode(True)
+        self.tabs.tabBar().setDrawBase(False)
+        self.tabs.addTab(self.facts, "Versions")
+        self.tabs.addTab(both, "Licences")
+        self.tabs.currentChanged.connect(lambda at: self._fill_licences() if at else None)
         text = label(
             "Trace, compress, lower, measure and verify PyTorch models, on this machine. "
             "Free software under the Apache License 2.0. Qt is used under the LGPL.",
             "dim",
         )
-        copy = button("Copy", lambda: QApplication.clipboard().setText(facts.toPlainText()))
+        clipboard = QApplication.clipboard()
+        copy = button("Copy versions", lambda: clipboard.setText(self.facts.toPlainText()), tip="For a bug report")
         close = button("Close", self.accept)
         close.setDefault(True)
         title = label("ACE Studio", "title")
-        title.setAlignment(Qt.AlignmentFlag.AlignLeft)
-        self.setLayout(column(title, text, facts, row(None, copy, close), margin=MARGIN))
+        self.setLayout(column(title, text, self.tabs, row(None, copy, close), margin=MARGIN))
+
+    def _fill_licences(self) -> None:
+        """List the packages, when they are first looked at: that reads a file of each."""
+        if not self.licences.count():
+            self._found = licences()
+            self.licences.addItems([each.title for each in self._found])
+            self.licences.addItem("Icons, fonts and data")
+            for at in range(self.licences.count()):
+                self.licences.item(at).setToolTip(self.licences.item(at).text())
+            self.licences.setCurrentRow(0)
+
+    def _show_licence(self, at: int) -> None:
+        is_package = 0 <= at < len(self._found)
+        self.text.setPlainText(self._found[at].text if is_package else SHIPPED_DATA)
+
+
+def _reading(name: str, text: str) -> QPlainTextEdit:
+    made = QPlainTextEdit(text)
+    made.setReadOnly(True)
+    made.setFont(monospace())
+    made.setAccessibleName(name)
+    return made
 
 
 def about_text(environment: EnvironmentReport | None) -> str:

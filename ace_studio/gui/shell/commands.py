@@ -206,7 +206,7 @@ class Commands(QObject):
         """Show the settings."""
         from ace_studio.gui.dialogs.settings import SettingsDialog  # noqa: PLC0415 - loaded when it is needed
 
-        self._show_dialog(SettingsDialog(self.session, self._window))
+        self._show_dialog(SettingsDialog(self.session, self._theme, self._window))
 
     def open_catch(self) -> None:
         """Show the dialog that catches inputs."""

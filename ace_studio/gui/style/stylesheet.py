@@ -89,6 +89,7 @@ QLineEdit, QComboBox, QAbstractSpinBox {{ background: {surface}; color: {text}; 
   border-radius: 5px; padding: 3px 7px; min-height: 18px; selection-background-color: {accent_fill};
   selection-color: {text}; }}
 QLineEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{ border-color: {accent}; }}
+QLineEdit {{ lineedit-clear-button-icon: url("{icons}/close-{tone}.svg"); }}
 QLineEdit[role="bad"] {{ border-color: {bad}; }}
 QLineEdit:disabled, QComboBox:disabled, QAbstractSpinBox:disabled {{ color: {faded}; background: transparent;
   border-color: {border}; }}

@@ -21,6 +21,8 @@ class Setting:
     """One setting. Its type is the type of its default."""
 
     key: str
+    group: str
+    """Heading that it stands under; rows of one group follow each other."""
     label: str
     help: str
     default: Value
@@ -54,27 +56,15 @@ SETTINGS: dict[str, Setting] = {
     for setting in (
         Setting(
             key="theme",
+            group="Look",
             label="Theme",
             help="Colours of the window. System follows the desktop.",
             default="system",
             choices=("system", "light", "dark", "high-contrast"),
         ),
         Setting(
-            key="interpreter",
-            label="Python of the engine",
-            help="The interpreter that loads and runs your models, with your packages. Empty: the window's own.",
-            default="",
-            is_path=True,
-        ),
-        Setting(
-            key="runs_folder",
-            label="Folder of the runs",
-            help="Where results and artifacts of runs go. Empty: a folder of the application.",
-            default="",
-            is_path=True,
-        ),
-        Setting(
             key="scale_percent",
+            group="Look",
             label="Scale",
             help="Size of text and icons, in percent. Takes effect at the next start.",
             default=100,
@@ -82,13 +72,16 @@ SETTINGS: dict[str, Setting] = {
             high=300,
         ),
         Setting(
-            key="reopen_last",
-            label="Open the last file at start",
-            help="Continue where you stopped.",
-            default=False,
+            key="interpreter",
+            group="Engine",
+            label="Python of the engine",
+            help="The interpreter that loads and runs your models, with your packages. Empty: the window's own.",
+            default="",
+            is_path=True,
         ),
         Setting(
             key="cancel_grace_s",
+            group="Engine",
             label="Grace period when cancelling",
             help="Seconds that a cancelled job has to stop before its process is ended.",
             default=3.0,
@@ -96,7 +89,23 @@ SETTINGS: dict[str, Setting] = {
             high=4.0,
         ),
         Setting(
+            key="runs_folder",
+            group="Files",
+            label="Folder of the runs",
+            help="Where results and artifacts of runs go. Empty: a folder of the application.",
+            default="",
+            is_path=True,
+        ),
+        Setting(
+            key="reopen_last",
+            group="Files",
+            label="Open the last file at start",
+            help="Continue where you stopped.",
+            default=False,
+        ),
+        Setting(
             key="log_lines",
+            group="Files",
             label="Lines kept in the log",
             help="Older lines are removed.",
             default=2000,
