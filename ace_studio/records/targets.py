@@ -52,6 +52,8 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
     """Typical speed-up over eager fp32 on convolutional networks; a precision that was not measured is left out."""
     matrix_speedups: dict[Precision, float] = {}
     """The same on networks of matrix products."""
+    is_built_for_sizes: bool = False
+    """Whether an artifact takes only sizes up to a bound, which the user may choose."""
     is_in_auto: bool = True
     """Whether ``auto`` selects it. False if another target runs the same code and builds faster."""
     is_soon_built: bool = False
@@ -119,6 +121,7 @@ _ROWS = (
     ),
     TargetRow(
         name="executorch",
+        is_built_for_sizes=True,
         label="ExecuTorch",
         implementation="ace_studio.engine.targets.executorch.target:ExecuTorchTarget",
         packages=("executorch",),
@@ -135,6 +138,7 @@ _ROWS = (
     ),
     TargetRow(
         name="tensorrt",
+        is_built_for_sizes=True,
         label="TensorRT",
         implementation="ace_studio.engine.targets.tensorrt.target:TensorRtTarget",
         packages=("tensorrt", "onnx", "onnxscript", "onnxruntime"),

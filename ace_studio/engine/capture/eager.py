@@ -271,6 +271,19 @@ def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:
     return result
 
 
+def _remedy(message: str, module: nn.Module) -> str:
+    """What to do about an input that forward does not take."""
+    if _TOO_MANY.search(message):
+        return "Give the inputs alone: a loader of (input, label) pairs gives labels too."
+    entries = sorted({one.num_embeddings for one in module.modules() if isinstance(one, nn.Embedding)})
+    if "index out of range" in message and entries:
+        listed = " and ".join(f"{count:,}" for count in entries[:3])
+        return (
+            f"Its embeddings have {listed} rows: keep integers below, with values such as 'random 0..{entries[0] - 1}'."
+        )
+    return "Correct the shape or type of that input, or the layer on that line: one does not fit the other."
+
+
 def forward_error(error: Exception, module: nn.Module, example: Example, *, label: str) -> AceError:
     """The error to show when forward raised on an example."""
     place = find_place(traceback.extract_tb(error.__traceback__), module)
@@ -283,9 +296,7 @@ def forward_error(error: Exception, module: nn.Module, example: Example, *, labe
             ErrorCode.BAD_INPUT,
             f"{owner} cannot take {label} ({given})",
             why=message + source,
-            remedy="Give the inputs alone: a loader of (input, label) pairs gives labels too."
-            if _TOO_MANY.search(message)
-            else "Correct the shape or type of that input, or the layer on that line: one does not fit the other.",
+            remedy=_remedy(message, module),
             where=place.where,
             details=_trace_text(error),
         )

@@ -90,7 +90,7 @@ QLineEdit, QComboBox, QAbstractSpinBox {{ background: {surface}; color: {text}; 
   selection-color: {text}; }}
 QLineEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{ border-color: {accent}; }}
 QLineEdit {{ lineedit-clear-button-icon: url("{icons}/close-{tone}.svg"); }}
-QLineEdit[role="bad"] {{ border-color: {bad}; }}
+QLineEdit[role="bad"], QComboBox[role="bad"] {{ border-color: {bad}; }}
 QLineEdit:disabled, QComboBox:disabled, QAbstractSpinBox:disabled {{ color: {faded}; background: transparent;
   border-color: {border}; }}
 QAbstractSpinBox QLineEdit {{ border: 0; padding: 0; min-height: 0; background: transparent; }}

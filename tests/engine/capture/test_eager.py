@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.capture.eager import EagerRun
+from ace_studio.engine.capture.eager import EagerRun, run_example
 from ace_studio.engine.flow import Example
-from ace_studio.records.errors import ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode
 from tests.engine.capture.captures import (
     assert_helpful,
     capture_tiny,
@@ -94,3 +95,10 @@ def test_a_call_that_forward_refuses_has_no_output_and_the_state_is_restored():
     assert eager.output_if_accepted(Example.of(torch.ones(3))) is None
     assert torch.equal(eager.output_if_accepted(Example.of(torch.ones(2))), torch.ones(2))
     assert eager.module.calls == 0
+
+
+def test_integers_beyond_a_vocabulary_say_how_far_they_may_go() -> None:
+    eager = EagerRun.of(nn.Embedding(50, 4))
+    with pytest.raises(AceError) as caught:
+        run_example(eager, Example(args=(torch.tensor([99]),)), label="example 1")
+    assert "random 0..49" in caught.value.problem.remedy

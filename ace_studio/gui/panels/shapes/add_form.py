@@ -7,11 +7,21 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLineEdit, QWidget
 
-from ace_studio.gui.panels.shapes.rows import INPUT_DTYPES, InputSpec, parse_shape
+from ace_studio.gui.panels.shapes.rows import (
+    INPUT_DTYPES,
+    PLAIN_KINDS,
+    ColumnKind,
+    InputSpec,
+    ShapeColumn,
+    cell_fault,
+    parse_shape,
+)
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import button, row, set_role
 
 _EXAMPLE = "1x3x224x224"
+_EXAMPLES = {"value": "1.0", "none": ""}
+_VALUE_TIP = "A number, True, False or a text in quotes, as in 'fast'"
 
 
 class AddInputForm(QWidget):
@@ -35,7 +45,8 @@ class AddInputForm(QWidget):
             field.setMaximumWidth(width)
             field.returnPressed.connect(self.add)
         self.dtype.setAccessibleName("Element type of the new input")
-        self.dtype.addItems(list(INPUT_DTYPES))
+        self.dtype.addItems([*INPUT_DTYPES, *PLAIN_KINDS])
+        self.dtype.currentTextChanged.connect(self._change_kind)
         self.button = button("Add input", self.add)
         self.setLayout(row(self.name, self.shape, self.dtype, self.button, gap=4))
 
@@ -46,15 +57,29 @@ class AddInputForm(QWidget):
         listed = f": the model still needs {', '.join(names)}" if names else ""
         self.name.setToolTip(f"Name of the new input{listed}")
 
+    def _change_kind(self, kind: str) -> None:
+        """The shape field takes the value of a Python value."""
+        self.shape.setPlaceholderText(_EXAMPLES.get(kind, _EXAMPLE))
+        self.shape.setToolTip(_VALUE_TIP if kind == "value" else self.shape.accessibleName())
+        self.shape.setEnabled(kind != "none")
+
+    def _spec(self, name: str) -> InputSpec | None:
+        kind, text = self.dtype.currentText(), self.shape.text().strip()
+        if kind in PLAIN_KINDS:
+            values = f"{kind} {text or _EXAMPLES[kind]}".strip() if kind == "value" else kind
+            column = ShapeColumn(input=name, kind=ColumnKind.VALUES)
+            return None if cell_fault({}, column, values) else InputSpec(name=name, values=values)
+        shape = parse_shape(text or _EXAMPLE)
+        return None if shape is None else InputSpec(name=name, shape=shape, dtype=kind)
+
     def add(self) -> None:
-        """Ask for the input, if its shape makes sense."""
-        shape = parse_shape(self.shape.text() or _EXAMPLE)
-        set_role(self.shape, "" if shape is not None else "bad")
-        if shape is None:
+        """Ask for the input, if its shape or value makes sense."""
+        spec = self._spec(self.name.text().strip() or self._hint)
+        set_role(self.shape, "" if spec is not None else "bad")
+        if spec is None:
             self.shape.setFocus()
             self.shape.selectAll()
             return
-        name = self.name.text().strip() or self._hint
         self.name.clear()
         self.shape.clear()
-        self.wanted.emit(InputSpec(name=name, shape=shape, dtype=self.dtype.currentText()))
+        self.wanted.emit(spec)

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec.structs import replace
 
-from ace_studio.records.tensors import InputFinding, TensorSpec
+from ace_studio.records.tensors import InputFinding, TensorSpec, is_file_value, read_values
 
 INPUT_DTYPES = ("float32", "int64", "bool", "float16", "bfloat16", "float64", "int32", "int16", "int8", "uint8")
+PLAIN_KINDS = ("value", "none")
+"""What an input may be instead of a tensor; the words of `VALUE_SOURCES`."""
 VALUE_SOURCES = (
     ("random", "Standard normal for floats, 0 to 99 for integers, a fair coin for booleans; the same in every run"),
+    ("random 0..9", "Uniform between two numbers, both included; write your own"),
+    ("normal 0 1", "Normal with this mean and standard deviation; write your own"),
     ("zeros", "All zeros: for states and masks"),
     ("ones", "All ones: for attention masks that hide nothing"),
+    ("constant 1", "This number everywhere; write your own"),
     ("range", "0, 1, 2, …: for positions"),
+    ("calibration", "This input in the calibration data, the n-th example for the n-th row, at the size of the row"),
+    ("value 1", "A plain Python value instead of a tensor: a number, True, False or a text in quotes"),
+    ("none", "None instead of a tensor"),
 )
-"""Words for the values of an input, and what they mean. The path of a file (.npy, .npz, .safetensors) works too."""
+"""Values of an input, and what they mean. The path of a file (.npy, .npz, .safetensors) works too."""
+_SIZES = re.compile(r"\d+(\s*[x×,\s]\s*\d+)*", re.IGNORECASE)
+_FILES = (".npy", ".npz", ".safetensors")
 Row = dict[str, TensorSpec]
 
 
@@ -31,6 +41,8 @@ class ColumnKind(StrEnum):
     """The element type."""
     VALUES = "values"
     """How the values are made."""
+    FOLDED = "folded"
+    """All inputs of a group, in one cell that is read only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +60,19 @@ class ShapeColumn:
         return f"{self.input}.{self.index if self.kind is ColumnKind.DIM else self.kind.value}"
 
     @property
+    def group(self) -> str:
+        """The argument of forward that the input is, or is in: ``batch`` of ``batch.ids``."""
+        return self.input.partition(".")[0]
+
+    @property
     def title(self) -> str:
         """Title of the column."""
         return f"{self.input} · {self.index}" if self.kind is ColumnKind.DIM else f"{self.input} {self.kind.value}"
+
+    @property
+    def short_title(self) -> str:
+        """Title of the column below that of its group."""
+        return self.title.removeprefix(self.group).lstrip(" .·")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,63 +80,127 @@ class InputSpec:
     """A new input."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] = ()
     dtype: str = "float32"
+    values: str = "random"
 
 
-def shape_columns(rows: Sequence[Row], findings: Sequence[InputFinding]) -> tuple[ShapeColumn, ...]:
-    """The columns for these examples; where there are none, those of what the trace found."""
+def shape_columns(
+    rows: Sequence[Row], findings: Sequence[InputFinding], *, folded: Collection[str] = ()
+) -> tuple[ShapeColumn, ...]:
+    """The columns for these examples, one for every folded group; where there are none, those of what the trace found.
+
+    An input that can get a size has at least one column for it.
+    """
     ranks: dict[str, int] = {}
     for row in rows:
         for name, spec in row.items():
             ranks[name] = max(ranks.get(name, 0), len(spec.shape))
+    plain = {name for row in rows for name, spec in row.items() if is_plain(spec)}
     if not rows:
         ranks = {finding.name: len(finding.dims) for finding in findings}
     columns: list[ShapeColumn] = []
-    for name, rank in ranks.items():
-        columns += [ShapeColumn(input=name, kind=ColumnKind.DIM, index=index) for index in range(rank)]
+    for name, rank in sorted(ranks.items(), key=lambda pair: _first_of(ranks, pair[0])):
+        if (group := name.partition(".")[0]) in folded:
+            column = ShapeColumn(input=group, kind=ColumnKind.FOLDED)
+            columns += [column] * (column not in columns)
+            continue
+        sizes = range(rank if name in plain or not rows else max(1, rank))
+        columns += [ShapeColumn(input=name, kind=ColumnKind.DIM, index=index) for index in sizes]
         columns.append(ShapeColumn(input=name, kind=ColumnKind.DTYPE))
         if rows:
             columns.append(ShapeColumn(input=name, kind=ColumnKind.VALUES))
     return tuple(columns)
 
 
+def _first_of(names: Iterable[str], name: str) -> int:
+    """Place of the first input of the same group, so that groups stay together."""
+    groups = [one.partition(".")[0] for one in names]
+    return groups.index(name.partition(".")[0])
+
+
+def is_plain(spec: TensorSpec) -> bool:
+    """Whether an input is a Python value or None instead of a tensor."""
+    try:
+        return read_values(spec.values).is_plain
+    except ValueError:
+        return False
+
+
+def spec_text(spec: TensorSpec) -> str:
+    """``1x16 int64``, ``value 3``."""
+    return spec.values if is_plain(spec) else f"{'x'.join(map(str, spec.shape)) or 'scalar'} {spec.dtype}"
+
+
 def cell_text(row: Row, column: ShapeColumn) -> str:
     """The text of a cell; empty if the example has no such input or dimension."""
+    if column.kind is ColumnKind.FOLDED:
+        inner = {name: spec for name, spec in row.items() if name.partition(".")[0] == column.input}
+        return ", ".join(f"{name.partition('.')[2]} {spec_text(spec)}".strip() for name, spec in inner.items())
     spec = row.get(column.input)
     if spec is None:
         return ""
     if column.kind is ColumnKind.DIM:
         return str(spec.shape[column.index]) if column.index < len(spec.shape) else ""
-    return spec.dtype if column.kind is ColumnKind.DTYPE else spec.values
+    if column.kind is ColumnKind.DTYPE:
+        return "" if is_plain(spec) else spec.dtype
+    return spec.values
 
 
 def with_cell(row: Row, column: ShapeColumn, text: str) -> Row | None:
     """The row with one cell changed; None if the text is invalid there.
 
-    A cleared size takes the last dimensions away; a size beyond the last one adds a dimension.
+    A cleared size takes the last dimensions away; a size beyond the last one adds a dimension, and ``3x4`` several.
     """
     text = text.strip()
     spec = row.get(column.input, TensorSpec(shape=()))
     if column.kind is ColumnKind.VALUES:
-        return {**row, column.input: replace(spec, values=text or "random")}
+        changed = replace(spec, values=text or "random")
+        if _values_fault(changed.values):
+            return None
+        return {**row, column.input: replace(changed, shape=()) if is_plain(changed) else changed}
+    if is_plain(spec):
+        return None if text else row
     if column.kind is ColumnKind.DTYPE:
         return {**row, column.input: replace(spec, dtype=text)} if text in INPUT_DTYPES else None
     if not text:
         return {**row, column.input: replace(spec, shape=spec.shape[: column.index])}
-    if not text.isdecimal() or column.index > len(spec.shape):
+    sizes = _sizes(text)
+    if not sizes or column.kind is ColumnKind.FOLDED or column.index > len(spec.shape):
         return None
-    shape = (*spec.shape[: column.index], int(text), *spec.shape[column.index + 1 :])
-    return {**row, column.input: replace(spec, shape=shape)}
+    rest = spec.shape[column.index + 1 :] if len(sizes) == 1 else ()
+    return {**row, column.input: replace(spec, shape=(*spec.shape[: column.index], *sizes, *rest))}
+
+
+def _sizes(text: str) -> tuple[int, ...] | None:
+    """One size, or several as in ``3x4``."""
+    return parse_shape(text) if _SIZES.fullmatch(text.strip()) else None
+
+
+def _values_fault(text: str) -> str:
+    try:
+        read_values(text)
+    except ValueError as error:
+        return str(error)
+    path = text.partition(":")[0]
+    if not is_file_value(text) or "/" in text or path.endswith(_FILES):
+        return ""
+    return f"'{text}' is neither a known source of values nor a file ({', '.join(_FILES)})"
 
 
 def cell_fault(row: Row, column: ShapeColumn, text: str) -> str:
     """Why a text is invalid in a cell; empty if it is not."""
     if with_cell(row, column, text) is not None:
         return ""
+    if column.kind is ColumnKind.VALUES:
+        return _values_fault(text.strip())
+    if column.kind is ColumnKind.FOLDED:
+        return f"{column.input} is folded; unfold it to change it"
+    if column.input in row and is_plain(row[column.input]):
+        return f"{column.input} is a Python value here; change where its values come from first"
     if column.kind is ColumnKind.DTYPE:
         return f"'{text}' is no element type; choose one of {', '.join(INPUT_DTYPES)}"
-    if not text.strip().isdecimal():
+    if not _sizes(text):
         return f"'{text}' is no size: write a whole number, or nothing to drop this dimension"
     return f"{column.input} has no dimension {column.index - 1} in this row yet; fill that in first"
 
@@ -136,7 +222,7 @@ def parse_shape(text: str) -> tuple[int, ...] | None:
 
 def add_input(rows: Sequence[Row], spec: InputSpec) -> tuple[Row, ...]:
     """The rows with one more input in each; one row if there was none. A name that is taken is replaced."""
-    tensor = TensorSpec(shape=spec.shape, dtype=spec.dtype)
+    tensor = TensorSpec(shape=spec.shape, dtype=spec.dtype, values=spec.values)
     return tuple({**row, spec.name: tensor} for row in (rows or ({},)))
 
 
@@ -168,7 +254,8 @@ def paste(
         return tuple(rows), "Nothing to paste: the clipboard has no text, or there is no example yet"
     top, left = at
     if max(map(len, lines)) > len(columns) - left:
-        return tuple(rows), f"Not pasted: {max(map(len, lines))} columns do not fit into {len(columns) - left}"
+        wide, room = max(map(len, lines)), len(columns) - left
+        return tuple(rows), f"Not pasted: {wide} columns do not fit into the {room} from {columns[left].title} on"
     result = list(rows)
     for offset, cells in enumerate(lines):
         place = min(top, len(rows)) + offset
@@ -177,6 +264,6 @@ def paste(
         for column, cell in zip(columns[left:], cells, strict=False):
             fault = cell_fault(result[place], column, cell)
             if fault:
-                return tuple(rows), f"Not pasted: {fault} (line {offset + 1}, {column.title})"
+                return tuple(rows), f"Not pasted, nothing changed: {fault} (example {place + 1}, {column.title})"
             result[place] = with_cell(result[place], column, cell) or result[place]
     return tuple(result), ""

@@ -19,6 +19,8 @@ class Chip:
     text: str
     mood: str
     tip: str
+    is_free: bool = False
+    """Whether the size may vary, or will."""
 
 
 def next_choice(choice: DimChoice | None) -> DimChoice:
@@ -33,13 +35,14 @@ def chip_of(
     if column.kind is not ColumnKind.DIM:
         return None
     choice = dims.get(column.name, DimChoice.AUTO)
-    asked = "" if choice is DimChoice.AUTO else f" ({choice})"
     found = find_dim(column, findings)
     if found is None:
         return _expected(column, rows, choice)
     text, mood = _verdict(found)
     tip = "\n".join(part for part in (found.reason, _sizes(found), f"You asked for: {choice}") if part)
-    return Chip(text=text + asked, mood=mood, tip=tip)
+    is_as_asked = choice in (DimChoice.AUTO, found.verdict) or (choice is DimChoice.STATIC and found.is_held)
+    asked = "" if is_as_asked else f" ({choice} asked)"
+    return Chip(text=text + asked, mood=mood, tip=tip, is_free=found.verdict is DimVerdict.DYNAMIC)
 
 
 def find_dim(column: ShapeColumn, findings: Sequence[InputFinding]) -> DimFinding | None:
@@ -75,7 +78,10 @@ def _sizes(found: DimFinding) -> str:
 def _expected(column: ShapeColumn, rows: Sequence[Row], choice: DimChoice) -> Chip:
     if choice is not DimChoice.AUTO:
         return Chip(
-            text=f"{choice} (asked)", mood="asked", tip="You asked for it; the trace shows whether it is possible"
+            text=f"{choice} (asked)",
+            mood="asked",
+            tip="You asked for it; the trace shows whether it is possible",
+            is_free=choice is DimChoice.DYNAMIC,
         )
     sizes = {
         row[column.input].shape[column.index]
@@ -83,7 +89,7 @@ def _expected(column: ShapeColumn, rows: Sequence[Row], choice: DimChoice) -> Ch
         if column.input in row and column.index < len(row[column.input].shape)
     }
     if len(sizes) > 1:
-        return Chip(text="will be dynamic", mood="asked", tip="The examples differ here")
+        return Chip(text="will be dynamic", mood="asked", tip="The examples differ here", is_free=True)
     if sizes == {1}:
         return Chip(text=ONLY_ONE, mood="unknown", tip="Another size in another row decides")
     return Chip(text="will be static", mood="asked", tip="All examples agree here; ask for dynamic if it may vary")

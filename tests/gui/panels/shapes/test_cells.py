@@ -126,5 +126,23 @@ def test_a_paste_that_does_not_fit_says_why(desk, shapes_panel):
     table.setCurrentIndex(table.model().index(0, 0))
     QApplication.clipboard().setText("many")
     desk.bot.mouseClick(shapes_panel.paste_button, Qt.MouseButton.LeftButton)
-    assert "Not pasted: 'many' is no size" in shapes_panel._source.text()
+    assert "Not pasted, nothing changed: 'many' is no size" in shapes_panel._source.text()
     assert specs() == before
+
+
+def test_choosing_random_with_bounds_leaves_them_selected_to_be_typed(desk, shapes_panel):
+    table, specs = own_rows(desk, shapes_panel, 1)
+    edit(desk, table, 0, 5)
+    (combo,) = table.viewport().findChildren(QComboBox)
+    combo.setCurrentText("random 0..9")
+    combo.activated.emit(combo.findText("random 0..9"))
+    line = combo.lineEdit()
+    assert line.selectedText() == "0..9"
+    desk.bot.keyClicks(line, "0..x")
+    assert combo.property("role") == "bad"
+    assert "two numbers" in line.toolTip()
+    desk.bot.keyClick(line, Qt.Key.Key_Backspace)
+    desk.bot.keyClicks(line, "7")
+    desk.bot.keyClick(line, Qt.Key.Key_Return)
+    desk.settle()
+    assert specs()[0].values == "random 0..7"

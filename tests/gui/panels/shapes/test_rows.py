@@ -18,7 +18,15 @@ from ace_studio.gui.panels.shapes.rows import (
     with_cell,
     with_cells,
 )
+from ace_studio.records.tensors import TensorSpec
 from tests.gui.shape_findings import ROW, SIZE_0
+
+NESTED = {
+    "batch.ids": TensorSpec(shape=(1, 16), dtype="int64"),
+    "scale": TensorSpec(shape=(), values="value 2.0"),
+    "batch.mask": TensorSpec(shape=(16,)),
+    "bias": TensorSpec(shape=(), values="none"),
+}
 
 
 def test_columns_are_every_dimension_then_type_and_values_of_every_input():
@@ -60,7 +68,7 @@ def test_a_block_from_a_spreadsheet_fills_cells_and_adds_rows():
     ("text", "why"),
     [
         ("hello", "'hello' is no size"),
-        ("5\n-1", "line 2, x · 0"),
+        ("5\n-1", "example 2, x · 0"),
         ("\t".join("123456789"), "9 columns do not fit"),
         ("", "no text"),
     ],
@@ -83,3 +91,39 @@ def test_inputs_come_and_go_in_all_rows():
     assert all(cell_text(row, ShapeColumn(input="y", kind=ColumnKind.DTYPE)) == "int64" for row in rows)
     assert remove_input(rows, "y") == (ROW, ROW)
     assert remove_input([{"x": ROW["x"]}], "x") == ()
+
+
+def test_inputs_of_a_group_stand_together_and_plain_values_have_no_sizes():
+    names = [column.name for column in shape_columns([NESTED], [])]
+    assert names == [
+        "batch.ids.0", "batch.ids.1", "batch.ids.dtype", "batch.ids.values", "batch.mask.0", "batch.mask.dtype",
+        "batch.mask.values", "scale.dtype", "scale.values", "bias.dtype", "bias.values",
+    ]  # fmt: skip
+
+
+def test_a_folded_group_is_one_column_that_sums_it_up():
+    first, *rest = shape_columns([NESTED], [], folded={"batch"})
+    assert (first.kind, cell_text(NESTED, first)) == (ColumnKind.FOLDED, "ids 1x16 int64, mask 16 float32")
+    assert "batch" not in {column.group for column in rest}
+    assert "unfold it" in cell_fault(NESTED, first, "3")
+
+
+def test_several_sizes_typed_at_once_replace_the_rest_of_the_shape():
+    assert with_cell(ROW, SIZE_0, "2x5x5")["x"].shape == (2, 5, 5)
+    assert with_cell(ROW, SIZE_0, "4x") is None
+
+
+def test_none_takes_the_shape_away_and_a_size_then_has_no_place():
+    values = ShapeColumn(input="x", kind=ColumnKind.VALUES)
+    row = with_cell(ROW, values, "none")
+    assert (row["x"].shape, row["x"].values, cell_text(row, SIZE_0)) == ((), "none", "")
+    assert "is a Python value here" in cell_fault(row, SIZE_0, "3")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("random 5", "two numbers"), ("zeroes", "neither a known source"), ("data.npz:x", "")]
+)
+def test_values_that_nothing_can_read_say_why(text, why):
+    fault = cell_fault(ROW, ShapeColumn(input="x", kind=ColumnKind.VALUES), text)
+    assert why in fault
+    assert bool(fault) is bool(why)

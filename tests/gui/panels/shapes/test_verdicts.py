@@ -42,3 +42,9 @@ def test_choices_cycle_back_to_auto():
         DimChoice.STATIC,
         DimChoice.AUTO,
     ]
+
+
+def test_static_is_said_once_when_it_was_asked_for():
+    assert chip_of(SIZE_0, [ROW], finding(DimVerdict.STATIC), dims={"x.0": DimChoice.STATIC}).text == "static 3"
+    asked = chip_of(SIZE_0, [ROW], finding(DimVerdict.STATIC), dims={"x.0": DimChoice.DYNAMIC})
+    assert asked.text == "static 3 (dynamic asked)"
