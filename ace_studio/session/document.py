@@ -24,7 +24,8 @@ from ace_studio.records.messages import (
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result, TargetRun
 from ace_studio.records.results.pruning import PruningReport
-from ace_studio.session.kept.history import PastRun, RunSummary
+from ace_studio.session.comparison.sides import Pin, PinnedPair
+from ace_studio.session.kept.history import RunSummary
 
 
 class Part(StrEnum):
@@ -112,6 +113,13 @@ LOOKING_BACK = Problem(
     code=ErrorCode.USAGE,
     what="A past run is open, which nothing can change",
     remedy="Go back to the present model, or open the choices of the run as new ones",
+)
+
+
+COMPARING = Problem(
+    code=ErrorCode.USAGE,
+    what="The difference between A and B is shown, which nothing can change",
+    remedy="Go back to the present model",
 )
 
 
@@ -254,10 +262,17 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Whether another program holds the history, so that reads and new runs wait."""
     past: RunSummary | None = None
     """The past run that all panels show, read-only; None for the present choices and findings."""
-    compared: tuple[PastRun, PastRun] | None = None
-    """Two past runs that are looked at side by side, the reference first."""
+    pins: tuple[Pin | None, Pin | None] = (None, None)
+    """What was pinned as A, the reference, and as B."""
+    comparison: PinnedPair | None = None
+    """A beside B, which all panels show, read-only; None for the present choices and findings."""
     recent_files: tuple[str, ...] = ()
     """Newest first."""
+
+    @property
+    def read_only(self) -> Problem | None:
+        """Why nothing can be changed or run; None if it can."""
+        return COMPARING if self.comparison is not None else LOOKING_BACK if self.past is not None else None
 
     @property
     def can_undo(self) -> bool:
@@ -307,7 +322,7 @@ PART_OF_FIELD: dict[str, Part] = {
     "captured_with": Part.GRAPH, "graph_job": Part.GRAPH, "failure": Part.GRAPH,
     "sensitivity": Part.RUNS, "pruning": Part.RUNS,
     "fixes": Part.FIXES, "caught": Part.CAUGHT, "history": Part.HISTORY, "history_waits": Part.HISTORY,
-    "compared": Part.HISTORY, "past": Part.FILE,
+    "pins": Part.FILE, "comparison": Part.FILE, "past": Part.FILE,
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
     "exported_to": Part.RUNS,
     "ran_with": Part.RUNS,

@@ -20,7 +20,7 @@ from ace_studio.records.messages import (
     TraceRequest,
     WorkerLost,
 )
-from ace_studio.session.document import LOOKING_BACK, Activity, Document, EngineState, JobKind
+from ace_studio.session.document import Activity, Document, EngineState, JobKind
 
 IDLE_DEATHS = 3
 """Consecutive deaths without any work after which the engine is not restarted automatically."""
@@ -54,8 +54,8 @@ def start_problem(document: Document) -> Problem | None:
     """Why a trace or a run cannot start now, or None."""
     if not document.recipe.model.source:
         return Problem(code=ErrorCode.USAGE, what="No model is open", remedy="Open a model file or a recipe first")
-    if document.past is not None:
-        return LOOKING_BACK
+    if document.read_only is not None:
+        return document.read_only
     if document.activity.is_working:
         what = f"The engine is busy with a {document.activity.verb}"
         return Problem(code=ErrorCode.USAGE, what=what, remedy="Wait until it is done, or cancel it")

@@ -39,6 +39,7 @@ from ace_studio.session.kept.trust import TrustStore, hash_in
 from ace_studio.session.state import Listener, SessionState
 from ace_studio.session.step_times import StepTimes
 from ace_studio.session.verbs.choices import ChoiceVerbs
+from ace_studio.session.verbs.comparing import ComparisonVerbs
 from ace_studio.session.verbs.files import FileVerbs
 from ace_studio.session.verbs.history import HistoryVerbs
 from ace_studio.session.verbs.jobs import JobVerbs
@@ -90,6 +91,8 @@ class Session:
         self.files = FileVerbs(state, self.jobs, self.settings)
         history = History(folders.history, wait_s=HISTORY_WAIT_S)
         self.history = HistoryVerbs(state, history, KeptGraphs(folders.graphs), self.files)
+        self.comparing = ComparisonVerbs(state, self.history, self.settings)
+        self.files.opened = self.comparing.model_opened
         self.trust = TrustVerbs(state, self._trust, self.jobs)
         self.choices = ChoiceVerbs(state)
         self.plan = PlanVerbs(state)

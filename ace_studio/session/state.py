@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, Problem
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.session.document import LOOKING_BACK, Document, Part, changed_parts
+from ace_studio.session.document import Document, Part, changed_parts
 from ace_studio.session.findings import with_problems
 from ace_studio.session.kept.autosave import Autosave, SavedChoices
 from ace_studio.session.kept.undo import UndoStack
 
 Listener = Callable[[Document, frozenset[Part]], None]
 
-ABOUT_THE_WINDOW = ("activity", "log", "environment", "history", "history_waits", "compared", "recent_files")
+ABOUT_THE_WINDOW = ("activity", "log", "environment", "history", "history_waits", "pins", "recent_files")
 """Fields of the document that do not depend on what is open."""
 
 
@@ -97,8 +97,8 @@ class SessionState:
 
     def choose(self, label: str, recipe: Recipe, *, subject: str = "") -> None:
         """Make this the recipe, as an undoable step. Steps of one ``subject`` in quick succession are merged."""
-        if self.document.past is not None:
-            self.report(LOOKING_BACK)
+        if (read_only := self.document.read_only) is not None:
+            self.report(read_only)
             self.tell({Part.RECIPE})
         elif recipe != self.document.recipe:
             self.undo_stack.push(label, self.document.recipe, recipe, subject=subject)

@@ -40,7 +40,7 @@ class NextStep:
 
 def steps_of(document: Document) -> tuple[NextStep, ...]:
     """The steps in their order; exactly one is next, unless the engine works or everything is done."""
-    if not document.recipe.model.source:
+    if not document.recipe.model.source or document.comparison is not None:
         return ()
     done = _done(document)
     missing = next((step for step in ("open", "trust") if not done[step]), "")

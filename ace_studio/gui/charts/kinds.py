@@ -47,4 +47,6 @@ CHARTS: tuple[ChartRow, ...] = (
              tip="Pruning with a preview, better rounding, fine-tuning: what each did"),
     ChartRow(id="worst", text="Worst samples", module="worst", view="WorstSamples",
              tip="The examples that the selected run does worst on"),
+    ChartRow(id="differences", text="A against B", module="differences", view="Differences",
+             tip="Latency, speed-up and size of B over A, with 95 % intervals"),
 )  # fmt: skip

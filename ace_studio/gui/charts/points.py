@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from PySide6.QtGui import QColor
 
 from ace_studio.gui.style.colours import Colours
-from ace_studio.records.results import Baseline, Latency, RunStatus
+from ace_studio.records.results import Baseline, Latency, RunStatus, TargetRun
+from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document
 
 BASELINE = " (baseline)"
@@ -36,6 +37,11 @@ class Point:
 def points_of(document: Document) -> list[Point]:
     """The baseline and every run that was built."""
     found = [] if document.baseline is None else [_baseline_point(document.baseline)]
+    if document.comparison is not None:
+        results = zip(NAMES, (side.result for side in document.comparison.sides), strict=True)
+        found = [
+            _baseline_point(result.baseline, f"{name}: ") for name, result in results if result and result.baseline
+        ]
     names = run_names(document)
     for at, run in enumerate(document.runs):
         if run.status in {RunStatus.OK, RunStatus.DROPPED}:
@@ -53,12 +59,27 @@ def points_of(document: Document) -> list[Point]:
 
 
 def run_names(document: Document) -> list[str]:
-    """The name of each run: its target; with the precision and a number where several runs share them."""
-    targets = Counter(run.target for run in document.runs)
-    full = Counter((run.target, run.precision) for run in document.runs)
+    """The name of each run: its target; with the precision and a number where several runs share them.
+
+    While A and B are compared, each begins with the name of its side.
+    """
+    found = document.comparison
+    if found is not None:
+        count = found.run_count
+        return [
+            f"{name}: {each}"
+            for name, runs in zip(NAMES, (document.runs[:count], document.runs[count:]), strict=True)
+            for each in _names(runs)
+        ]
+    return _names(document.runs)
+
+
+def _names(runs: Sequence[TargetRun]) -> list[str]:
+    targets = Counter(run.target for run in runs)
+    full = Counter((run.target, run.precision) for run in runs)
     seen: Counter[tuple[str, str]] = Counter()
     names = []
-    for run in document.runs:
+    for run in runs:
         key = (run.target, run.precision)
         seen[key] += 1
         number = f" {seen[key]}" if full[key] > 1 else ""
@@ -66,9 +87,9 @@ def run_names(document: Document) -> list[str]:
     return names
 
 
-def _baseline_point(baseline: Baseline) -> Point:
+def _baseline_point(baseline: Baseline, prefix: str = "") -> Point:
     return Point(
-        name=f"{baseline.name}{BASELINE}",
+        name=f"{prefix}{baseline.name}{BASELINE}",
         latency=baseline.latency_ms,
         metric=baseline.metric,
         sqnr_db=None,

@@ -12,6 +12,7 @@ from ace_studio.gui.ops.facts import OpFacts, texts_by_row
 from ace_studio.gui.ops.fates import Fate
 from ace_studio.gui.style.colours import Colours
 from ace_studio.records.graph import GraphTable
+from ace_studio.session.comparison.graphs import OpChange
 
 LETTERS = {
     "fp32": "32", "fp16": "16", "bf16": "B", "int8-static": "8", "int8-dynamic": "8d", "int8-weight": "8w",
@@ -136,6 +137,23 @@ def _fate(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | No
     return fate_colouring(facts, colours)
 
 
+_CHANGE_LETTERS: dict[str, str] = {
+    OpChange.SAME: "=", OpChange.PRECISION: "P", OpChange.SHAPE: "S", OpChange.BOTH: "PS", OpChange.ONLY_FIRST: "A",
+    OpChange.ONLY_SECOND: "B",
+}  # fmt: skip
+DIFFERENCE = "difference"
+"""Id of the colouring by what differs between A and B."""
+
+
+def _difference(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+    if facts.compared is None:
+        return None
+    order = (OpChange.ONLY_FIRST, OpChange.PRECISION, OpChange.SHAPE, OpChange.BOTH, OpChange.ONLY_SECOND)
+    looks = {str(change): colours.families[at] for at, change in enumerate(order)} | {OpChange.SAME: colours.block}
+    labels = {op_id: str(change) for op_id, change in zip(table.op_id, facts.compared.changes, strict=True)}
+    return Colouring.from_labels("from A to B", labels, colours=looks, letters=_CHANGE_LETTERS)
+
+
 COLOURINGS: tuple[ColourChoice, ...] = (
     ColourChoice(id="kind", text="kind of op", colouring=lambda *_: None),
     ColourChoice(id="planned", text="planned precision", colouring=_planned),
@@ -147,4 +165,5 @@ COLOURINGS: tuple[ColourChoice, ...] = (
     ColourChoice(id="latency", text="latency", colouring=_latency),
     ColourChoice(id="flops", text="FLOPs", colouring=_flops),
     ColourChoice(id="weights", text="weight bytes", colouring=_weights),
+    ColourChoice(id=DIFFERENCE, text="difference of A and B", colouring=_difference),
 )

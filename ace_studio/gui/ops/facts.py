@@ -12,6 +12,7 @@ from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.plan_index import PlanIndex, plan_index
 from ace_studio.records.results import CaptureReport, OpReport, OpSensitivity, TargetRun
+from ace_studio.session.comparison.sides import ComparedOps, compared_ops
 from ace_studio.session.document import Document
 from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 
@@ -53,6 +54,8 @@ class OpFacts:
     support: Mapping[str, str] = field(default_factory=dict)
     """Op id -> targets without this op, and what they do instead."""
     run: TargetRun | None = None
+    compared: ComparedOps | None = None
+    """The ops in A and in B, while these are compared."""
 
 
 _NOTHING = OpFacts()
@@ -71,7 +74,9 @@ def op_facts(document: Document) -> OpFacts:
     graph, sensitivity = document.graph, known_sensitivity(document)
     if graph is None:
         return _NOTHING
-    return _facts(graph, document.recipe.plan, selected_run(document), sensitivity, document.capture)
+    found = document.comparison
+    compared = None if found is None else compared_ops(found, *found.partners(document.selection.run))
+    return _facts(graph, document.recipe.plan, selected_run(document), sensitivity, document.capture, compared)
 
 
 @kept_by_identity
@@ -81,6 +86,7 @@ def _facts(
     run: TargetRun | None,
     sensitivity: tuple[OpSensitivity, ...],
     capture: CaptureReport | None,
+    compared: ComparedOps | None,
 ) -> OpFacts:
     reports = {report.id: report for report in run.ops} if run is not None else {}
     if plan.from_goal:
@@ -97,6 +103,7 @@ def _facts(
         sensitivity=sensitivity_by_op(sensitivity),
         support=_support(capture),
         run=run,
+        compared=compared,
     )
 
 

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from ace_studio.gui.ops.details import Group, as_text, details_of
+from ace_studio.gui.ops.details_beside import details_beside
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
@@ -82,7 +83,8 @@ class DetailsPanel(Panel):
 
     def update_from(self, document: Document) -> None:
         """Show the selected ops."""
-        groups = details_of(document)
+        is_compared = document.comparison is not None
+        groups = details_beside(document, details_of) if is_compared else details_of(document)
         self._pages.setCurrentIndex(1 if groups else 0)
         if groups == self.groups:
             return

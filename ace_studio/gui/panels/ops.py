@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QStackedWidget, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QCheckBox, QHeaderView, QMenu, QStackedWidget, QWidget
 
+from ace_studio.gui.ops.difference_columns import DIFFERS, difference_columns
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
 from ace_studio.gui.style.colours import Colours
@@ -126,7 +127,9 @@ class OpsPanel(Panel):
         self.table.chosen.chosen_by_hand.connect(self._tell_selection)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.table.customContextMenuRequested.connect(lambda place: pop_up(self.menu(), self.table, place))
-        tools = row(self.filter, self._count)
+        self.only_different = QCheckBox("Only differences")
+        self.only_different.toggled.connect(lambda _: self._apply_filter())
+        tools = row(self.filter, self.only_different, self._count)
         tools.setContentsMargins(GAP, GAP, GAP, GAP)
         tools.setStretch(0, 1)
         content = QWidget()
@@ -148,13 +151,19 @@ class OpsPanel(Panel):
             return
         facts = op_facts(document)
         if self._shown[0] is not document.graph or self._shown[1] is not facts:
-            is_first = not self.model.columns
+            titles = [each.title for each in self.model.columns]
             if self._shown[0] is not document.graph:
                 self._selected = None
             self._shown = (document.graph, facts)
-            self.model.set_columns(op_columns(document.graph, facts, self.colours))
-            if is_first:
-                for at, each in enumerate(self.model.columns):
+            if document.comparison is not None and facts.compared is not None:
+                columns = difference_columns(document.comparison, facts.compared, self.colours)
+            else:
+                columns = op_columns(document.graph, facts, self.colours)
+            self.only_different.setVisible(facts.compared is not None)
+            self.model.set_columns(columns)
+            if titles != [each.title for each in columns]:
+                self._apply_filter()
+                for at, each in enumerate(columns):
                     self.table.setColumnWidth(at, each.width)
         self._show_count()
         self._show_selection(document)
@@ -168,10 +177,12 @@ class OpsPanel(Panel):
 
     def _apply_filter(self) -> None:
         """Prepare a column per turn of the event loop: all of them would stop the window at very many ops."""
-        if self.filter.text().strip() and self.model.prepare_filter():
+        is_only = self.only_different.isChecked() and self.session.document.comparison is not None
+        wanted = f"{self.filter.text()} {DIFFERS if is_only else ''}"
+        if wanted.strip() and self.model.prepare_filter():
             QTimer.singleShot(0, self, self._apply_filter)
             return
-        self.model.set_filter(self.filter.text())
+        self.model.set_filter(wanted)
         self._show_count()
 
     def _show_count(self) -> None:

@@ -14,9 +14,11 @@ from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.words.starting import why_not
 from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document, EngineState
 
 Command = Callable[[Commands], object]
+_COMPARE = "Compare &A and B"
 MENUS = ("&File", "&Edit", "&Engine", "&View", "&Help")
 
 
@@ -37,14 +39,18 @@ def _no_start(document: Document) -> str:
     is_no_model = document.file is None and bool(document.problems)
     if document.activity.is_working:
         return "The engine is working"
-    if document.past is not None:
-        return "A past run is shown"
+    if document.read_only is not None:
+        return document.read_only.what
     return _no_model(document) or ("The file could not be opened" if is_no_model else why_not(document))
 
 
 def _no_breaks(document: Document) -> str:
     is_broken = document.capture is not None and bool(document.capture.graph_breaks)
     return _no_start(document) or ("" if is_broken or document.failure is not None else "Nothing broke the capture")
+
+
+def _no_pair(document: Document) -> str:
+    return "" if all(document.pins) else "Pin something as A and as B first"
 
 
 def _no_work(document: Document) -> str:
@@ -93,6 +99,14 @@ def _set_precision(precision: Precision | None) -> Command:
 
 def _show_panel(panel_id: str) -> Command:
     return lambda commands: commands.show_panel(panel_id, focus=True)
+
+
+def _pin_shown(side: int) -> Command:
+    return lambda commands: commands.session.comparing.pin_shown(side)
+
+
+def _pin_file(side: int) -> Command:
+    return lambda commands: commands.pin_file(side)
 
 
 def _set_theme(name: str) -> Command:
@@ -204,6 +218,16 @@ def _view_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="compare-graph", text="Compare with what really &runs", menu=menu, shortcut="Ctrl+D",
                     blocked=_no_graph, run=lambda commands: commands.toggle_compare(),
                     tip="Show or hide the graph as the selected run executes it")  # fmt: skip
+    for side, name in enumerate(NAMES):
+        yield ActionRow(id=f"pin-{name}", text=f"Pin what is shown as {name}", menu=menu, submenu=_COMPARE,
+                        blocked=_no_model, run=_pin_shown(side),
+                        tip="The run with these results, or the plan with its capture")  # fmt: skip
+        yield ActionRow(id=f"pin-file-{name}", text=f"Pin a file as {name}…", menu=menu, submenu=_COMPARE,
+                        blocked=_no_model, run=_pin_file(side),
+                        tip="The result.json of a run, or a recipe")  # fmt: skip
+    yield ActionRow(id="difference", text="Show the difference", menu=menu, submenu=_COMPARE, shortcut="Ctrl+Shift+D",
+                    blocked=_no_pair, run=lambda commands: commands.session.comparing.toggle(),
+                    tip="All panels show what differs between A and B, or the present again")  # fmt: skip
     for row in PANELS:
         yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, submenu=row.group.words,
                         shortcut=row.shortcut, blocked=_no_model, tip=row.tip, run=_show_panel(row.id))  # fmt: skip

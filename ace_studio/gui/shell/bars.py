@@ -21,6 +21,7 @@ from ace_studio.gui.ops.break_entries import sentence
 from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.small import GAP, MARGIN, ElidedLabel, button
+from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document
 from ace_studio.session.kept.autosave import SavedChoices
 from ace_studio.session.run_warnings import is_told
@@ -97,12 +98,16 @@ class Bars(QWidget):
         self._details = self.problem.add_button("Details", lambda: show_panel("problems"))
         self.past = Bar(theme, mood="info", icon="clock")
         self.past.add_button("Back to the present", session.history.leave_past_run, role="primary")
+        self.pins = Bar(theme, mood="info", icon="table")
+        self._difference = self.pins.add_button("Show the difference", session.comparing.toggle, role="primary")
+        self.pins.add_button("Swap", session.comparing.swap)
+        self.pins.add_button("Clear", session.comparing.clear)
         self.stale = Bar(theme, mood="info", icon="info", closable=self._hide_stale)
         self.stale.add_button("Run again", session.jobs.run)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        for bar in (self.restore, self.past, self.problem, self.stale):
+        for bar in (self.restore, self.past, self.pins, self.problem, self.stale):
             layout.addWidget(bar)
 
     def offer_restore(self) -> None:
@@ -131,12 +136,25 @@ class Bars(QWidget):
             when = datetime.fromisoformat(document.past.date).astimezone()
             self.past.say(f"Run of {when:%Y-%m-%d %H:%M}", f"{document.past.summary}. Nothing can be changed here")
         self.past.setVisible(document.past is not None)
+        self._update_pins(document)
         self._update_problem(document)
         is_stale = bool(document.runs) and document.is_stale and not document.activity.is_working
         if is_stale and self._hidden_stale is not document.recipe:
             self.stale.say("The results are from earlier choices", "Run again to measure the new choices")
         else:
             self.stale.hide()
+
+    def _update_pins(self, document: Document) -> None:
+        if not any(document.pins):
+            self.pins.hide()
+            return
+        is_shown = document.comparison is not None
+        self._difference.setText("Back to the present" if is_shown else "Show the difference")
+        self._difference.setVisible(all(document.pins))
+        sides = [
+            f"{name}: {pin.name if pin else 'nothing yet'}" for name, pin in zip(NAMES, document.pins, strict=True)
+        ]
+        self.pins.say("A and B" if is_shown else "Pinned", "    ".join(sides))
 
     def _update_problem(self, document: Document) -> None:
         shown = [problem for problem in document.problems if is_told(problem)]

@@ -165,6 +165,13 @@ class Commands(QObject):
         self.show_panel("graph")
         self._workbench().toggle_compare()
 
+    def pin_file(self, side: int) -> None:
+        """Ask for a result file or a recipe, and pin it as A (0) or B (1)."""
+        kinds = "Results and recipes (*.json *.toml)"
+        path, _ = QFileDialog.getOpenFileName(self._window, "Pin a file", self.session.document.folder, kinds)
+        if path:
+            self.session.comparing.pin_file(side, path)
+
     def find(self) -> None:
         """Show the graph with the keyboard in its search field."""
         self.show_panel("graph")

@@ -127,7 +127,9 @@ class Workbench(QWidget):
         """
         model = f"{document.folder}/{document.recipe.model.source}"
         for panel_id in CHOICES:
-            self._slots[panel_id].setEnabled(document.past is None)
+            self._slots[panel_id].setEnabled(
+                document.read_only is None or (panel_id == "plan" and document.past is None)
+            )
         for slot in (self._slots["graph"], *self._slots.values()):
             if model != self._model and slot.panel is not None:
                 slot.panel.another_model()

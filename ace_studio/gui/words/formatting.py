@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ace_studio.records.results import Latency, TargetRun
+from ace_studio.session.comparison.figures import Difference
 
 NOTHING = "–"
 """Shown for a value that was not measured; never a zero."""
@@ -158,3 +159,8 @@ def _scaled(value: float, units: tuple[str, ...]) -> str:
 def _three_digits(value: float) -> str:
     size = abs(value)
     return f"{value:.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+
+
+def unclear_words(found: Difference) -> str:
+    """Why a change is none: without an interval the values are equal."""
+    return "the same" if found.low is None else "within noise"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +28,8 @@ class FileVerbs:
         self._state = state
         self._jobs = jobs
         self._settings = settings
+        self.opened: Callable[[], None] = lambda: None
+        """Called when other choices were opened."""
 
     def open_paths(self, paths: Sequence[str]) -> None:
         """Open one file, or Python code together with its weights, in either order."""
@@ -89,6 +91,7 @@ class FileVerbs:
         is_dirty = recipe != state.saved
         path = str(recipe_path or "")
         state.set_document(state.fresh(recipe, recipe_path=path, is_dirty=is_dirty, folder=str(folder)))
+        self.opened()
         self._jobs.inspect_source(is_opening=recipe_path is None)
 
     def forget_recent(self, path: str) -> None:
@@ -113,7 +116,7 @@ class FileVerbs:
                 return False
             old_folder = Path(document.folder)
             recipe = rebase_recipe(document.recipe, old_folder, target.parent)
-            if document.past is not None:
+            if document.read_only is not None:
                 write_recipe(recipe, target)
                 return True  # the present choices are not what was saved
             self._state.saved_text = write_recipe(recipe, target, text=self._state.saved_text)

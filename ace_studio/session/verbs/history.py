@@ -1,4 +1,4 @@
-"""The verbs about past runs: list them, look at one, compare two, tag and note them, forget some."""
+"""The verbs about past runs: list them, look at one, tag and note them, forget some."""
 
 from __future__ import annotations
 
@@ -119,15 +119,6 @@ class HistoryVerbs:
     def leave_past_run(self) -> None:
         """Show the present choices and findings again."""
         self._state.look_back()
-
-    def compare_runs(self, first: int, second: int) -> None:
-        """Put two past runs side by side, the first as the reference."""
-        with self._state.reporting():
-            self._state.change(compared=(self.store.get(first), self.store.get(second)))
-
-    def end_comparison(self) -> None:
-        """Show the list again."""
-        self._state.change(compared=None)
 
     def open_past_run(self, run_id: int) -> None:
         """Open the choices of a past run as a recipe that has no file yet."""

@@ -18,7 +18,7 @@ DARK = THEMES["dark"]
 
 def document(*runs, selected=None):
     return SimpleNamespace(
-        runs=runs, baseline=result_of(TABLE).baseline, selection=SimpleNamespace(run=selected)
+        comparison=None, runs=runs, baseline=result_of(TABLE).baseline, selection=SimpleNamespace(run=selected)
     )  # fmt: skip
 
 

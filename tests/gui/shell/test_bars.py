@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QWidget
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import TraceRequest, WorkerLost
+from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.settings import Settings
+from tests.gui.comparing import press, two_plans
 
 POINTER = "The graph appears here once the file is trusted and traced."
 
@@ -78,3 +82,38 @@ def test_a_path_that_is_not_there_is_said_on_the_start_page(desk, tmp_path):
     assert "does not exist" in bar.accessibleName()
     assert not desk.window.bars._details.isVisible()
     assert desk.window.start_page.isVisible()
+
+
+def test_one_bar_says_what_a_and_b_are_and_swaps_and_clears_them(desk):
+    bar = desk.window.bars.pins
+    assert not bar.isVisible()
+    two_plans(desk)
+    first, second = desk.document.pins
+    assert bar.accessibleName() == f"A and B. A: {first.name}    B: {second.name}"
+    assert desk.window.workbench.panel("graph").colour_by.currentData() == "difference"
+    plan = desk.panel("plan")
+    assert plan.changes_table.isVisible()
+    assert "plan: default" in [change.name for change in desk.document.comparison.changes]
+    press(desk, "Swap")
+    assert desk.document.pins == (second, first)
+    press(desk, "Clear")
+    assert not bar.isVisible()
+    assert plan.forms_page.isVisible()
+    assert desk.window.workbench.panel("graph").colour_by.currentData() == "kind"
+    assert desk.document.recipe.plan.default is Precision.FP16
+
+
+def test_pins_are_there_again_after_a_restart_of_the_window(desk, tmp_path):
+    desk.ran().do("pin-A")
+    desk.open_example()
+    assert desk.window.bars.pins.isVisible()
+    again = Settings(UserFolders.inside(tmp_path / "user").settings)
+    assert next(iter(again.recall("pins").values()))[0]["name"] == desk.document.pins[0].name
+
+
+def test_a_file_is_pinned_from_the_menu(desk, tmp_path, monkeypatch):
+    desk.open_example()
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(example_recipe()), ""))
+    desk.do("pin-file-B")
+    assert desk.document.pins[1].path == str(example_recipe())
+    assert desk.window.bars.pins.isVisible()

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QSplitter, QS
 from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.anchored import Anchored
 from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, ops_of_subgraph
-from ace_studio.gui.ops.colourings import COLOURINGS
+from ace_studio.gui.ops.colourings import COLOURINGS, DIFFERENCE
 from ace_studio.gui.ops.facts import OpFacts, chosen_precision, op_facts, row_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
-from ace_studio.gui.ops.precision_offers import grey_out, op_offers
+from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
 from ace_studio.gui.panels.graph.compare_view import CompareView
 from ace_studio.gui.panels.graph.edge_bar import EdgeBar
 from ace_studio.gui.panels.graph.frontier_card import FrontierCard
@@ -53,6 +53,8 @@ class GraphPanel(Panel):
         self._capture: CaptureReport | None = None
         self._said = ""
         self._closer = 0
+        self._colour_before: str | None = None
+        """How the graph was coloured before A and B were compared; None while they are not."""
         self._put_away: object = None
         self._carded: tuple[object, ...] = ()
         self.view = GraphView(colours=theme.colours)
@@ -146,6 +148,7 @@ class GraphPanel(Panel):
             self._shown, self._capture = document.graph, document.capture
             self._coloured = ()
             self.view.show_graph(document.graph, document.capture)
+        self._follow_comparison(document)
         self._recolour(document)
         self.edge_bar.update_from(document, is_new_graph=is_new)
         if self.compare is not None and self.compare_button.isChecked():
@@ -228,6 +231,19 @@ class GraphPanel(Panel):
     def show_colouring(self, choice_id: str) -> None:
         """Colour by a row of `COLOURINGS`."""
         self.colour_by.setCurrentIndex(self.colour_by.findData(choice_id))
+
+    def _follow_comparison(self, document: Document) -> None:
+        """Colour by the difference while A and B are compared; no other time has one."""
+        is_compared = document.comparison is not None
+        grey_out(
+            self.colour_by, {} if is_compared else {DIFFERENCE: Offer(is_possible=False, words="Pin A and B first")}
+        )
+        if is_compared and self._colour_before is None:
+            self._colour_before = str(self.colour_by.currentData())
+            self.show_colouring(DIFFERENCE)
+        elif not is_compared and self._colour_before is not None:
+            before, self._colour_before = self._colour_before, None
+            self.show_colouring(before)
 
     def _recolour(self, document: Document) -> None:
         if document.graph is None or self._shown is not document.graph:

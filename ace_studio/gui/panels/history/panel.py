@@ -1,8 +1,9 @@
-"""The panel: the list of past runs, and from it the comparison of two and the line of one model."""
+"""The panel: the list of past runs, to look at again and to compare, and the line of one model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,12 @@ from ace_studio.gui.widgets.table_look import plain_table, set_widths
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.results import REPORT_NAME
+from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document, Part
 from ace_studio.session.kept.history import RunSummary
 from ace_studio.session.session import Session
 
 if TYPE_CHECKING:
-    from ace_studio.gui.panels.history.comparison import ComparisonView
     from ace_studio.gui.panels.history.over_time import OverTime
 
 
@@ -49,6 +50,7 @@ class HistoryPanel(Panel):
         self.table.activated.connect(lambda _: self._look())
         self.look_button = button("Open", self._look, role="primary")
         self.compare_button = button("Compare", self._compare)
+        self.pin_buttons = [button(f"Pin as {name}", partial(self._pin, side)) for side, name in enumerate(NAMES)]
         self.time_button = button("Over time", self._show_line)
         self.report_button = button("Open report", self._open_report)
         self.folder_button = button("Open folder", self._open_folder)
@@ -66,8 +68,8 @@ class HistoryPanel(Panel):
             tools.setStretch(at, share)
         buttons = Flow(gap=6)
         for each in (
-            self.look_button, self.compare_button, self.time_button, self.recipe_button, self.report_button,
-            self.folder_button, self.remove_button, self.undo_button,
+            self.look_button, self.compare_button, *self.pin_buttons, self.time_button, self.recipe_button,
+            self.report_button, self.folder_button, self.remove_button, self.undo_button,
         ):  # fmt: skip
             buttons.addWidget(each)
         buttons.setContentsMargins(GAP, 6, GAP, GAP)
@@ -83,7 +85,6 @@ class HistoryPanel(Panel):
         self._pages.addWidget(self._empty)
         self._pages.addWidget(content)
         self._list = content
-        self.comparison: ComparisonView | None = None
         self.over_time: OverTime | None = None
         self.setLayout(column(self._pages))
         self.setFocusProxy(self.filter)
@@ -114,18 +115,8 @@ class HistoryPanel(Panel):
         return made
 
     def _show_page(self, document: Document) -> None:
-        """The comparison if two runs are compared, else the list, the line or the empty page."""
-        if document.compared is not None:
-            from ace_studio.gui.panels.history.comparison import ComparisonView  # noqa: PLC0415 - loads the charts
-
-            if self.comparison is None:
-                self.comparison = ComparisonView(self.colours)
-                self.comparison.left.connect(self.session.history.end_comparison)
-                self.comparison.swapped.connect(self._swap)
-                self._pages.addWidget(self.comparison)
-            self.comparison.show_pair(document.compared, self.colours)
-            self._pages.setCurrentWidget(self.comparison)
-        elif self.over_time is None or self._pages.currentWidget() is not self.over_time:
+        """The list, the line or the empty page."""
+        if self.over_time is None or self._pages.currentWidget() is not self.over_time:
             has_runs = bool(document.history) or self.session.history.can_put_back
             self._pages.setCurrentWidget(self._list if has_runs else self._empty)
 
@@ -153,12 +144,12 @@ class HistoryPanel(Panel):
 
     def _compare(self) -> None:
         older, newer = sorted(run.id for run in self._chosen())
-        self.session.history.compare_runs(older, newer)
+        self.session.comparing.compare_runs(older, newer)
+        if self.session.document.comparison is not None:
+            self.panel_wanted.emit("results")
 
-    def _swap(self) -> None:
-        if self.session.document.compared is not None:
-            first, second = self.session.document.compared
-            self.session.history.compare_runs(second.summary.id, first.summary.id)
+    def _pin(self, side: int) -> None:
+        self.session.comparing.pin_run(side, self._chosen()[0].id)
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
@@ -196,6 +187,7 @@ class HistoryPanel(Panel):
         for each, is_on, why in (
             (self.look_button, one is not None, nothing),
             (self.compare_button, len(chosen) == 2, "Select two runs (Ctrl+click)"),
+            *((each, one is not None, nothing) for each in self.pin_buttons),
             (self.time_button, one is not None, nothing),
             (self.report_button, has_report, gone if one else nothing),
             (self.folder_button, folder is not None and folder.is_dir(), gone if one else nothing),
@@ -239,7 +231,9 @@ class HistoryPanel(Panel):
 
 _TIPS = {
     "Open": "Show the run in all panels, read-only, until you go back",
-    "Compare": "Put the two runs side by side, the older one as the reference",
+    "Compare": "Show the difference of the two runs in all panels, the older one as A, the reference",
+    "Pin as A": "Compare with this run as the reference",
+    "Pin as B": "Compare this run with A",
     "Over time": "Draw the runs of this model as a line",
     "Open report": "Open the report of the run in your browser",
     "Open folder": "Open the folder of its artifacts",

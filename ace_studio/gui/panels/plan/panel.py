@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from PySide6.QtWidgets import QWidget
@@ -24,8 +24,13 @@ from ace_studio.gui.panels.plan.section import Section
 from ace_studio.gui.panels.plan.targets import TargetsForm
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import MARGIN, column, rule, scrolling
+from ace_studio.gui.widgets.small import MARGIN, column, label, rule, scrolling
+from ace_studio.gui.widgets.table_look import plain_table
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.goal_bounds import goal_words
+from ace_studio.session.comparison.figures import RecipeChange
+from ace_studio.session.comparison.sides import PinnedPair
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -80,7 +85,14 @@ class PlanPanel(Panel):
             section.opened.connect(lambda: self._show(session.document))
         layout.addStretch(1)
         content.setLayout(layout)
-        self.setLayout(column(scrolling(content)))
+        self.forms_page = scrolling(content)
+        self.changes = ColumnsModel(self)
+        self.changes_table = plain_table(self.changes, "Choices that differ")
+        self.changes_table.hide()
+        self._changed = label("", "dim")
+        self._changed.setContentsMargins(MARGIN, MARGIN, MARGIN, 0)
+        self._changed.hide()
+        self.setLayout(column(self._changed, self.changes_table, self.forms_page))
         self.setFocusProxy(self.precision.default)
 
     def _parts(self) -> Iterator[tuple[str, Callable[[], QWidget], bool]]:
@@ -96,7 +108,14 @@ class PlanPanel(Panel):
         return self.forms[name]
 
     def update_from(self, document: Document) -> None:
-        """Show the choices. A change of the selection alone is cheap."""
+        """Show the choices, or those that differ. A change of the selection alone is cheap."""
+        found = document.comparison
+        for each, is_on in ((self.forms_page, found is None), (self.changes_table, found is not None)):
+            each.setVisible(is_on)
+        self._changed.setVisible(found is not None)
+        if found is not None:
+            self._show_changes(found)
+            return
         wanted = (
             document.recipe, document.environment, document.graph, document.capture, document.refusals, document.file,
             document.folder, op_facts(document),
@@ -107,6 +126,16 @@ class PlanPanel(Panel):
             self.precision.modules.show_selection(document)
         else:
             self._show(document)
+
+    def _show_changes(self, found: PinnedPair) -> None:
+        if self._shown != (found,):
+            self._shown = (found,)
+            self.changes.set_columns(_choice_columns(found.changes))
+            has_both = all(side.recipe for side in found.sides)
+            words = f"A and B differ in {plural(len(found.changes), 'choice')}" if found.changes else "The same choices"
+            self._changed.setText(words if has_both else "Only one side has choices")
+            for at, width in enumerate((130, 90, 90)):
+                self.changes_table.setColumnWidth(at, width)
 
     def _show(self, document: Document) -> None:
         shown = (self.precision, self.goal, self.targets, self.measure)
@@ -122,3 +151,12 @@ class PlanPanel(Panel):
         words |= {name: summary_of(fields, document) for name, fields in _FORMS.items()}
         for name, section in self.sections.items():
             section.say(words[name])
+
+
+def _choice_columns(changes: Sequence[RecipeChange]) -> list[Column]:
+    """A row per choice that differs."""
+    return [
+        Column(title="choice", values=[one.name for one in changes]),
+        Column(title="A", values=[one.first for one in changes], tips=lambda at: changes[at].first),
+        Column(title="B", values=[one.second for one in changes], tips=lambda at: changes[at].second),
+    ]

@@ -35,6 +35,8 @@ class ResultRow:
     run: TargetRun
     index: int | None
     """Of the run in the document; None for the baseline."""
+    partner: int | None = None
+    """While A and B are compared: the run of A beside it."""
     plan: str
     is_chosen: bool = False
     warnings: tuple[Warning, ...] = ()
@@ -42,6 +44,8 @@ class ResultRow:
 
 def result_rows(document: Document, *, is_grouped: bool = False, hides_dropped: bool = False) -> list[ResultRow]:
     """The baseline if there is one, then the runs: as they ran, or those of a target together."""
+    if document.comparison is not None:
+        return _compared_rows(document)
     result = document.result
     steps = {} if result is None else {step.run: step for step in result.search if step.run is not None}
     rows = [
@@ -61,6 +65,17 @@ def result_rows(document: Document, *, is_grouped: bool = False, hides_dropped: 
     if document.baseline is not None:
         rows.insert(0, ResultRow(run=_of_baseline(document.baseline), index=None, plan="as it is"))
     return rows
+
+
+def _compared_rows(document: Document) -> list[ResultRow]:
+    """A row for each row of the comparison: the run of B, or of A where B has none."""
+    found = document.comparison.rows if document.comparison else ()
+    indices = [row.runs[0] if row.runs[1] is None else row.runs[1] for row in found]
+    nothing = TargetRun(target="", status=RunStatus.OK)
+    return [
+        ResultRow(run=nothing if at is None else document.runs[at], index=at, partner=row.runs[0], plan="")
+        for row, at in zip(found, indices, strict=True)
+    ]
 
 
 def plan_words(run: TargetRun, step: SearchStep | None) -> str:

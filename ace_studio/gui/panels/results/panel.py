@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt, QTimer
@@ -12,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QHBoxLayout, QMenu, QSt
 
 from ace_studio.gui.ops.facts import selected_run
 from ace_studio.gui.panels.results.columns import ResultRow, result_columns, result_rows
+from ace_studio.gui.panels.results.difference_columns import figure_columns
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
@@ -23,6 +25,7 @@ from ace_studio.gui.words.formatting import NOTHING, plural, speedup_text
 from ace_studio.records.errors import Problem
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Result, RunStatus, TargetRun
+from ace_studio.session.comparison.sides import NAMES, PinnedPair
 from ace_studio.session.document import Document, Part
 from ace_studio.session.generated_code.opening import opening_code
 from ace_studio.session.run_warnings import job_warnings, run_warnings
@@ -59,6 +62,14 @@ def _is_uncompressed(result: Result) -> bool:
     return result.goal_met is None and bool(measured) and all(run.precision == str(Precision.FP32) for run in measured)
 
 
+def _compared_words(found: PinnedPair) -> str:
+    """``B against A: 2 of 3 latencies differ; grey is within the noise``."""
+    latencies = [row.latency for row in found.rows if row.latency.change is not None]
+    clear = sum(each.is_clear for each in latencies)
+    words = f"{clear} of {len(latencies)} latencies differ" if latencies else "no latency was measured in both"
+    return f"B against A: {words}; grey is within the noise"
+
+
 def _copy(text: str) -> None:
     QApplication.clipboard().setText(text)
 
@@ -79,7 +90,7 @@ class ResultsPanel(Panel):
         self._exported_to = ""
         self.model = ColumnsModel(self)
         self.rows: list[ResultRow] = []
-        self.table = plain_table(self.model, "Comparison of targets")
+        self.table = plain_table(self.model, "PinnedPair of targets")
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.table.customContextMenuRequested.connect(self._open_menu)
         self.menu = self._build_menu()
@@ -127,6 +138,9 @@ class ResultsPanel(Panel):
         self.export_action = menu.addAction("Export artifact…", self.export)
         self.code_action = menu.addAction("Copy the code that opens it", self._copy_code)
         self.code_action.setToolTip("Python with every option that the artifact needs to compute as measured")
+        self.pin_actions = [
+            menu.addAction(f"Pin this row as {name}", partial(self._pin, side)) for side, name in enumerate(NAMES)
+        ]
         menu.addSeparator()
         menu.addAction("Copy the table as Markdown", lambda: _copy(as_markdown(self.model)))
         menu.addAction("Copy the table as CSV", lambda: _copy(as_csv(self.model)))
@@ -151,13 +165,18 @@ class ResultsPanel(Panel):
         """Show the runs."""
         self._run_button.setEnabled(not document.activity.is_working and not document.needs_trust)
         self._pages.setCurrentIndex(1 if document.runs or document.baseline else 0)
-        wanted = (document.runs, document.baseline, document.result, document.capture)
+        wanted = (document.runs, document.baseline, document.result, document.capture, document.comparison)
         if any(old is not new for old, new in zip(self._shown, wanted, strict=False)) or not self._shown:
             self._shown = wanted
             self.rows = result_rows(
                 document, is_grouped=self.group_action.isChecked(), hides_dropped=self.dropped_action.isChecked()
             )
-            self.model.set_columns(result_columns(self.rows, colours=self.colours))
+            found = document.comparison
+            self.model.set_columns(
+                result_columns(self.rows, colours=self.colours)
+                if found is None
+                else figure_columns(found.rows, self.colours)
+            )
             self._make_room()
             QTimer.singleShot(0, self, self._bring_best_into_sight)  # it has no height before it is first shown
         self._show_selection(document)
@@ -187,7 +206,9 @@ class ResultsPanel(Panel):
 
     def _show_words(self, document: Document) -> None:
         result, run = document.result, selected_run(document)
-        if result is None:
+        if document.comparison is not None:
+            words, role = _compared_words(document.comparison), ""
+        elif result is None:
             words, role = ("Measuring …" if document.activity.is_working else "Stopped before the end"), "dim"
         elif _is_uncompressed(result):
             words, role = "Nothing was compressed: choose a precision or a goal first", "warn"
@@ -201,7 +222,8 @@ class ResultsPanel(Panel):
         self.warnings_button.setVisible(warned > 0)
         self._verdict.setText(f"{words}. {plural(warned, 'warning')}" if warned else words)
         set_role(self._verdict, role)
-        self.plan_button.setVisible(result is not None and _is_uncompressed(result))
+        is_alone = document.comparison is None
+        self.plan_button.setVisible(is_alone and result is not None and _is_uncompressed(result))
         error = run.error if run else None
         warnings = " ".join(f"{warning.what}." for warning in run_warnings(document, run)) if run else ""
         lost = _lost_words(document.runs) if document.selection.run is None else ""
@@ -211,7 +233,9 @@ class ResultsPanel(Panel):
         set_role(self._why, "good" if exported else "dim")
         self._why.setVisible(bool(self._why.text()))
         for each in (self.export_button, self.export_action, self.code_action):
-            each.setEnabled(bool(run and run.artifact))
+            each.setEnabled(bool(run and run.artifact and document.comparison is None))
+        for pin in self.pin_actions:
+            pin.setEnabled(run is not None)
         self.folder_button.setEnabled(bool(document.output) and Path(document.output).is_dir())
 
     def _tell_selection(self) -> None:
@@ -223,7 +247,9 @@ class ResultsPanel(Panel):
         index = document.selection.run
         selection = self.table.selectionModel()
         was_blocked = selection.blockSignals(True)
-        at = next((at for at, each in enumerate(self.rows) if index is not None and each.index == index), None)
+        at = next(
+            (at for at, each in enumerate(self.rows) if index is not None and index in (each.index, each.partner)), None
+        )
         if at is None:
             self.table.clearSelection()
         else:
@@ -248,6 +274,12 @@ class ResultsPanel(Panel):
             self._exported = run, f"{said}. {needed}" if needed else said
             self._exported_to = path
             self._show_words(self.session.document)
+
+    def _pin(self, side: int) -> None:
+        document = self.session.document
+        run = selected_run(document)
+        if run is not None:
+            self.session.comparing.pin_shown(side, row=document.runs.index(run))
 
     def _copy_code(self) -> None:
         document = self.session.document

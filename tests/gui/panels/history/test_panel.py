@@ -168,3 +168,21 @@ def test_a_note_is_kept_and_found(past):
     past.bot.keyClicks(panel.filter, "fix")
     past.bot.wait(120)
     assert panel.model.rowCount() == 1
+
+
+def test_two_runs_are_compared_and_one_is_pinned_after_the_other(past):
+    panel = past.panel("history")
+    click(past, panel, 0)
+    click(past, panel, 2, Qt.KeyboardModifier.ControlModifier)
+    past.bot.mouseClick(panel.compare_button, LEFT)
+    past.settle()
+    assert [pin.run_id for pin in past.document.pins] == [1, 3]
+    assert past.document.comparison is not None
+    assert past.window.workbench.panel("results").isVisible()
+    past.session.comparing.clear()
+    panel = past.panel("history")
+    for row, pin in ((1, panel.pin_buttons[0]), (2, panel.pin_buttons[1])):
+        click(past, panel, row)
+        past.bot.mouseClick(pin, LEFT)
+        past.settle()
+    assert [pin.run_id for pin in past.document.pins] == [2, 1]

@@ -1,4 +1,4 @@
-"""Two past runs side by side: what differs in their results, with intervals, and in their choices."""
+"""Two results side by side: what differs in their figures, with intervals; and what differs in two recipes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from ace_studio.records.recipes.file import parse_recipe
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
-from ace_studio.session.kept.history import PastRun
 
 _RESAMPLES = 500
 
@@ -34,6 +33,8 @@ class ComparedRow(msgspec.Struct, frozen=True, kw_only=True):
     """One target with one precision in both runs, or the baseline."""
 
     name: str
+    runs: tuple[int | None, int | None] = (None, None)
+    """Index of the run in either result; None for the baseline, and where a result has no such run."""
     latency: Difference
     speedup: Difference
     metric: Difference
@@ -62,21 +63,23 @@ def compared_rows(first: Result, second: Result) -> tuple[ComparedRow, ...]:
         rows.append(_row("baseline", first.baseline, second.baseline, drift=1.0))
     found, other = _by_name(first), _by_name(second)
     for name in [name for name in found if name not in other]:
-        # One target with another precision is compared with itself if nothing else fits it.
-        fitting = [each for each in other if each not in found and other[each].target == found[name].target]
+        # One target with another precision is compared with itself if nothing else fits it, a lone run with the other.
+        is_pair = len(first.runs) == len(second.runs) == 1
+        fitting = [each for each in other if each not in found and (is_pair or each.split()[0] == name.split()[0])]
         if fitting:
-            joined = f"{name} → {other[fitting[0]].precision}"
+            is_same = fitting[0].split()[0] == name.split()[0]
+            joined = f"{name} → {fitting[0].partition(' ')[2] if is_same else fitting[0]}"
             found[joined], other[joined] = found.pop(name), other.pop(fitting[0])
-    rows += [_row(name, found.get(name), other.get(name), drift=drift) for name in {**found, **other}]
+    for name in {**found, **other}:
+        at = found.get(name), other.get(name)
+        one = None if at[0] is None else first.runs[at[0]]
+        rows.append(_row(name, one, None if at[1] is None else second.runs[at[1]], drift=drift, runs=at))
     return tuple(rows)
 
 
-def recipe_changes(first: PastRun, second: PastRun) -> tuple[RecipeChange, ...]:
-    """The choices that differ, in the order of the recipe. Raises: AceError if a recipe cannot be read."""
-    flat = [
-        _flat("", msgspec.to_builtins(parse_recipe(past.recipe_toml, name=f"recipe of run {past.summary.id}")))
-        for past in (first, second)
-    ]
+def recipe_changes(first: Recipe, second: Recipe) -> tuple[RecipeChange, ...]:
+    """The choices that differ, in the order of the recipe."""
+    flat = [_flat("", msgspec.to_builtins(recipe)) for recipe in (first, second)]
     return tuple(
         RecipeChange(name=_words(key), first=_said(flat[0].get(key)), second=_said(flat[1].get(key)))
         for key in {**flat[0], **flat[1]}
@@ -84,28 +87,31 @@ def recipe_changes(first: PastRun, second: PastRun) -> tuple[RecipeChange, ...]:
     )
 
 
-def _by_name(result: Result) -> dict[str, TargetRun]:
-    """Runs by target and precision; of several the one that was chosen, else the fastest."""
-    found: dict[str, TargetRun] = {}
+def _by_name(result: Result) -> dict[str, int]:
+    """Indices of the runs by target and precision; of several the one that was chosen, else the fastest."""
+    found: dict[str, int] = {}
     ranked = sorted(
         enumerate(result.runs),
         key=lambda one: (one[0] != result.chosen, one[1].latency_ms.p50 if one[1].latency_ms else math.inf),
     )
-    for _, run in ranked:
+    for at, run in ranked:
         if run.status in {RunStatus.OK, RunStatus.DROPPED}:
-            found.setdefault(f"{run.target} {run.precision}".strip(), run)
+            found.setdefault(f"{run.target} {run.precision}".strip(), at)
     return dict(sorted(found.items()))
 
 
 Side = TargetRun | Baseline | None
 
 
-def _row(name: str, first: Side, second: Side, *, drift: float) -> ComparedRow:
+def _row(
+    name: str, first: Side, second: Side, *, drift: float, runs: tuple[int | None, int | None] = (None, None)
+) -> ComparedRow:
     def of(key: str) -> tuple[Any, Any]:
         return getattr(first, key, None), getattr(second, key, None)
 
     return ComparedRow(
         name=name,
+        runs=runs,
         latency=latency_difference(*of("latency_ms"), drift=drift),
         speedup=_speedup_difference(first, second),
         metric=_metric_difference(first, second),

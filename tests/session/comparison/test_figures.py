@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import MeasureChoice, ModelChoice, Recipe
 from ace_studio.records.results import Latency
-from ace_studio.session.kept.history import PastRun, RunSummary
-from ace_studio.session.run_comparison import compared_rows, latency_difference, recipe_changes
+from ace_studio.session.comparison.figures import compared_rows, latency_difference, recipe_changes
 from tests.session.fake_engine_link import result, target_run
 
 
@@ -18,14 +16,6 @@ def latency(*samples):
 
 
 SLOW, FAST = latency(*[10.0, 10.1, 9.9, 10.2, 9.8, 10.0]), latency(*[5.0, 5.1, 4.9, 5.2, 4.8, 5.0])
-
-
-def past(recipe, found):
-    summary = RunSummary(
-        id=1, date="2026-11-01T00:00:00+00:00", fingerprint="", title="m.py", status="ok", target="", precision="",
-        latency_ms=None, speedup=None, metric=None, metric_drop=None, size_bytes=None, output="",
-    )  # fmt: skip
-    return PastRun(summary=summary, recipe_toml=recipe_text(recipe), result=found)
 
 
 def test_a_latency_that_halved_is_a_clear_difference_and_the_same_one_is_not():
@@ -49,7 +39,7 @@ def test_metrics_differ_only_beyond_both_intervals():
 
 
 def test_a_target_that_only_one_run_has_is_listed_without_a_change():
-    row = compared_rows(result(target_run("a")), result(target_run("b")))[-1]
+    row = compared_rows(result(target_run("a"), target_run("c")), result(target_run("b"), target_run("c")))[-1]
     assert row.name == "b bf16"
     assert row.latency.change is None
     assert row.latency.second is not None
@@ -65,7 +55,18 @@ def test_a_target_with_another_precision_is_compared_with_itself():
 def test_the_choices_that_differ_are_named_in_words():
     first = Recipe(model=ModelChoice(source="m.py"))
     second = replace(first, measure=MeasureChoice(rounds=7))
-    found = result(target_run("a"))
-    (change,) = recipe_changes(past(first, found), past(second, found))
+    (change,) = recipe_changes(first, second)
     assert (change.name, change.second) == ("measure: rounds", "7")
-    assert recipe_changes(past(first, found), past(first, found)) == ()
+    assert recipe_changes(first, first) == ()
+
+
+def test_two_single_runs_are_compared_whatever_their_targets():
+    row = compared_rows(result(target_run("a")), result(target_run("b")))[-1]
+    assert (row.name, row.runs) == ("a bf16 → b bf16", (0, 0))
+
+
+def test_rows_say_which_runs_they_are_of():
+    first, second = result(target_run("a"), target_run("b")), result(target_run("c"), target_run("b"))
+    found = {row.name: row.runs for row in compared_rows(first, second)}
+    assert found["b bf16"] == (1, 1)
+    assert found["c bf16"] == (None, 0)

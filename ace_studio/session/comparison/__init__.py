@@ -1,0 +1,1 @@
+"""A beside B: two runs, plans, captures or files, and what differs between them, as pure functions."""
