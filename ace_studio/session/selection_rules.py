@@ -19,7 +19,7 @@ def with_precision_of_ops(plan: Plan, index: PlanIndex, op_ids: Sequence[str], p
 
     None only removes those. Ids of inputs and outputs are left out.
     """
-    rows = frozenset(index.rows_of_ops(op_ids))
+    rows = frozenset(index.rows_of_ops(tuple(op_ids)))
     matches = covering_matches(index, rows) if precision is not None else ()
     known = frozenset(matches)
     kept = tuple(rule for rule in plan.rules if rule.match not in known and not _is_only_about(index, rule, rows))

@@ -130,6 +130,12 @@ def _support(capture: CaptureReport | None) -> dict[str, str]:
     return found
 
 
+def prepare(graph: GraphTable) -> None:
+    """Find what is kept of a graph before a panel asks for it; may be called in another thread."""
+    row_of_ops(graph)
+    _ = plan_index(graph).groups
+
+
 @kept_by_identity
 def row_of_ops(graph: GraphTable) -> Mapping[str, int]:
     """Op id -> row."""
@@ -141,6 +147,6 @@ def chosen_precision(document: Document, op_ids: Iterable[str]) -> Precision | L
     if document.graph is None:
         return None
     index, plan = plan_index(document.graph), document.recipe.plan
-    rules = set(map(index.deciding(plan).__getitem__, index.rows_of_ops(op_ids)))
+    rules = set(map(index.deciding(plan).__getitem__, index.rows_of_ops(tuple(op_ids))))
     found = {None if at < 0 else plan.rules[at].precision for at in rules}
     return "mixed" if len(found) > 1 else next(iter(found), None)

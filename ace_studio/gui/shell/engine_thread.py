@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from ace_studio.gui.ops.facts import prepare
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import AnyRequest, ModelCaptured
-from ace_studio.records.recipes.plan_index import plan_index
 
 
 class _Events(QThread):
@@ -28,7 +28,7 @@ class _Events(QThread):
     def run(self) -> None:
         for event in self._client.events():
             if isinstance(event, ModelCaptured):
-                plan_index(event.graph)  # every panel will ask for it, and here nobody waits for it
+                prepare(event.graph)  # here nobody waits for it
             self.received.emit(event)
 
 

@@ -35,6 +35,8 @@ class PanelSlot(QWidget):
         super().__init__()
         self.row = row
         self.panel: Panel | None = None
+        self._empty: Panel | None = None
+        """The panel as it was made, before it is filled."""
         self._session = session
         self._theme = theme
         self._stale: frozenset[Part] = frozenset()
@@ -58,11 +60,12 @@ class PanelSlot(QWidget):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
         """Make the panel, or catch up.
 
-        It is made in a turn of the event loop of its own: several that appear at once do not add up to a stall.
+        It is made in a turn of the event loop of its own, and filled in the next: several that appear at once do not
+        add up to a stall.
         """
         super().showEvent(event)
         if self.panel is None:
-            QTimer.singleShot(0, self, lambda: self._guarded(self.build))
+            QTimer.singleShot(0, self, lambda: self._guarded(self._begin))
         elif self._stale & self.panel.shows:
             self._guarded(lambda: self._update(self._session.document))
         self._stale = frozenset()
@@ -87,13 +90,22 @@ class PanelSlot(QWidget):
                 self._fault = problem.why
                 self.failed.emit(problem)
 
+    def _begin(self) -> None:
+        self._make()
+        QTimer.singleShot(0, self, lambda: self._guarded(self.build))
+
+    def _make(self) -> Panel:
+        if self._empty is None:
+            self._empty = panel = self.row.build(self._session, self._theme)
+            panel.panel_wanted.connect(self.panel_wanted)
+            panel.about_to_open.connect(self.about_to_open)
+            self._layout.addWidget(panel)
+            self.setFocusProxy(panel)
+        return self._empty
+
     def build(self) -> Panel:
-        """Make the panel if that was not done yet."""
+        """Make the panel and fill it, if that was not done yet."""
         if self.panel is None:
-            self.panel = self.row.build(self._session, self._theme)
-            self.panel.panel_wanted.connect(self.panel_wanted)
-            self.panel.about_to_open.connect(self.about_to_open)
-            self._layout.addWidget(self.panel)
-            self.setFocusProxy(self.panel)
+            self.panel = self._make()
             self.panel.update_from(self._session.document)
         return self.panel

@@ -20,6 +20,11 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _NO_INDEX = QModelIndex()
 
 
+_AT_ONCE = 5000
+"""So many cells are prepared for the filter in one turn of the event loop."""
+_ENDED = object()
+
+
 class Computed(Sequence[Any]):
     """The values of a column, each computed when it is asked for: most of 50,000 rows are never seen."""
 
@@ -89,6 +94,8 @@ class ColumnsModel(QAbstractTableModel):
         self._place = np.empty(0, dtype=np.int64)
         self._texts: dict[int, tuple[list[str], str]] = {}
         """Column -> its cells in lower case, for the filter, and the different ones in lines."""
+        self._preparing: Iterator[None] | None = None
+        """What `prepare_filter` is at."""
         self._needle = ""
         self._sort: tuple[int, Qt.SortOrder] | None = None
         self._swatches: dict[str, QPixmap] = {}
@@ -98,7 +105,7 @@ class ColumnsModel(QAbstractTableModel):
     def set_columns(self, columns: Sequence[Column]) -> None:
         """Show other columns. Filter and sort order stay; other values of the same rows do not move anything."""
         before, is_free = self.columns, not self._needle and self._sort is None
-        self.columns, self._texts = tuple(columns), {}
+        self.columns, self._texts, self._preparing = tuple(columns), {}, None
         count = len(columns[0].values) if columns else 0
         has_same_rows = len(before) == len(columns) and count == self._count > 0
         if has_same_rows and is_free and all(a.title == b.title for a, b in zip(before, columns, strict=True)):
@@ -167,18 +174,34 @@ class ColumnsModel(QAbstractTableModel):
 
     def prepare_filter(self) -> bool:
         """Do a part of what the first filter needs; False if all of it is done."""
-        at = next((at for at in range(len(self.columns)) if at not in self._texts), None)
-        if at is not None:
-            self._texts_of(at)
-        return at is not None
+        if self._preparing is None:
+            at = next((at for at in range(len(self.columns)) if at not in self._texts), None)
+            if at is None:
+                return False
+            self._preparing = self._prepare(at)
+        if next(self._preparing, _ENDED) is _ENDED:
+            self._preparing = None
+        return True
 
     def _texts_of(self, at: int) -> tuple[list[str], str]:
         """The cells of a column in lower case, and the different ones of them in lines."""
         if at not in self._texts:
-            values, text = list(self.columns[at].values), self.columns[at].text
-            words = {value: text(value).lower().replace("\n", " ") for value in set(values)}
-            self._texts[at] = [words[value] for value in values], "\n".join(set(words.values()))
+            for _ in self._prepare(at):
+                pass
         return self._texts[at]
+
+    def _prepare(self, at: int) -> Iterator[None]:
+        """Find what `_texts_of` returns, in parts of a few milliseconds."""
+        values, text = list(self.columns[at].values), self.columns[at].text
+        words: dict[Any, str] = {}
+        different = list(dict.fromkeys(values))
+        yield
+        for start in range(0, len(different), _AT_ONCE):
+            words |= {value: text(value).lower().replace("\n", " ") for value in different[start : start + _AT_ONCE]}
+            yield
+        texts = list(map(words.__getitem__, values))
+        yield
+        self._texts[at] = texts, "\n".join(dict.fromkeys(words.values()))
 
     def _sorted(self, rows: np.ndarray, column: int, order: Qt.SortOrder) -> np.ndarray:
         keys = _sort_keys(self.columns[column])[rows]

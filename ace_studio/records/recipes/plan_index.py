@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.plan import OpPlan, Plan, Precision, plain_path, subject_fits
+
+_SIGNS = re.compile(r"[*?\[]")
 
 
 class PlanIndex:
@@ -34,18 +37,25 @@ class PlanIndex:
         return self._row_of_id
 
     @cached_property
+    def by_path(self) -> Mapping[str, list[int]]:
+        """Module with its call numbers -> rows of the ops directly in it."""
+        found: dict[str, list[int]] = defaultdict(list)
+        module = self._table.module
+        for row in self.rows:
+            found[module[row]].append(row)
+        return found
+
+    @cached_property
     def groups(self) -> Mapping[str, Mapping[str, list[int]]]:
         """Kind of rule -> module without call numbers, class or operator -> rows."""
         table = self._table
         types = dict(zip(table.module_paths, table.module_types, strict=True))
-        by_path: dict[str, list[int]] = defaultdict(list)
         by_op: dict[str, list[int]] = defaultdict(list)
         for row in self.rows:
-            by_path[table.module[row]].append(row)
             by_op[table.op[row]].append(row)
         by_type: dict[str, list[int]] = defaultdict(list)
         by_module: dict[str, list[int]] = defaultdict(list)
-        for path, rows in by_path.items():
+        for path, rows in self.by_path.items():
             by_type[types.get(path, "" if path else table.name)].extend(rows)
             by_module[plain_path(path)].extend(rows)
         return {"module": by_module, "type": by_type, "op": by_op}
@@ -54,13 +64,17 @@ class PlanIndex:
         """The row of an op; None for inputs, outputs and unknown ids."""
         return self._row_of_id.get(op_id)
 
-    def rows_of_ops(self, op_ids: Iterable[str]) -> list[int]:
+    @kept_by_identity
+    def rows_of_ops(self, op_ids: tuple[str, ...]) -> list[int]:
         """Rows of ops; inputs, outputs and unknown ids are left out."""
         return [row for row in map(self._row_of_id.get, op_ids) if row is not None]
 
     def rows_of(self, match: str) -> tuple[int, ...]:
         """Rows that a rule with this text selects, ascending."""
         found = self._found.get(match)
+        if found is None and match.startswith("id:") and not _SIGNS.search(match):
+            row = self._row_of_id.get(match[3:])
+            return () if row is None else (row,)
         if found is None:
             found = self._found[match] = self._find(match)
         return found
@@ -70,9 +84,6 @@ class PlanIndex:
         if kind in {"module", "type", "op"} and pattern == "*":
             return self.rows
         if kind == "id":
-            row = self._row_of_id.get(pattern)
-            if row is not None and not any(sign in pattern for sign in "*?["):
-                return (row,)
             fits = subject_fits(match)
             return tuple(row for op_id, row in self._row_of_id.items() if fits(op_id))
         fits = subject_fits(match)

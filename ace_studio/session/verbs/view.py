@@ -9,6 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ace_studio.records.by_identity import kept_by_identity
+from ace_studio.records.graph import GraphTable
 from ace_studio.session.document import EdgeChoice
 from ace_studio.session.seams import rows_of_seam, seam_of_ops
 from ace_studio.session.state import SessionState
@@ -25,8 +27,8 @@ class ViewVerbs:
 
     def select(self, op_ids: Sequence[str]) -> None:
         """Select ops, everywhere at once. Ids that the graph does not have are left out."""
-        known = frozenset(self._state.document.graph.op_id if self._state.document.graph else ())
-        chosen = tuple(op_id for op_id in dict.fromkeys(op_ids) if op_id in known)
+        graph = self._state.document.graph
+        chosen = tuple(filter(_ids(graph).__contains__, dict.fromkeys(op_ids))) if graph is not None else ()
         before = self._state.document.selection
         if chosen != before.op_ids or before.seam is not None or before.place is not None:
             capture = self._state.document.capture
@@ -111,6 +113,11 @@ class ViewVerbs:
     def dismiss_problem(self, index: int) -> None:
         """Remove a problem from the list."""
         self._state.change(problems=tuple(one for at, one in enumerate(self._state.document.problems) if at != index))
+
+
+@kept_by_identity
+def _ids(graph: GraphTable) -> frozenset[str]:
+    return frozenset(graph.op_id)
 
 
 def _read_source(path: Path) -> str | None:

@@ -73,3 +73,14 @@ def test_other_columns_keep_filter_and_order():
     model.sort(0, Qt.SortOrder.DescendingOrder)
     model.set_columns([Column(title="name", values=["b", "aa", "ab"])])
     assert shown(model) == ["ab", "aa"]
+
+
+def test_the_filter_is_prepared_in_parts(qapp):
+    model = ColumnsModel()
+    model.set_columns([Column(title="op", values=[f"Op_{row}" for row in range(12_000)])])
+    parts = 0
+    while model.prepare_filter():
+        parts += 1
+    assert parts >= 4
+    model.set_filter("op_77")
+    assert model.rowCount() == 111 + 1000

@@ -395,7 +395,7 @@ def _size_words(document: Document) -> str:
 
 def _has_ops(op_ids: Sequence[str], graph: GraphTable | None) -> bool:
     """Whether the selection can have a precision; breaks have none."""
-    if graph is None:
+    if graph is None or not op_ids:
         return False
     rows = row_of_ops(graph)
     return any(graph.kind[rows[op_id]] is not OpKind.BREAK for op_id in op_ids if op_id in rows)

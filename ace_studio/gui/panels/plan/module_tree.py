@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import takewhile
 
@@ -47,7 +46,7 @@ class ModuleTree(QWidget):
         self._items: dict[str, QTreeWidgetItem] = {}
         self._op_items: dict[str, QTreeWidgetItem] = {}
         """Rows of the ops whose module was opened."""
-        self._rows_of: dict[str, list[int]] = {}
+        self._rows_of: Mapping[str, list[int]] = {}
         """Module -> rows of the ops that are directly in it."""
         self._unlisted: dict[str, list[int]] = {}
         """Module -> those of its rows that the tree does not list yet."""
@@ -135,11 +134,10 @@ class ModuleTree(QWidget):
     def _fill(self, graph: GraphTable | None) -> None:
         """List what is open at first; the rest is listed when its module is opened."""
         self.tree.clear()
-        self._items, self._op_items, self._rows_of, self._inside = {}, {}, defaultdict(list), {}
+        self._items, self._op_items, self._rows_of, self._inside = {}, {}, {}, {}
         if graph is None:
             return
-        for at in plan_index(graph).rows:
-            self._rows_of[graph.module[at]].append(at)
+        self._rows_of = plan_index(graph).by_path
         self._unlisted = dict(self._rows_of)
         self._types = dict(zip(graph.module_paths, graph.module_types, strict=True))
         used: set[str] = set()
