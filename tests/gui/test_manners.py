@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from tests.gui.looking import click, row
 from tests.gui.touring import tour, tour_of_dialogs, tour_of_panels
 
 
@@ -122,3 +124,22 @@ def test_no_part_of_a_panel_flashes_as_a_window_of_its_own_while_it_is_made(desk
         pass
     QApplication.instance().removeEventFilter(flashes)
     assert flashes.seen == []
+
+
+def test_the_window_works_from_right_to_left(desk):
+    desk.ran()
+    application = QApplication.instance()
+    application.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    try:
+        desk.settle()
+        view = desk.window.workbench.panel("graph").view
+        node = row(view, desk.document.graph.op_id[3])
+        click(view, node)
+        assert desk.document.selection.op_ids == (desk.document.graph.op_id[3],)
+        table = desk.panel("results").table
+        cell = table.visualRect(table.model().index(2, 1))
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=cell.center())
+        assert desk.document.selection.run == 1
+        assert desk.document.problems == ()
+    finally:
+        application.setLayoutDirection(Qt.LayoutDirection.LeftToRight)

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 
-from PySide6.QtCore import QCoreApplication, QThread, QTimer
+from PySide6.QtCore import QCoreApplication, QLocale, QThread, QTimer
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
@@ -134,6 +134,8 @@ def run_window(arguments: Sequence[str]) -> int:
 
 
 def _application(settings: Settings) -> QApplication:
+    # One way to write numbers everywhere, that of recipes and reports, whatever the desktop's language is.
+    QLocale.setDefault(QLocale.c())
     existing = QCoreApplication.instance()
     if isinstance(existing, QApplication):
         return existing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent, QKeySequence, QShowEvent, QWheelEvent
+from PySide6.QtGui import QKeyEvent, QKeySequence, QShowEvent, QValidator, QWheelEvent
 from PySide6.QtWidgets import QApplication, QComboBox, QDoubleSpinBox, QLabel, QLineEdit, QSpinBox, QWidget
 
 
@@ -46,13 +46,17 @@ class WholeBox(_WheelScrolls, QSpinBox):
 
 
 class DecimalBox(_WheelScrolls, QDoubleSpinBox):
-    """A number with decimals."""
+    """A number with decimals. It shows a point, as recipes do, and takes a typed comma for one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         """Start at 0."""
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.lineEdit().setTextMargins(5, 0, 0, 0)
+
+    def validate(self, text: str, place: int) -> tuple[QValidator.State, str, int]:
+        """Read a comma as the point."""
+        return super().validate(text.replace(",", "."), place)
 
 
 class FieldUndo(QObject):

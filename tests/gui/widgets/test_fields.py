@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QLocale, QPoint, QPointF, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from ace_studio.gui.shell.app import _application
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
 from ace_studio.gui.widgets.small import scrolling
 
@@ -82,3 +83,25 @@ def test_undo_in_a_field_takes_back_the_text_first_and_then_the_choice(desk):
     desk.settle()
     assert desk.document.recipe.measure.rounds == first
     assert rounds.value() == first
+
+
+@pytest.mark.parametrize("desktop", ["de_DE", "ar_EG", "en_US"])
+def test_number_fields_accept_what_they_show_whatever_the_language_of_the_desktop(qtbot, desktop):
+    before = QLocale()
+    QLocale.setDefault(QLocale(desktop))
+    try:
+        _application(None)
+        field, whole = DecimalBox(), WholeBox()
+    finally:
+        QLocale.setDefault(before)
+    for box in (field, whole):
+        qtbot.addWidget(box)
+        box.setRange(0, 100_000)
+        box.setValue(12_000)
+    assert (field.text(), whole.text()) == ("12000.00", "12000")
+    for typed in ("2.5", "2,5"):
+        field.setValue(0)
+        field.lineEdit().selectAll()
+        QTest.keyClicks(field.lineEdit(), typed)
+        field.interpretText()
+        assert field.value() == 2.5
