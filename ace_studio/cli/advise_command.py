@@ -13,7 +13,7 @@ from ace_studio.cli.running import read_result, run_recipe
 from ace_studio.cli.show_result import show_advice
 from ace_studio.records.advice import Advice
 from ace_studio.records.advice_applied import applied_recipe
-from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.file import parse_recipe, read_recipe
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result
@@ -35,7 +35,7 @@ def advise_command(
     console = Console(as_json=as_json)
     result = read_result(folder)
     if apply is None:
-        return _show(result, console)
+        return console.answer(result, show_advice, document={"format": 1, "status": "ok", "advice": result.advice})
     card = _card(result, apply, is_done=done)
     chosen, home = _recipe_of(result, recipe)
     changed = applied_recipe(chosen, result, card)
@@ -45,14 +45,6 @@ def advise_command(
         )
     console.say(f"Applying card {apply}: {card.title}")
     return run_recipe(changed, home, out=out, trust=trust, console=console)
-
-
-def _show(result: Result, console: Console) -> int:
-    if console.as_json:
-        console.print_json({"format": 1, "status": "ok", "advice": result.advice})
-    else:
-        show_advice(result, console)
-    return ExitCode.DONE
 
 
 def _card(result: Result, number: int, *, is_done: bool) -> Advice:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ from ace_studio.cli.show import megabytes
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import CatchRequest, InputsCaught
 from ace_studio.records.recipes.edit import name_caught_inputs
+from ace_studio.session.recipe_paths import relative_to
 
 MOST_MODULES = 40
 
@@ -49,7 +49,9 @@ def catch(
     if answer.problems or answer.caught is None:
         return report_failure(answer.problems, console)
     caught = answer.caught
-    named = _name_in(recipe, Path(caught.path)) if recipe is not None else ""
+    named = relative_to(Path(caught.path), recipe.absolute().parent) if recipe is not None else ""
+    if recipe is not None:
+        name_caught_inputs(recipe, named)
     if caught.problem is not None:
         console.show_problems((caught.problem,))
     if as_json:
@@ -59,16 +61,6 @@ def catch(
         if named:
             console.print(f'{recipe}: [inputs] caught = "{named}"')
     return ExitCode.DONE if caught.problem is None else caught.problem.exit_code
-
-
-def _name_in(recipe: Path, caught: Path) -> str:
-    """Let the recipe trace with the caught inputs, by a path that is relative to it; returns that path."""
-    try:
-        name = Path(os.path.relpath(caught, recipe.absolute().parent)).as_posix()
-    except ValueError:  # another drive
-        name = caught.as_posix()
-    name_caught_inputs(recipe, name)
-    return name
 
 
 def _document(caught: InputsCaught) -> dict[str, Any]:

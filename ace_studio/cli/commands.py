@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +12,7 @@ import typer
 from ace_studio.cli.app import BatchOnlyFlag, InputOption, JsonFlag, NoCacheFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.recipe_options import recipe_for, with_capture
-from ace_studio.cli.running import read_result, run_recipe
+from ace_studio.cli.running import read_result, recipe_for, run_recipe, with_capture
 from ace_studio.cli.show import show_capture, show_environment, show_file
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.errors import ExitCode
@@ -34,11 +34,7 @@ def inspect_file(path: Path, as_json: JsonFlag = False) -> int:
     answer = follow(InspectRequest(job="inspect", path=str(path.absolute())), console)
     if answer.problems or answer.file is None:
         return report_failure(answer.problems, console)
-    if as_json:
-        console.print_json(answer.file)
-    else:
-        show_file(answer.file, console)
-    return ExitCode.DONE
+    return console.answer(answer.file, show_file)
 
 
 @app.command(name="doctor")
@@ -48,11 +44,7 @@ def describe_environment(as_json: JsonFlag = False) -> int:
     answer = follow(DoctorRequest(job="doctor"), console)
     if answer.problems or answer.environment is None:
         return report_failure(answer.problems, console)
-    if as_json:
-        console.print_json(answer.environment)
-    else:
-        show_environment(answer.environment, console)
-    return ExitCode.DONE
+    return console.answer(answer.environment, show_environment)
 
 
 @app.command(name="trace")
@@ -74,12 +66,9 @@ def trace_model(
     answer = follow(request, console)
     if answer.problems or answer.captured is None:
         return report_failure(answer.problems, console, capture=answer)
-    if as_json:
-        document = {"format": 1, "status": "ok", "fingerprint": answer.captured.fingerprint}
-        console.print_json(document | {"capture": msgspec.to_builtins(answer.captured.capture)})
-    else:
-        show_capture(answer.captured.capture, console)
-    return ExitCode.DONE
+    document = {"format": 1, "status": "ok", "fingerprint": answer.captured.fingerprint}
+    document["capture"] = msgspec.to_builtins(answer.captured.capture)
+    return console.answer(answer.captured.capture, show_capture, document=document)
 
 
 @app.command(name="run")
@@ -117,10 +106,4 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that a run wrote.")], as_json: JsonFlag = False
 ) -> int:
     """Show the comparison of a finished run again."""
-    console = Console(as_json=as_json)
-    result = read_result(folder)
-    if as_json:
-        console.print_json(result)
-    else:
-        show_result(result, folder, console)
-    return ExitCode.DONE
+    return Console(as_json=as_json).answer(read_result(folder), partial(show_result, folder=folder))

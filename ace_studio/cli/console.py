@@ -6,8 +6,8 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TextIO, TypeVar
 
 import msgspec
 import rich.box
@@ -17,9 +17,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
-from ace_studio.records.errors import Problem
+from ace_studio.records.errors import ExitCode, Problem
 from ace_studio.records.messages import LogLine, Progress
 
+FoundT = TypeVar("FoundT")
 FILE_WIDTH = 190
 PULSE_LINE_S = 30.0
 """Seconds between progress lines that repeat what is known already, where there is no terminal."""
@@ -58,6 +59,14 @@ class Console:
         """Print the whole answer, a record or plain values, as one JSON document."""
         sys.stdout.write(json.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False) + "\n")
         sys.stdout.flush()
+
+    def answer(self, found: FoundT, show: Callable[[FoundT, Console], None], *, document: object = None) -> int:
+        """Print what was found: as JSON, in the form of ``document`` if that is given, or as ``show`` puts it."""
+        if self.as_json:
+            self.print_json(found if document is None else document)
+        else:
+            show(found, self)
+        return ExitCode.DONE
 
     def say(self, text: str) -> None:
         """Print a remark to stderr."""

@@ -12,7 +12,7 @@ import typer
 from ace_studio.cli.app import InputOption, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.recipe_options import recipe_for
+from ace_studio.cli.running import recipe_for
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranked_fixes
 from ace_studio.records.messages import FixRequest

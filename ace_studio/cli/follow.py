@@ -7,29 +7,9 @@ from dataclasses import dataclass, field
 from ace_studio.cli.console import Console
 from ace_studio.cli.show import captured_words
 from ace_studio.jobs.executors import WorkerExecutor
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
-from ace_studio.records.messages import (
-    AnyEvent,
-    AnyRequest,
-    AttemptEnded,
-    EnvironmentFound,
-    EnvironmentReport,
-    FileInspected,
-    FileReport,
-    FixTried,
-    InputsCaught,
-    JobCancelled,
-    JobFailed,
-    JobFinished,
-    LogLine,
-    ModelCaptured,
-    Progress,
-    PruningPreviewed,
-    SensitivityFound,
-    TargetFinished,
-    WorkerLost,
-)
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, Result, RunStatus
 from ace_studio.records.results.pruning import PruningReport
 
@@ -41,18 +21,18 @@ class JobAnswer:
     """The answer of a job, collected from its events."""
 
     problems: tuple[Problem, ...] = ()
-    file: FileReport | None = None
-    environment: EnvironmentReport | None = None
-    captured: ModelCaptured | None = None
+    file: messages.FileReport | None = None
+    environment: messages.EnvironmentReport | None = None
+    captured: messages.ModelCaptured | None = None
     result: Result | None = None
     rungs: list[CaptureAttempt] = field(default_factory=list)
     fixes: list[FixReport] = field(default_factory=list)
-    caught: InputsCaught | None = None
+    caught: messages.InputsCaught | None = None
     pruning: PruningReport | None = None
-    sensitivity: SensitivityFound | None = None
+    sensitivity: messages.SensitivityFound | None = None
 
 
-def follow(request: AnyRequest, console: Console) -> JobAnswer:
+def follow(request: messages.AnyRequest, console: Console) -> JobAnswer:
     """Run the request in an engine process, show its progress, and return its answer.
 
     Ctrl-C cancels the job and gives an answer with a ``cancelled`` problem.
@@ -71,57 +51,57 @@ def follow(request: AnyRequest, console: Console) -> JobAnswer:
     return answer
 
 
-def _take(event: AnyEvent, answer: JobAnswer, console: Console) -> None:
+def _take(event: messages.AnyEvent, answer: JobAnswer, console: Console) -> None:
     """Show the event, and keep what belongs to the answer."""
     _show(event, console)
     match event:
-        case FileInspected(report=file):
+        case messages.FileInspected(report=file):
             answer.file = file
-        case EnvironmentFound(report=environment):
+        case messages.EnvironmentFound(report=environment):
             answer.environment = environment
-        case AttemptEnded(outcome=outcome):
+        case messages.AttemptEnded(outcome=outcome):
             # After a crash the accepted capture method runs once more.
             answer.rungs = [*(one for one in answer.rungs if one.name != outcome.name), outcome]
-        case ModelCaptured():
+        case messages.ModelCaptured():
             answer.captured = event
-        case FixTried(fix=fix):
+        case messages.FixTried(fix=fix):
             answer.fixes.append(fix)
-        case InputsCaught():
+        case messages.InputsCaught():
             answer.caught = event
-        case PruningPreviewed(report=pruning):
+        case messages.PruningPreviewed(report=pruning):
             answer.pruning = pruning
-        case SensitivityFound():
+        case messages.SensitivityFound():
             answer.sensitivity = event
-        case JobFinished(result=result):
+        case messages.JobFinished(result=result):
             answer.result = result
         case _:
             answer.problems = _problems_of(event) or answer.problems
 
 
-def _problems_of(event: AnyEvent) -> tuple[Problem, ...]:
+def _problems_of(event: messages.AnyEvent) -> tuple[Problem, ...]:
     """Why the job ended without an answer; empty if it did not."""
     match event:
-        case JobFailed(problems=problems):
+        case messages.JobFailed(problems=problems):
             return problems
-        case JobCancelled():
+        case messages.JobCancelled():
             return (Problem(code=ErrorCode.CANCELLED, what="The job was cancelled"),)
-        case WorkerLost(problem=problem):
+        case messages.WorkerLost(problem=problem):
             return (problem,)
         case _:
             return ()
 
 
-def _show(event: AnyEvent, console: Console) -> None:
+def _show(event: messages.AnyEvent, console: Console) -> None:
     match event:
-        case Progress():
+        case messages.Progress():
             console.show_progress(event)
-        case LogLine():
+        case messages.LogLine():
             console.log(event)
-        case FixTried(fix=fix):
+        case messages.FixTried(fix=fix):
             console.say(f"{fix.status}: {fix.title}")
-        case ModelCaptured(capture=capture):
+        case messages.ModelCaptured(capture=capture):
             console.say(captured_words(capture))
-        case AttemptEnded(outcome=outcome) if outcome.status in _LOST and outcome.error is not None:
+        case messages.AttemptEnded(outcome=outcome) if outcome.status in _LOST and outcome.error is not None:
             console.say(f"{outcome.error.what}; going on without it")
-        case TargetFinished(run=run) if run.status is RunStatus.FAILED and run.error is not None:
+        case messages.TargetFinished(run=run) if run.status is RunStatus.FAILED and run.error is not None:
             console.say(f"{run.target} {run.precision}: {run.error.what}")

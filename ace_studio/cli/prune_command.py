@@ -10,8 +10,8 @@ import typer
 from ace_studio.cli.app import JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.recipe_options import recipe_for
-from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.cli.running import recipe_for
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import PrunePreviewRequest
 from ace_studio.records.recipes.edit import with_changes
 from ace_studio.records.results.pruning import PrunedLayer, PruningReport
@@ -48,11 +48,8 @@ def prune(
     answer = follow(request, console)
     if answer.problems or answer.pruning is None:
         return report_failure(answer.problems, console)
-    if as_json:
-        console.print_json({"format": 1, "status": "ok", "pruning": answer.pruning})
-    else:
-        show_pruning(answer.pruning, console)
-    return ExitCode.DONE
+    document = {"format": 1, "status": "ok", "pruning": answer.pruning}
+    return console.answer(answer.pruning, show_pruning, document=document)
 
 
 def show_pruning(report: PruningReport, console: Console) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +11,8 @@ import typer
 from ace_studio.cli.app import InputOption, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.recipe_options import recipe_for
-from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.cli.running import recipe_for
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import ModelCaptured, SensitivityFound, SensitivityRequest
 from ace_studio.records.recipes.plan import Precision
@@ -35,24 +36,20 @@ def sensitivity_command(
     recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
     _check_words(precisions or [])
     request = SensitivityRequest(
-        job="sensitivity",
-        recipe=recipe,
-        folder=str(folder),
-        trust_all=trust,
-        precisions=tuple(precisions or ()),
+        job="sensitivity", recipe=recipe, folder=str(folder), trust_all=trust, precisions=tuple(precisions or ())
     )
     answer = follow(request, console)
     if answer.problems or answer.captured is None or answer.sensitivity is None:
         return report_failure(answer.problems, console, capture=answer)
-    if as_json:
-        console.print_json(_document(answer.captured, answer.sensitivity))
-    else:
-        _show(answer.sensitivity, answer.captured.graph, console)
-    return ExitCode.DONE
+    return console.answer(
+        answer.sensitivity,
+        partial(_show, graph=answer.captured.graph),
+        document=_document(answer.captured, answer.sensitivity),
+    )
 
 
 def _check_words(words: list[str]) -> None:
-    known = [str(one) for one in Precision if one is not Precision.FP32]
+    known = [str(precision) for precision in Precision if precision is not Precision.FP32]
     for word in words:
         if word not in known:
             raise AceError.of(
@@ -71,7 +68,7 @@ def _document(captured: ModelCaptured, found: SensitivityFound) -> dict[str, obj
     }
 
 
-def _show(found: SensitivityFound, graph: GraphTable, console: Console) -> None:
+def _show(found: SensitivityFound, console: Console, graph: GraphTable) -> None:
     rows = {op_id: row for row, op_id in enumerate(graph.op_id)}
     ranked = sorted(found.ops, key=lambda one: one.sqnr_db)
     console.print_table(

@@ -95,9 +95,14 @@ def _show_subgraphs(report: CaptureReport, console: Console) -> None:
     console.print_table(
         ("subgraph", "kind", "module", "ops", "calls", "why it stays eager"),
         [
-            (one.name, one.kind, one.module, one.ops or "", one.calls, f"{one.error.what}: {one.error.why}")
-            if one.error
-            else (one.name, one.kind, one.module, one.ops or "", one.calls, "")
+            (
+                one.name,
+                one.kind,
+                one.module,
+                one.ops or "",
+                one.calls,
+                f"{one.error.what}: {one.error.why}" if one.error else "",
+            )
             for one in report.pieces
         ],
     )

@@ -12,7 +12,7 @@ from ace_studio.records.results import Baseline, Latency, Result, RunStatus, Tar
 MOST_OPS_NAMED = 8
 
 
-def show_result(result: Result, folder: Path, console: Console) -> None:
+def show_result(result: Result, console: Console, folder: Path) -> None:
     """Show the comparison of the baseline and every run, and what was chosen."""
     rows: list[tuple[str, ...]] = []
     if (base := result.baseline) is not None:

@@ -67,11 +67,7 @@ def eager_outputs(module: nn.Module, examples: Sequence[Example]) -> list[list[T
 
 
 def check_candidate(
-    call: Callable[..., Any],
-    examples: Sequence[Example],
-    references: Sequence[Sequence[Tensor]],
-    *,
-    suspect: str = "",
+    call: Callable[..., Any], examples: Sequence[Example], references: Sequence[Sequence[Tensor]], *, suspect: str = ""
 ) -> Fidelity:
     """Run a candidate on every example and compare it with eager.
 

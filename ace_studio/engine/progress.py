@@ -46,11 +46,6 @@ class Reporter:
         """Send a finding even after a stop was requested; any thread may call this."""
         self._emit(event)
 
-    @property
-    def current_phase(self) -> Phase:
-        """The phase reported last."""
-        return self._phase
-
     def phase(self, phase: Phase, detail: str = "") -> None:
         """Report that a phase begins."""
         self._phase = phase

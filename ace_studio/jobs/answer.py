@@ -14,42 +14,27 @@ from typing import Any
 from msgspec.structs import replace
 
 from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem
-from ace_studio.records.messages import (
-    JOB_ENDS,
-    AnyEvent,
-    AnyRequest,
-    CatchRequest,
-    DoctorRequest,
-    Event,
-    FixRequest,
-    InspectRequest,
-    JobCancelled,
-    JobFailed,
-    PrunePreviewRequest,
-    RunRequest,
-    SensitivityRequest,
-    TraceRequest,
-)
 
 Handler = Callable[[Any, Reporter], None]
 ENGINE_MODULE = "ace_studio.engine.pipeline"
-HANDLER_NAMES: dict[type[AnyRequest], str] = {
-    InspectRequest: "inspect",
-    DoctorRequest: "doctor",
-    TraceRequest: "trace",
-    RunRequest: "run",
-    FixRequest: "try_fixes",
-    SensitivityRequest: "sensitivity",
-    PrunePreviewRequest: "preview_prune",
-    CatchRequest: "catch_inputs",
+HANDLER_NAMES: dict[type[messages.AnyRequest], str] = {
+    messages.InspectRequest: "inspect",
+    messages.DoctorRequest: "doctor",
+    messages.TraceRequest: "trace",
+    messages.RunRequest: "run",
+    messages.FixRequest: "try_fixes",
+    messages.SensitivityRequest: "sensitivity",
+    messages.PrunePreviewRequest: "preview_prune",
+    messages.CatchRequest: "catch_inputs",
 }
 """Kind of request -> the function of the handler module that serves it."""
 DETAILS_LIMIT = 20_000
 """Characters of a traceback that are sent."""
 
 
-def load_handlers(name: str) -> dict[type[AnyRequest], Handler]:
+def load_handlers(name: str) -> dict[type[messages.AnyRequest], Handler]:
     """Map each kind of request to its handler in a module, given by name or by the path of a ``.py`` file."""
     module = _import_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     return {kind: getattr(module, function) for kind, function in HANDLER_NAMES.items()}
@@ -66,8 +51,12 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def answer_request(
-    request: AnyRequest, handler: Handler, *, emit: Callable[[Event], None], is_cancelled: Callable[[], bool]
-) -> AnyEvent:
+    request: messages.AnyRequest,
+    handler: Handler,
+    *,
+    emit: Callable[[messages.Event], None],
+    is_cancelled: Callable[[], bool],
+) -> messages.AnyEvent:
     """Run one job and return the event that ends it; the others go to ``emit``.
 
     Raises: nothing. Whatever user code raises becomes a JobFailed, `SystemExit` and `KeyboardInterrupt` included.
@@ -76,26 +65,30 @@ def answer_request(
     try:
         return _run(request, handler, emit=emit, is_cancelled=is_cancelled)
     except Cancelled:
-        return JobCancelled(job=job)
+        return messages.JobCancelled(job=job)
     except AceError as error:
-        return JobFailed(job=job, problems=error.problems)
+        return messages.JobFailed(job=job, problems=error.problems)
     except (KeyboardInterrupt, SystemExit) as error:
         if isinstance(error, KeyboardInterrupt) and is_cancelled():
-            return JobCancelled(job=job)
-        return JobFailed(job=job, problems=(_exit_problem(error),))
+            return messages.JobCancelled(job=job)
+        return messages.JobFailed(job=job, problems=(_exit_problem(error),))
     except BaseException as error:  # noqa: BLE001 - border: user code and libraries raise anything; the worker must live
-        return JobFailed(job=job, problems=(_problem_of(error),))
+        return messages.JobFailed(job=job, problems=(_problem_of(error),))
 
 
 def _run(
-    request: AnyRequest, handler: Handler, *, emit: Callable[[Event], None], is_cancelled: Callable[[], bool]
-) -> AnyEvent:
-    ending: list[AnyEvent] = []
+    request: messages.AnyRequest,
+    handler: Handler,
+    *,
+    emit: Callable[[messages.Event], None],
+    is_cancelled: Callable[[], bool],
+) -> messages.AnyEvent:
+    ending: list[messages.AnyEvent] = []
 
-    def take(event: Event) -> None:
+    def take(event: messages.Event) -> None:
         named = replace(event, job=request.job)
         # The event that ends the job is sent when the handler has returned, so that the next job may follow.
-        if isinstance(named, JOB_ENDS):
+        if isinstance(named, messages.JOB_ENDS):
             ending.append(named)
         else:
             emit(named)

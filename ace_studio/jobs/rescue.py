@@ -4,7 +4,7 @@ An attempt runs in the worker, which reports when it begins and how long it may 
 it hangs in native code that nothing can interrupt, the parent ends the process group, starts a new worker and sends the
 request again with that attempt noted as failed: the next capture method runs in a fresh process. An attempt that was
 interrupted inside the worker leaves that process in an unknown state, so the worker is replaced as well. Every
-repetition has one capture method less, so they come to an end. `ace_studio.engine.capture.watched` is the worker's
+repetition has one capture method less, so they come to an end. `ace_studio.engine.capture.heartbeat` is the worker's
 side, and says why not every attempt has a process of its own.
 """
 
@@ -18,16 +18,8 @@ from typing import TypeGuard
 
 from msgspec.structs import replace
 
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import (
-    AnyEvent,
-    AnyRequest,
-    AttemptEnded,
-    AttemptStarted,
-    RunRequest,
-    SensitivityRequest,
-    TraceRequest,
-)
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 
 ATTEMPT_GRACE_S = 10.0
@@ -42,7 +34,7 @@ _NOT_THE_USERS = re.compile(
 class Rescue:
     """How a job goes on after its process died."""
 
-    request: TraceRequest
+    request: messages.TraceRequest
     lost: str
     """The capture method that it goes on without."""
     outcome: CaptureAttempt | None
@@ -58,7 +50,7 @@ class AttemptWatch:
         self._overrun = overrun
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        self._running: AttemptStarted | None = None
+        self._running: messages.AttemptStarted | None = None
         self._limit_s = 0.0
         self._has_overrun = False
         self._interrupted = ""
@@ -69,14 +61,14 @@ class AttemptWatch:
         """Whether an attempt was interrupted in this process, so that its state is unknown and its events are void."""
         return bool(self._interrupted)
 
-    def observe(self, event: AnyEvent, request: AnyRequest | None) -> bool:
+    def observe(self, event: messages.AnyEvent, request: messages.AnyRequest | None) -> bool:
         """Take note of an event of the running job; return whether the process must be replaced."""
         with self._lock:
             match event:
-                case AttemptStarted(limit_s=limit_s):
+                case messages.AttemptStarted(limit_s=limit_s):
                     self._running = event
                     self._set_timer(limit_s)
-                case AttemptEnded(outcome=outcome):
+                case messages.AttemptEnded(outcome=outcome):
                     self._running = None
                     self._ended = [attempt for attempt in self._ended if attempt.name != outcome.name] + [outcome]
                     self._set_timer(None)
@@ -91,7 +83,7 @@ class AttemptWatch:
             self._ended.clear()
             self._set_timer(None)
 
-    def rescue(self, request: AnyRequest, problem: Problem) -> Rescue | None:
+    def rescue(self, request: messages.AnyRequest, problem: Problem) -> Rescue | None:
         """How the request goes on after the process died with ``problem``; None if no attempt of it was running."""
         with self._lock:
             lost = self._interrupted or (self._running.name if self._running else "")
@@ -143,12 +135,12 @@ class AttemptWatch:
         self._overrun()
 
 
-def _is_repeatable(request: AnyRequest | None) -> TypeGuard[TraceRequest]:
+def _is_repeatable(request: messages.AnyRequest | None) -> TypeGuard[messages.TraceRequest]:
     """Whether a request captures once; requests of derived kinds capture often."""
-    return type(request) in (TraceRequest, RunRequest, SensitivityRequest)
+    return type(request) in (messages.TraceRequest, messages.RunRequest, messages.SensitivityRequest)
 
 
-def _has_next(method: str, request: AnyRequest | None) -> bool:
+def _has_next(method: str, request: messages.AnyRequest | None) -> bool:
     """Whether another capture method follows this one."""
     return _is_repeatable(request) and method in request.recipe.capture.rungs[:-1]
 

@@ -25,17 +25,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.jobs.answer import ENGINE_MODULE, Handler, answer_request, load_handlers
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.processes import kill_group
-from ace_studio.records.messages import (
-    PROTOCOL_VERSION,
-    AnyEvent,
-    AnyRequest,
-    CancelRequest,
-    Event,
-    ShutdownRequest,
-    WorkerReady,
-    decode_request,
-    encode_message,
-)
+from ace_studio.records import messages
 
 INTERRUPT_AFTER_S = 1.0
 """Seconds until a cancelled job that reports nothing gets a KeyboardInterrupt; the parent kills later than that."""
@@ -49,14 +39,14 @@ def run_worker(config: Mapping[str, Any]) -> NoReturn:
     channel = Channel(_connect(config))
     handlers = load_handlers(str(config.get("handlers") or ENGINE_MODULE))
     torch = sys.modules.get("torch")
-    ready = WorkerReady(
-        protocol=PROTOCOL_VERSION,
+    ready = messages.WorkerReady(
+        protocol=messages.PROTOCOL_VERSION,
         pid=os.getpid(),
         python=platform.python_version(),
         torch=str(getattr(torch, "__version__", "")),
         seconds=time.perf_counter() - begin,
     )
-    channel.send(encode_message(ready))
+    channel.send(messages.encode_message(ready))
     Worker(channel, handlers).serve()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -87,10 +77,10 @@ def _move_up(descriptor: int) -> int:
 class Worker:
     """Serves requests from a channel with a table of handlers."""
 
-    def __init__(self, channel: Channel, handlers: Mapping[type[AnyRequest], Handler]) -> None:
+    def __init__(self, channel: Channel, handlers: Mapping[type[messages.AnyRequest], Handler]) -> None:
         self._channel = channel
         self._handlers = handlers
-        self._requests: queue.Queue[AnyRequest | None] = queue.Queue()
+        self._requests: queue.Queue[messages.AnyRequest | None] = queue.Queue()
         self._cancelled: set[str] = set()
         self._interruptible = ""
         """The job that a KeyboardInterrupt may end now; empty outside its handler."""
@@ -102,7 +92,7 @@ class Worker:
         while (request := self._requests.get()) is not None:
             self._send(self._answer(request))
 
-    def _answer(self, request: AnyRequest) -> AnyEvent:
+    def _answer(self, request: messages.AnyRequest) -> messages.AnyEvent:
         job = request.job
         try:
             return answer_request(
@@ -112,7 +102,7 @@ class Worker:
             self._interruptible = ""
             self._cancelled.discard(job)
 
-    def _interruptible_handler(self, request: AnyRequest, reporter: Reporter) -> None:
+    def _interruptible_handler(self, request: messages.AnyRequest, reporter: Reporter) -> None:
         self._interruptible = request.job
         self._handlers[type(request)](request, reporter)
         self._interruptible = ""
@@ -121,16 +111,16 @@ class Worker:
         """Read requests until the parent is gone, in a thread of its own."""
         try:
             while True:
-                self._take(decode_request(self._channel.receive()))
+                self._take(messages.decode_request(self._channel.receive()))
         except (ChannelLost, msgspec.DecodeError):
             die()
 
-    def _take(self, request: AnyRequest) -> None:
+    def _take(self, request: messages.AnyRequest) -> None:
         match request:
-            case CancelRequest(job=job):
+            case messages.CancelRequest(job=job):
                 self._cancelled.add(job)
                 self._interrupt_later(job)
-            case ShutdownRequest():
+            case messages.ShutdownRequest():
                 self._requests.put(None)
             case _:
                 self._requests.put(request)
@@ -152,16 +142,15 @@ class Worker:
         else:
             _thread.interrupt_main()
 
-    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
+    def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
         """Raise in the main thread if a cancelled job still runs in it."""
-        del number, frame
         if self._interruptible in self._cancelled:
             self._interruptible = ""
             raise KeyboardInterrupt
 
-    def _send(self, event: AnyEvent | Event) -> None:
+    def _send(self, event: messages.AnyEvent | messages.Event) -> None:
         try:
-            self._channel.send(encode_message(event))  # type: ignore[arg-type]
+            self._channel.send(messages.encode_message(event))  # type: ignore[arg-type]
         except ChannelLost:
             die()
 

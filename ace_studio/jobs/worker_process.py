@@ -20,19 +20,8 @@ from ace_studio.jobs.launch import Launched, LaunchOptions, launch
 from ace_studio.jobs.log_pump import TAIL_LINES, LogPump
 from ace_studio.jobs.processes import kill_group, kill_marked, oom_kills
 from ace_studio.jobs.rescue import AttemptWatch
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import (
-    JOB_ENDS,
-    PROTOCOL_VERSION,
-    AnyEvent,
-    AnyRequest,
-    CancelRequest,
-    LogLine,
-    ShutdownRequest,
-    WorkerReady,
-    decode_event,
-    encode_message,
-)
 
 START_LIMIT_S = 120.0
 """Seconds after which an engine that is not ready is given up. Importing torch takes a minute from a cold disk."""
@@ -56,7 +45,7 @@ class WorkerProcess:
     def __init__(
         self,
         options: LaunchOptions,
-        put: Callable[[AnyEvent], None],
+        put: Callable[[messages.AnyEvent], None],
         *,
         ended: Callable[[WorkerProcess, Problem, int | None], None],
         attempt_grace_s: float,
@@ -71,7 +60,7 @@ class WorkerProcess:
         self._launched: Launched | None = None
         self._channel: Channel | None = None
         self._outbox: list[bytes] = []
-        self._requests: list[AnyRequest] = []
+        self._requests: list[messages.AnyRequest] = []
         self._cancelled: set[str] = set()
         self._cause: Problem | None = None
         self.is_silent = False
@@ -92,15 +81,15 @@ class WorkerProcess:
 
     # --- called by the owner ---
 
-    def add_job(self, request: AnyRequest) -> None:
+    def add_job(self, request: messages.AnyRequest) -> None:
         """Note a job before its request is sent."""
         with self._lock:
-            if not isinstance(request, CancelRequest | ShutdownRequest):
+            if not isinstance(request, messages.CancelRequest | messages.ShutdownRequest):
                 self._requests.append(request)
 
-    def send(self, request: AnyRequest) -> None:
+    def send(self, request: messages.AnyRequest) -> None:
         """Send a request; before WorkerReady it is kept back."""
-        payload = encode_message(request)
+        payload = messages.encode_message(request)
         with self._lock:
             if not self._was_ready:
                 self._outbox.append(payload)
@@ -115,7 +104,7 @@ class WorkerProcess:
 
     def cancel(self, job: str, grace_s: float) -> None:
         """Ask a job to stop, and end the process if the job is still there after ``grace_s``."""
-        self.send(CancelRequest(job=job))
+        self.send(messages.CancelRequest(job=job))
         timer = threading.Timer(grace_s, self._cancel_by_force, (job,))
         timer.daemon = True
         timer.start()
@@ -138,12 +127,12 @@ class WorkerProcess:
     def end(self, *, timeout_s: float = 0.0) -> None:
         """Kill the process, an idle one only after ``timeout_s`` to end by itself, and wait until it has ended."""
         if timeout_s and self._was_ready and not self._requests:
-            self.send(ShutdownRequest(job=""))
+            self.send(messages.ShutdownRequest(job=""))
             self.ended.wait(timeout_s)
         self.kill(KILLED)
         self.ended.wait(2.0)
 
-    def finish(self) -> tuple[list[AnyRequest], bool]:
+    def finish(self) -> tuple[list[messages.AnyRequest], bool]:
         """Return the unfinished jobs of the ended process, and whether they may go on: nobody wanted it to end."""
         with self._lock:
             requests, self._requests = self._requests, []
@@ -244,7 +233,7 @@ class WorkerProcess:
             channel = launched.connect()
             self._channel = channel
             while True:
-                self._take(decode_event(channel.receive()))
+                self._take(messages.decode_event(channel.receive()))
         except ChannelLost:
             why = "It closed its end of the channel: code that it ran closed descriptors that are not its own"
         except (msgspec.DecodeError, _WrongProtocol) as error:
@@ -255,15 +244,15 @@ class WorkerProcess:
             return
         self.kill(Problem(code=ErrorCode.CRASH, what="The engine process stopped talking, and was ended", why=why))
 
-    def _take(self, event: AnyEvent) -> None:
+    def _take(self, event: messages.AnyEvent) -> None:
         if self.watch.must_replace:
             return
-        if isinstance(event, WorkerReady):
-            if event.protocol != PROTOCOL_VERSION:
-                raise _WrongProtocol(f"version {event.protocol}, but this is version {PROTOCOL_VERSION}")
+        if isinstance(event, messages.WorkerReady):
+            if event.protocol != messages.PROTOCOL_VERSION:
+                raise _WrongProtocol(f"version {event.protocol}, but this is version {messages.PROTOCOL_VERSION}")
             self._start_timer.cancel()
             self._flush()
-        elif isinstance(event, JOB_ENDS):
+        elif isinstance(event, messages.JOB_ENDS):
             with self._lock:
                 self._requests = [request for request in self._requests if request.job != event.job]
             self.watch.reset()
@@ -288,7 +277,7 @@ class WorkerProcess:
     def _log(self, text: str, stream: str) -> None:
         if not (self.is_silent or self._is_log_silent):
             job = next((request.job for request in self._requests[:1]), "")
-            self._put(LogLine(job=job, text=text, stream=stream))
+            self._put(messages.LogLine(job=job, text=text, stream=stream))
 
 
 class _WrongProtocol(Exception):  # noqa: N818 - private, and says what it is

@@ -73,13 +73,11 @@ def _gain(origin: AdviceOrigin, quantity: AdviceQuantity, after: float | None) -
     before = origin.before
     if before is None or after is None:
         return None
+    is_ratio_of_costs = quantity is AdviceQuantity.SIZE or origin.kind in BY_THE_CLOCK
     match quantity:
-        case AdviceQuantity.LATENCY if origin.kind in BY_THE_CLOCK:
-            return before / after if after else None
-        case AdviceQuantity.LATENCY:
-            return after / before if before else None
-        case AdviceQuantity.SIZE:
-            return before / after if after else None
+        case AdviceQuantity.LATENCY | AdviceQuantity.SIZE:
+            above, below = (before, after) if is_ratio_of_costs else (after, before)
+            return above / below if below else None
         case AdviceQuantity.FIDELITY:
             return after - before
         case AdviceQuantity.METRIC:
@@ -88,21 +86,18 @@ def _gain(origin: AdviceOrigin, quantity: AdviceQuantity, after: float | None) -
             return None
 
 
+_GAIN_TEXTS = {
+    AdviceQuantity.LATENCY: "{:.2f} times as fast",
+    AdviceQuantity.SIZE: "{:.2f} times smaller",
+    AdviceQuantity.FIDELITY: "{:+.1f} dB",
+    AdviceQuantity.METRIC: "{:+.2%} of the metric",
+}
+
+
 def gain_text(gain: float | None, quantity: AdviceQuantity) -> str:
     """A gain in words: ``1.40 times as fast``, ``+6.0 dB``."""
-    if gain is None:
-        return "no number"
-    match quantity:
-        case AdviceQuantity.LATENCY:
-            return f"{gain:.2f} times as fast"
-        case AdviceQuantity.SIZE:
-            return f"{gain:.2f} times smaller"
-        case AdviceQuantity.FIDELITY:
-            return f"{gain:+.1f} dB"
-        case AdviceQuantity.METRIC:
-            return f"{gain:+.2%} of the metric"
-        case AdviceQuantity.TRUST:
-            return "no number"
+    text = _GAIN_TEXTS.get(quantity)
+    return "no number" if gain is None or text is None else text.format(gain)
 
 
 def _verdict(estimated: float | None, actual: float | None, quantity: AdviceQuantity) -> str:

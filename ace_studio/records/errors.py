@@ -118,14 +118,7 @@ class AceError(Exception):
 
     @classmethod
     def of(
-        cls,
-        code: ErrorCode,
-        what: str,
-        *,
-        why: str = "",
-        remedy: str = "",
-        where: str = "",
-        details: str = "",
+        cls, code: ErrorCode, what: str, *, why: str = "", remedy: str = "", where: str = "", details: str = ""
     ) -> Self:
         """Build the error for a single problem."""
         return cls(Problem(code=code, what=what, why=why, remedy=remedy, where=where, details=details))

@@ -73,21 +73,22 @@ _WORDS = {
 
 def run_figures(run: TargetRun, baseline: Baseline | None) -> Figures:
     """The figures of a finished run."""
-    return Figures(
-        drop=_certain_drop(run.metric_drop, run.drop_high),
-        sqnr_db=run.sqnr_db,
-        size_mb=None if run.size_bytes is None else run.size_bytes / 1e6,
-        latency_ratio=latency_ratio(run, baseline),
-    )
+    return _figures(run, high=run.drop_high, ratio=latency_ratio(run, baseline))
 
 
 def step_figures(step: SearchStep) -> Figures:
     """The figures of a step of a search."""
+    return _figures(step, high=None, ratio=step.latency_ratio)
+
+
+def _figures(found: TargetRun | SearchStep, *, high: float | None, ratio: float | None) -> Figures:
+    """A drop below 0 is a gain only if ``high``, the end of its interval, is below 0 too."""
+    drop = found.metric_drop
     return Figures(
-        drop=_certain_drop(step.metric_drop, None),
-        sqnr_db=step.sqnr_db,
-        size_mb=None if step.size_bytes is None else step.size_bytes / 1e6,
-        latency_ratio=step.latency_ratio,
+        drop=0.0 if drop is not None and drop < 0.0 and (high is None or high >= 0.0) else drop,
+        sqnr_db=found.sqnr_db,
+        size_mb=None if found.size_bytes is None else found.size_bytes / 1e6,
+        latency_ratio=ratio,
     )
 
 
@@ -98,11 +99,6 @@ def latency_ratio(run: TargetRun, baseline: Baseline | None) -> float | None:
     if run.latency_ms is None or baseline is None or baseline.latency_ms is None or not baseline.latency_ms.p50:
         return None
     return run.latency_ms.p50 / baseline.latency_ms.p50
-
-
-def _certain_drop(drop: float | None, high: float | None) -> float | None:
-    is_uncertain_gain = drop is not None and drop < 0.0 and (high is None or high >= 0.0)
-    return 0.0 if is_uncertain_gain else drop
 
 
 def misses(figures: Figures, goal: Goal) -> tuple[Miss, ...]:

@@ -10,17 +10,10 @@ from enum import StrEnum
 
 import msgspec
 
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.messages import (
-    EnvironmentReport,
-    FileReport,
-    InputsCaught,
-    Phase,
-    SensitivityFound,
-    TargetRefusals,
-)
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result, TargetRun
 from ace_studio.records.results.pruning import PruningReport
@@ -96,7 +89,7 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
     state: EngineState = EngineState.STARTING
     job: str = ""
     verb: JobKind = JobKind.NONE
-    phase: Phase = Phase.START
+    phase: messages.Phase = messages.Phase.START
     detail: str = ""
     fraction: float | None = None
     """Progress of the phase in 0..1, or None if it is not known."""
@@ -126,7 +119,7 @@ COMPARING = Problem(
 class StepTime(msgspec.Struct, frozen=True, kw_only=True):
     """One phase of the current or last job."""
 
-    phase: Phase
+    phase: messages.Phase
     seconds: float | None
     """Spent in it until `since_s`; None if it has not begun."""
     usual_s: float | None = None
@@ -196,7 +189,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """The step that undo would take back; empty if none."""
     redo_label: str = ""
 
-    file: FileReport | None = None
+    file: messages.FileReport | None = None
     is_trusted: bool = False
     """Whether the user trusts this file, by its hash."""
     needs_trust: bool = False
@@ -211,7 +204,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     capture: CaptureReport | None = None
     sources: dict[str, str] = {}
     """Path -> text of the user's files that ops point to."""
-    refusals: tuple[TargetRefusals, ...] = ()
+    refusals: tuple[messages.TargetRefusals, ...] = ()
     """What each target leaves at a float precision in `graph`."""
     rungs: tuple[CaptureAttempt, ...] = ()
     """Outcomes of the current or last trace, as they came in."""
@@ -230,9 +223,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the last job was cancelled."""
     fixes: tuple[FixReport, ...] = ()
     """Fixes that were tried, in the order in which they came."""
-    caught: InputsCaught | None = None
+    caught: messages.InputsCaught | None = None
     """The calls of the script that was run last."""
-    sensitivity: SensitivityFound | None = None
+    sensitivity: messages.SensitivityFound | None = None
     """The findings of the last scan so far; None if this model was not scanned."""
     pruning: PruningReport | None = None
     """The last preview of pruning."""
@@ -255,7 +248,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Newest last."""
     log: tuple[str, ...] = ()
     """Newest last; only the last lines are kept."""
-    environment: EnvironmentReport | None = None
+    environment: messages.EnvironmentReport | None = None
     history: tuple[RunSummary, ...] | None = None
     """Past runs, newest first; None until they are loaded."""
     history_waits: bool = False

@@ -8,32 +8,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import OpKind
-from ace_studio.records.messages import (
-    AnyEvent,
-    AttemptEnded,
-    AttemptStarted,
-    BaselineMeasured,
-    EnvironmentFound,
-    FixTried,
-    JobFailed,
-    JobFinished,
-    ModelCaptured,
-    Progress,
-    PruningPreviewed,
-    SensitivityFound,
-    TargetFinished,
-)
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.session.document import Activity, CaptureFailure, Document, JobKind, Selection
+from ace_studio.session.document import CaptureFailure, Document, JobKind, Selection
 from ace_studio.session.recipe_paths import rebase_recipe
 
 PROBLEM_LIMIT = 50
 _NO_FAILURE = frozenset({ErrorCode.UNTRUSTED, ErrorCode.CANCELLED})
 
 
-def apply_finding(document: Document, event: AnyEvent, *, asked_with: Recipe) -> Document:
+def apply_finding(document: Document, event: messages.AnyEvent, *, asked_with: Recipe) -> Document:
     """The document with the finding of an event; the same document if the event carries none.
 
     ``asked_with`` is the recipe that the job was sent with.
@@ -59,7 +45,6 @@ def without_rungs(document: Document) -> Document:
 
 def without_runs(document: Document, *, output: str) -> Document:
     """The document at the start of a new run into a folder; earlier runs are in the history."""
-    selection = replace(document.selection, run=None)
     return replace(
         document,
         baseline=None,
@@ -69,7 +54,7 @@ def without_runs(document: Document, *, output: str) -> Document:
         output=output,
         exported_to="",
         ran_with=None,
-        selection=selection,
+        selection=replace(document.selection, run=None),
     )
 
 
@@ -92,33 +77,21 @@ def moved_to(document: Document, recipe: Recipe, target: Path) -> Document:
     )
 
 
-def _progress(document: Document, event: Progress, asked_with: Recipe) -> Document:
-    del asked_with
-    old = document.activity
-    activity = Activity(
-        state=old.state,
-        job=old.job,
-        verb=old.verb,
-        started_s=old.started_s,
-        phase=event.phase,
-        detail=event.detail,
-        fraction=event.fraction,
-    )
+def _progress(document: Document, event: messages.Progress, _: Recipe) -> Document:
+    activity = replace(document.activity, phase=event.phase, detail=event.detail, fraction=event.fraction)
     return replace(document, activity=activity)
 
 
-def _rung(document: Document, event: AttemptEnded, asked_with: Recipe) -> Document:
-    del asked_with
+def _rung(document: Document, event: messages.AttemptEnded, _: Recipe) -> Document:
     others = tuple(rung for rung in document.rungs if rung.name != event.outcome.name)
     return replace(document, rungs=(*others, event.outcome), rung_at_work="")
 
 
-def _rung_started(document: Document, event: AttemptStarted, asked_with: Recipe) -> Document:
-    del asked_with
+def _rung_started(document: Document, event: messages.AttemptStarted, _: Recipe) -> Document:
     return document if document.rung_at_work == event.name else replace(document, rung_at_work=event.name)
 
 
-def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> Document:
+def _captured(document: Document, event: messages.ModelCaptured, asked_with: Recipe) -> Document:
     known = set(event.graph.op_id)
     still_there = tuple(op_id for op_id in document.selection.op_ids if op_id in known)
     return replace(
@@ -140,11 +113,7 @@ def _captured(document: Document, event: ModelCaptured, asked_with: Recipe) -> D
     )
 
 
-def _baseline(document: Document, event: BaselineMeasured, asked_with: Recipe) -> Document:
-    return replace(document, baseline=event.baseline, ran_with=asked_with)
-
-
-def _target(document: Document, event: TargetFinished, asked_with: Recipe) -> Document:
+def _target(document: Document, event: messages.TargetFinished, asked_with: Recipe) -> Document:
     """Insert the run in the order of the numbers; runs may arrive in any order."""
     found = dict(zip(document.run_numbers, document.runs, strict=True))
     found[event.index] = event.run
@@ -152,7 +121,7 @@ def _target(document: Document, event: TargetFinished, asked_with: Recipe) -> Do
     return replace(document, run_numbers=numbers, runs=tuple(found[number] for number in numbers), ran_with=asked_with)
 
 
-def _finished(document: Document, event: JobFinished, asked_with: Recipe) -> Document:
+def _finished(document: Document, event: messages.JobFinished, asked_with: Recipe) -> Document:
     result = event.result
     if result is None:
         return document
@@ -172,8 +141,7 @@ def _finished(document: Document, event: JobFinished, asked_with: Recipe) -> Doc
     return with_problems(found, *problems)
 
 
-def _failed(document: Document, event: JobFailed, asked_with: Recipe) -> Document:
-    del asked_with
+def _failed(document: Document, event: messages.JobFailed, _: Recipe) -> Document:
     return with_problems(with_failure(document, event.problems, job=event.job), *event.problems)
 
 
@@ -190,41 +158,27 @@ def _has_whole_graph(document: Document, job: str) -> bool:
     return graph is not None and document.graph_job == job and OpKind.OUTPUT in graph.kind
 
 
-def _fix(document: Document, event: FixTried, asked_with: Recipe) -> Document:
+def _fix(document: Document, event: messages.FixTried, _: Recipe) -> Document:
     """A fix that is tried again replaces its earlier result."""
-    del asked_with
     fix = event.fix
     key = (fix.file, fix.line, fix.kind, fix.title)
     others = tuple(one for one in document.fixes if (one.file, one.line, one.kind, one.title) != key)
     return replace(document, fixes=(*others, fix))
 
 
-def _sensitivity(document: Document, event: SensitivityFound, asked_with: Recipe) -> Document:
-    del asked_with
-    return replace(document, sensitivity=event)
-
-
-def _pruning(document: Document, event: PruningPreviewed, asked_with: Recipe) -> Document:
-    del asked_with
-    return replace(document, pruning=event.report)
-
-
-def _environment(document: Document, event: EnvironmentFound, asked_with: Recipe) -> Document:
-    del asked_with
-    return replace(document, environment=event.report)
-
-
-_REDUCERS: dict[type[AnyEvent], Callable[[Document, Any, Recipe], Document]] = {
-    Progress: _progress,
-    AttemptStarted: _rung_started,
-    AttemptEnded: _rung,
-    ModelCaptured: _captured,
-    BaselineMeasured: _baseline,
-    TargetFinished: _target,
-    JobFinished: _finished,
-    JobFailed: _failed,
-    EnvironmentFound: _environment,
-    FixTried: _fix,
-    SensitivityFound: _sensitivity,
-    PruningPreviewed: _pruning,
+_REDUCERS: dict[type[messages.AnyEvent], Callable[[Document, Any, Recipe], Document]] = {
+    messages.Progress: _progress,
+    messages.AttemptStarted: _rung_started,
+    messages.AttemptEnded: _rung,
+    messages.ModelCaptured: _captured,
+    messages.BaselineMeasured: lambda document, event, asked_with: replace(
+        document, baseline=event.baseline, ran_with=asked_with
+    ),
+    messages.TargetFinished: _target,
+    messages.JobFinished: _finished,
+    messages.JobFailed: _failed,
+    messages.EnvironmentFound: lambda document, event, _: replace(document, environment=event.report),
+    messages.FixTried: _fix,
+    messages.SensitivityFound: lambda document, event, _: replace(document, sensitivity=event),
+    messages.PruningPreviewed: lambda document, event, _: replace(document, pruning=event.report),
 }

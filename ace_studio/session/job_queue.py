@@ -7,40 +7,29 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import (
-    AnyRequest,
-    CatchRequest,
-    DoctorRequest,
-    FixRequest,
-    InspectRequest,
-    PrunePreviewRequest,
-    RunRequest,
-    SensitivityRequest,
-    TraceRequest,
-    WorkerLost,
-)
 from ace_studio.session.document import Activity, Document, EngineState, JobKind
 
 IDLE_DEATHS = 3
 """Consecutive deaths without any work after which the engine is not restarted automatically."""
 
-VERBS: dict[type[AnyRequest], JobKind] = {
-    InspectRequest: JobKind.INSPECT,
-    DoctorRequest: JobKind.ENVIRONMENT,
-    TraceRequest: JobKind.TRACE,
-    RunRequest: JobKind.RUN,
-    FixRequest: JobKind.FIX,
-    CatchRequest: JobKind.CATCH,
-    SensitivityRequest: JobKind.SENSITIVITY,
-    PrunePreviewRequest: JobKind.PRUNE,
+VERBS: dict[type[messages.AnyRequest], JobKind] = {
+    messages.InspectRequest: JobKind.INSPECT,
+    messages.DoctorRequest: JobKind.ENVIRONMENT,
+    messages.TraceRequest: JobKind.TRACE,
+    messages.RunRequest: JobKind.RUN,
+    messages.FixRequest: JobKind.FIX,
+    messages.CatchRequest: JobKind.CATCH,
+    messages.SensitivityRequest: JobKind.SENSITIVITY,
+    messages.PrunePreviewRequest: JobKind.PRUNE,
 }
 
 
 class EngineLink(Protocol):
     """What the session needs of the engine. Events come back through `Session.apply`."""
 
-    def send(self, request: AnyRequest) -> None:
+    def send(self, request: messages.AnyRequest) -> None:
         """Send a request. The session sends one at a time, and only after WorkerReady."""
 
     def cancel(self, job: str) -> None:
@@ -62,7 +51,7 @@ def start_problem(document: Document) -> Problem | None:
     return None
 
 
-def with_options(request: TraceRequest, *, anew: bool, compare_rungs: bool) -> TraceRequest:
+def with_options(request: messages.TraceRequest, *, anew: bool, compare_rungs: bool) -> messages.TraceRequest:
     """The request with options for this job only."""
     capture = request.recipe.capture
     capture = replace(capture, cache=capture.cache and not anew, compare_rungs=capture.compare_rungs or compare_rungs)
@@ -75,28 +64,23 @@ class JobQueue:
     def __init__(self, engine: EngineLink, clock: Callable[[], float]) -> None:
         self._engine = engine
         self._clock = clock
-        self._waiting: list[AnyRequest] = []
+        self._waiting: list[messages.AnyRequest] = []
         self._is_ready = False
         self._is_lost = False
         self._is_cancelling = False
         self._idle_deaths = 0
         self._count = 0
-        self.current: AnyRequest | None = None
+        self.current: messages.AnyRequest | None = None
         """The request that the engine is working on."""
         self.is_abandoned = False
         """Whether the findings of the current job are to be dropped."""
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is going on and nothing waits."""
-        return self.current is None and not self._waiting
-
-    def new_job(self, kind: type[AnyRequest]) -> str:
+    def new_job(self, kind: type[messages.AnyRequest]) -> str:
         """A unique name for a job of this session."""
         self._count += 1
         return f"{VERBS[kind]}-{self._count}"
 
-    def submit(self, request: AnyRequest) -> None:
+    def submit(self, request: messages.AnyRequest) -> None:
         """Send the request now, or as soon as the engine is ready and free. A lost engine is restarted."""
         self._waiting.append(request)
         if self._is_lost:
@@ -136,7 +120,7 @@ class JobQueue:
         self._idle_deaths = 0
         self._send_next()
 
-    def lost(self, event: WorkerLost) -> None:
+    def lost(self, event: messages.WorkerLost) -> None:
         """The engine process died. It is restarted, unless it never became ready or keeps dying without any work."""
         current, was_ready = self.current, self._is_ready
         self._forget_current()

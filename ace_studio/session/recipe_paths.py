@@ -62,13 +62,8 @@ def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
 
     model, inputs = recipe.model, recipe.inputs
     rows = tuple({name: moved_tensor(spec) for name, spec in row.items()} for row in inputs.rows)
-    recipe = change(
-        recipe,
-        "model",
-        source=moved(model.source),
-        entry=moved_callable(model.entry),
-        weights=moved(model.weights),
-    )
+    moved_entry = moved_callable(model.entry)
+    recipe = change(recipe, "model", source=moved(model.source), entry=moved_entry, weights=moved(model.weights))
     recipe = change(recipe, "inputs", tracing=moved_data(inputs.tracing), rows=rows, caught=moved(inputs.caught))
     calibration = recipe.calibration
     recipe = change(recipe, "calibration", inputs=moved_data(calibration.inputs), caught=moved(calibration.caught))

@@ -8,23 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import (
-    JOB_ENDS,
-    AnyEvent,
-    AnyRequest,
-    FileInspected,
-    FileReport,
-    InputsCaught,
-    JobCancelled,
-    JobFailed,
-    JobFinished,
-    LogLine,
-    Progress,
-    TraceRequest,
-    WorkerLost,
-    WorkerReady,
-)
 from ace_studio.session.advice import without_origin
 from ace_studio.session.choices import prefill
 from ace_studio.session.document import Document, Part
@@ -80,7 +65,7 @@ class Session:
         self._trust = TrustStore(folders.trust)
         self._queue = JobQueue(engine, clock)
         self._steps = StepTimes(self.settings, clock)
-        self._open_next: FileReport | None = None
+        self._open_next: messages.FileReport | None = None
         """Weights whose code is opened as soon as the inspection has ended."""
         self._goes_on = False
         """Whether the job that just ended was refused for files in trusted folders alone, and is started again."""
@@ -118,16 +103,16 @@ class Session:
         """Show a problem of the window itself."""
         self._state.report(problem)
 
-    def apply(self, event: AnyEvent) -> None:
+    def apply(self, event: messages.AnyEvent) -> None:
         """Take in an event of the engine. Late events of a job that has ended change nothing but the history."""
         request = self._queue.current
         match event:
-            case LogLine(text=text):
+            case messages.LogLine(text=text):
                 lines = (*self.document.log, text)
                 self._state.change(log=lines[-int(self.settings.get("log_lines")) :])
-            case WorkerReady():
+            case messages.WorkerReady():
                 self._queue.became_ready()
-            case WorkerLost():
+            case messages.WorkerLost():
                 if event.problem.code is not ErrorCode.CANCELLED:
                     self._state.report(event.problem)
                     job = request.job if request is not None else ""
@@ -138,25 +123,27 @@ class Session:
                 self._queue.lost(event)
             case _ if request is not None and event.job == request.job:
                 self._take_in(request, event)
-            case JobFinished():
+            case messages.JobFinished():
                 self.history.add_finished(event, self.document.recipe, folder=self.document.folder)
             case _:
                 pass  # a late answer of an earlier job
         self.jobs.show_activity()
 
-    def _take_in(self, request: AnyRequest, event: AnyEvent) -> None:
+    def _take_in(self, request: messages.AnyRequest, event: messages.AnyEvent) -> None:
         """Take in an event of the current job. A finished run goes into the history even if the job was abandoned."""
         is_wanted = not self._queue.is_abandoned
-        recipe = request.recipe if isinstance(request, TraceRequest) else self.document.recipe
+        recipe = request.recipe if isinstance(request, messages.TraceRequest) else self.document.recipe
         if is_wanted:
             self._state.set_document(apply_finding(self.document, event, asked_with=without_origin(recipe)))
             self._follow_steps(event)
         match event:
-            case FileInspected() if is_wanted:
+            case messages.FileInspected() if is_wanted:
                 self._inspected(event)
-            case InputsCaught() if is_wanted:
+            case messages.InputsCaught() if is_wanted:
                 self.jobs.take_caught(event)
-            case JobFailed() if is_wanted and any(problem.code is ErrorCode.UNTRUSTED for problem in event.problems):
+            case messages.JobFailed() if is_wanted and any(
+                problem.code is ErrorCode.UNTRUSTED for problem in event.problems
+            ):
                 self.jobs.refused()
                 asked = {hash_in(one) for one in event.problems if one.code is ErrorCode.UNTRUSTED}
                 # What was refused although it came with trust would be refused for ever.
@@ -164,12 +151,12 @@ class Session:
                 self._state.change(needs_trust=True, is_trusted=False)
                 # The file may have changed since it was inspected; trust is about what is there now.
                 self.jobs.inspect_source()
-            case JobFinished():
-                folder = request.folder if isinstance(request, TraceRequest) else self.document.folder
+            case messages.JobFinished():
+                folder = request.folder if isinstance(request, messages.TraceRequest) else self.document.folder
                 self.history.add_finished(event, recipe, folder=folder)
             case _:
                 pass
-        if isinstance(event, JOB_ENDS):
+        if isinstance(event, messages.JOB_ENDS):
             self._state.change(rung_at_work="")
             self._queue.ended()
             if self._goes_on:
@@ -180,17 +167,17 @@ class Session:
                 self._open_next = None
                 self.files.open_path(weights.code[0], weights=weights.path)
 
-    def _follow_steps(self, event: AnyEvent) -> None:
+    def _follow_steps(self, event: messages.AnyEvent) -> None:
         """Keep the time of every phase, and whether the job was cancelled."""
         if not self.document.activity.is_working:
             return  # the look at a file is no step
-        if isinstance(event, Progress):
+        if isinstance(event, messages.Progress):
             self._state.change(steps=self._steps.heard(event, self.document))
-        elif isinstance(event, JOB_ENDS):
-            steps = self._steps.ended(self.document, is_finished=isinstance(event, JobFinished))
-            self._state.change(steps=steps, was_cancelled=isinstance(event, JobCancelled))
+        elif isinstance(event, messages.JOB_ENDS):
+            steps = self._steps.ended(self.document, is_finished=isinstance(event, messages.JobFinished))
+            self._state.change(steps=steps, was_cancelled=isinstance(event, messages.JobCancelled))
 
-    def _inspected(self, event: FileInspected) -> None:
+    def _inspected(self, event: messages.FileInspected) -> None:
         report = event.report
         state, recipe = self._state, self.document.recipe
         if event.job == self.jobs.opening_job:

@@ -384,7 +384,7 @@ def test_a_worker_that_cannot_come_up_says_its_last_words(
 def test_a_worker_of_another_version_is_refused(make_client: Callable[..., WorkerClient], tmp_path: Path) -> None:
     handlers = tmp_path / "other_version.py"
     names = " = ".join(HANDLER_NAMES.values())
-    handlers.write_text(f"import ace_studio.jobs.worker as worker\nworker.PROTOCOL_VERSION = 99\n{names} = None\n")
+    handlers.write_text(f"from ace_studio.records import messages\nmessages.PROTOCOL_VERSION = 99\n{names} = None\n")
     lost = take(make_client(handlers=str(handlers)), WorkerLost, within_s=10)
     assert isinstance(lost, WorkerLost)
     assert "version 99" in lost.problem.why

@@ -49,8 +49,6 @@ def test_a_graph_without_its_end_keeps_the_reason_at_its_frontier(opened, engine
     opened.apply(ModelCaptured(job=engine.job, fingerprint="f", capture=capture, graph=cut))
     opened.apply(JobFailed(job=engine.job, problems=(problem,)))
     assert opened.document.failure.job == opened.document.graph_job
-    opened.view.dismiss_failure()
-    assert opened.document.failure is None
 
 
 def test_a_run_that_fails_after_a_whole_capture_is_no_failure_of_the_capture(opened, engine):

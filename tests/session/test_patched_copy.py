@@ -7,7 +7,7 @@ import difflib
 import pytest
 
 from ace_studio.records.errors import AceError
-from ace_studio.session.patched_copy import patched_text, write_patched_copy
+from ace_studio.session.patched_copy import write_patched_copy
 
 OLD = "".join(f"line {number}\n" for number in range(40))
 
@@ -24,13 +24,18 @@ def patch_to(new):
         "import torch\n" + OLD,
     ],
 )
-def test_a_patch_gives_the_text_that_it_was_made_of(new):
-    assert patched_text(OLD, patch_to(new)) == new
+def test_a_patch_gives_the_text_that_it_was_made_of(new, tmp_path):
+    file = tmp_path / "m.py"
+    file.write_text(OLD, encoding="utf-8")
+    assert write_patched_copy(file, patch_to(new)).read_text(encoding="utf-8") == new
 
 
-def test_a_file_that_changed_since_is_not_patched():
+def test_a_file_that_changed_since_is_not_patched(tmp_path):
+    file = tmp_path / "m.py"
+    file.write_text(OLD.replace("line 20", "edited"), encoding="utf-8")
     with pytest.raises(AceError, match="not as it was"):
-        patched_text(OLD.replace("line 20", "edited"), patch_to(OLD.replace("line 20\n", "")))
+        write_patched_copy(file, patch_to(OLD.replace("line 20\n", "")))
+    assert [path.name for path in tmp_path.iterdir()] == ["m.py"]
 
 
 def test_the_copy_stands_beside_the_file_and_replaces_no_other(tmp_path):

@@ -16,12 +16,7 @@ from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.records.results.finetuning import HELD_OUT_SQNR
 from ace_studio.records.targets import targets_for
 
-PRECISION_ORDER = (
-    Precision.INT8_STATIC,
-    Precision.INT8_DYNAMIC,
-    Precision.INT8_WEIGHT,
-    Precision.BF16,
-)
+PRECISION_ORDER = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, Precision.BF16)
 
 
 @dataclass(frozen=True)

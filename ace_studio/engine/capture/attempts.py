@@ -13,13 +13,13 @@ from torch.export import ExportedProgram
 from ace_studio.engine.capture.batch_only import offered
 from ace_studio.engine.capture.diagnose import Failure, diagnose
 from ace_studio.engine.capture.findings import GraphInputs
+from ace_studio.engine.capture.heartbeat import watched_attempt
 from ace_studio.engine.capture.limit import CaptureInterruptedError, CaptureTimeoutError
 from ace_studio.engine.capture.methods import CaptureMethod
 from ace_studio.engine.capture.output import captured_output
 from ace_studio.engine.capture.prove import Prover
 from ace_studio.engine.capture.reference import EagerReference
 from ace_studio.engine.capture.verify import Mismatch
-from ace_studio.engine.capture.watched import watched_attempt
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.graph_table import build_graph_table
 from ace_studio.engine.progress import Cancelled, Reporter

@@ -195,11 +195,7 @@ class CaptureCache:
             ranges=_ranges(program),
         )
         constants = {name: value.detach().cpu().clone().contiguous() for name, value in stored.items()}
-        return {
-            "entry": msgspec.msgpack.encode(entry),
-            "graph": graph,
-            "constants": safetensors.torch.save(constants),
-        }
+        return {"entry": msgspec.msgpack.encode(entry), "graph": graph, "constants": safetensors.torch.save(constants)}
 
 
 class _StaleError(Exception):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
-from ace_studio.engine.capture.size_words import condition_in_words
+from ace_studio.engine.capture.guards import holds
 from ace_studio.engine.flow import Example
 from ace_studio.engine.graph_table import readable_symbols, rename_symbols
 from ace_studio.engine.shapes import InputDims, example_at, unseen_sizes
@@ -218,3 +219,36 @@ def _placeholder_sizes(program: ExportedProgram) -> list[tuple[Any, ...]]:
         if spec.kind is InputKind.USER_INPUT and isinstance(value, Tensor):
             found.append(tuple(value.shape))
     return found
+
+
+_TRIED = 128
+"""Sizes from 1 up that are tried."""
+_LARGEST_DIVISOR = 64
+
+
+def condition_in_words(condition: str, sizes: Mapping[str, int], *, size: str, name: str, shown: str) -> str:
+    """What a condition demands of one size, while the other sizes stay as traced.
+
+    Args:
+        condition: The condition, as the graph has it.
+        sizes: Every size in the condition, as written there -> the size that was traced.
+        size: The size in question, as written there.
+        name: The user's name of that size, such as ``x.2``.
+        shown: The condition with the user's names, for a condition that has no better words.
+
+    Returns: ``x.2 is a multiple of 4``; empty if every size will do; ``shown`` if no words were found.
+    """
+    known = {ast.unparse(ast.parse(one, mode="eval")): value for one, value in sizes.items()}
+    asked = ast.unparse(ast.parse(size, mode="eval"))
+    try:
+        good = [value for value in range(1, _TRIED + 1) if holds(condition, {**known, asked: value})]
+    except (NotImplementedError, ZeroDivisionError, SyntaxError):
+        return shown
+    if len(good) == _TRIED:
+        return ""
+    for divisor in range(2, _LARGEST_DIVISOR + 1):
+        if good == list(range(divisor, _TRIED + 1, divisor)):
+            return f"{name} is a multiple of {divisor}"
+    if good and good == list(range(good[0], _TRIED + 1)):
+        return f"{name} is at least {good[0]}"
+    return shown

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from torch import nn
 
+from ace_studio.engine.capture.limit import interruptible
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.torch_private.dynamo import StackLook, look_at_stack, readable_path
+from ace_studio.engine.torch_private.dynamo import StackLook, load_tracers, look_at_stack, readable_path
 from ace_studio.engine.user_files import is_user_file
-from ace_studio.records.messages import Phase, Progress
+from ace_studio.records.messages import AttemptStarted, Phase, Progress
 
 QUIET_S = 2.0
 """Time before the first report; most attempts end sooner."""
@@ -97,3 +98,22 @@ class Heartbeat(threading.Thread):
             self._paths = {id(child): path for path, child in self._module.named_modules()}
             self._paths.setdefault(id(module), "")  # a tracer may run a module that it made, which has no name
         return self._paths[id(module)]
+
+
+@contextmanager
+def watched_attempt(name: str, limit_s: float, *, module: nn.Module, reporter: Reporter) -> Iterator[None]:
+    """Run the block, which traces, under the time limit, and report meanwhile what it is busy with.
+
+    Raises: CaptureTimeoutError or CaptureInterruptedError out of the block.
+    """
+    load_tracers()
+    reporter.emit(AttemptStarted(job=reporter.job, name=name, limit_s=limit_s))
+    try:
+        with (
+            heartbeat(name, module=module, reporter=reporter),
+            interruptible(limit_s, should_stop=lambda: reporter.is_cancelled),
+        ):
+            yield
+    finally:
+        # What follows runs the model and the graph, and takes as long as they do.
+        reporter.tell(AttemptStarted(job=reporter.job, name=name, limit_s=None))

@@ -9,17 +9,10 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
+from ace_studio.engine.capture import verify
 from ace_studio.engine.capture.findings import GraphInputs
 from ace_studio.engine.capture.guards import excludes_an_inner_one, excludes_only_one, fails_at
 from ace_studio.engine.capture.reference import EagerReference
-from ace_studio.engine.capture.verify import (
-    GraphRun,
-    Mismatch,
-    check_consecutive_calls,
-    check_example,
-    frozen_cause,
-    unseen_label,
-)
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import free_places
@@ -38,7 +31,7 @@ class Prover:
     reference: EagerReference
     reporter: Reporter
 
-    def prove(self, program: ExportedProgram) -> tuple[Example, ...] | Mismatch:
+    def prove(self, program: ExportedProgram) -> tuple[Example, ...] | verify.Mismatch:
         """Compare the graph with eager, and return the examples at unseen sizes that were run as well.
 
         A guard that excludes only the size 1 is dropped if the graph equals eager there. So is a guard by which a size
@@ -48,7 +41,7 @@ class Prover:
             return self._prove(program, must_try_one=False)
         put_back = drop_guards(program, self._is_needless)
         result = self._prove(program, must_try_one=True)
-        if isinstance(result, Mismatch):
+        if isinstance(result, verify.Mismatch):
             put_back()
             return self._prove(program, must_try_one=False)
         return result
@@ -64,21 +57,23 @@ class Prover:
         names = [one.name for one in self.reference.inputs]
         return [dict(zip(names, example.shapes(), strict=True)) for example in self.reference.examples]
 
-    def _prove(self, program: ExportedProgram, *, must_try_one: bool) -> tuple[Example, ...] | Mismatch:
-        graph, reference = GraphRun(program), self.reference
+    def _prove(self, program: ExportedProgram, *, must_try_one: bool) -> tuple[Example, ...] | verify.Mismatch:
+        graph, reference = verify.GraphRun(program), self.reference
         first, *others = zip(reference.examples, reference.expected, strict=True)
-        if found := check_consecutive_calls(reference.eager, graph, first[0], expected=first[1]):
-            return frozen_cause(reference.eager, program, first[0]) or found
+        if found := verify.check_consecutive_calls(reference.eager, graph, first[0], expected=first[1]):
+            return verify.frozen_cause(reference.eager, program, first[0]) or found
         for number, (example, expected) in enumerate(others, start=2):
             self.reporter.check()
-            if found := check_example(graph, example, expected=expected, number=number):
-                return frozen_cause(reference.eager, program, example) or found
+            if found := verify.check_example(graph, example, expected=expected, number=number):
+                return verify.frozen_cause(reference.eager, program, example) or found
         view = GraphInputs(program, reference.inputs, reference.leaf_names)
         if fixed := self._fixed(view):
             return fixed
         unseen = []
         for example, expected in self._unseen(view, must_try_one=must_try_one):
-            found = check_example(graph, example, expected=expected, label=unseen_label(example, reference.module))
+            found = verify.check_example(
+                graph, example, expected=expected, label=verify.unseen_label(example, reference.module)
+            )
             if found is not None and must_try_one and found.by_guard and _has_a_one(example, reference.tracing):
                 continue  # another guard, which stays, refuses the size 1: dropping the first ones changed nothing
             if found is not None:
@@ -87,15 +82,15 @@ class Prover:
         if reference.is_grown:
             expected = reference.eager.output(reference.tracing)
             label = "the example that was traced"
-            if found := check_example(graph, reference.tracing, expected=expected, label=label):
+            if found := verify.check_example(graph, reference.tracing, expected=expected, label=label):
                 return found
         return tuple(unseen)
 
-    def _fixed(self, view: GraphInputs) -> Mismatch | None:
+    def _fixed(self, view: GraphInputs) -> verify.Mismatch | None:
         """The mismatch of a dimension that had to stay free and is fixed in the graph."""
         for leaf, dim in free_places(view.inputs):
             if isinstance(size := view.sizes[leaf][dim], int):
-                return Mismatch(
+                return verify.Mismatch(
                     what=f"The captured graph fixes {view.inputs[leaf].name}.{dim} at {size}",
                     why="the examples or the recipe say that it changes",
                     remedy="Remove what depends on that one size, or set the dimension to static.",

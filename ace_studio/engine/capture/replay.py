@@ -177,9 +177,6 @@ SIZE_FUNCTIONS: tuple[Callable[..., Any], ...] = (len, math.sqrt, math.floor, ma
 """Functions of Python that are played with symbolic sizes, so that recording them fixes no size."""
 
 
-# --- names and lines ---
-
-
 def clean_places(graph: fx.Graph, *, prefix: str = "") -> None:
     """Give every node the module paths that the user knows, and a stack that ends in the user's own code.
 

@@ -32,9 +32,6 @@ def _whole_calls(content: Mapping[str, Any]) -> Sequence[object] | None:
     return listed if is_calls else None
 
 
-# --- by the inputs of an example, to calibrate ---
-
-
 def examples_from_arrays(
     arrays: Mapping[str, Any],
     form: Example,
@@ -147,9 +144,6 @@ def _batches(value: Any, wanted: WantedInput) -> list[Tensor]:
         return [part.to(dtype) for part in value]
     batch = 1 if 0 in wanted.free else wanted.template.shape[0]
     return [value[start : start + batch].to(dtype) for start in range(0, len(value) - batch + 1, batch)]
-
-
-# --- by the names of forward's arguments, to trace ---
 
 
 def stored_examples(content: Mapping[str, Any], module: nn.Module, *, giver: str, where: str) -> tuple[Example, ...]:

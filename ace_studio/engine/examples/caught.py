@@ -30,9 +30,6 @@ _DEEPEST = 30
 Scalar = bool | int | float | str | None
 
 
-# --- how a call is written ---
-
-
 class CaughtValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One value of a call. Exactly one of the first fields says what it is; with none of them it is a plain value."""
 
@@ -145,9 +142,6 @@ class CallWriter:
         plain = value.detach().to("cpu", copy=True).contiguous()
         self.tensors[path] = plain.as_subclass(Tensor) if type(plain) is not Tensor else plain
         return CaughtValue(tensor=path)
-
-
-# --- reading ---
 
 
 def read_caught(path: Path, *, read_tensors: Callable[[Path], Mapping[str, Any]]) -> list[Example]:

@@ -120,12 +120,7 @@ _KINDS = (
         _without_init,
         pytree.GetAttrKey,
     ),
-    _Kind(
-        lambda value: hasattr(type(value), "__attrs_attrs__"),
-        _attrs,
-        _without_init,
-        pytree.GetAttrKey,
-    ),
+    _Kind(lambda value: hasattr(type(value), "__attrs_attrs__"), _attrs, _without_init, pytree.GetAttrKey),
     _Kind(
         lambda value: isinstance(value, types.SimpleNamespace),
         lambda value: dict(vars(value)),

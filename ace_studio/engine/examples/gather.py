@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -11,11 +12,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from ace_studio.engine.examples.arrays import ReadContent
+from ace_studio.engine.examples.arrays import ReadContent, stored_examples
 from ace_studio.engine.examples.forms import in_one_form, places_of_forward
+from ace_studio.engine.examples.images import IMAGE_CHANNELS, ImageScaling, examples_from_images, images_to_trace
 from ace_studio.engine.examples.reader import prepared, read_examples
 from ace_studio.engine.examples.rows import ReadTensor, examples_from_rows
-from ace_studio.engine.examples.tracing_data import tracing_examples
+from ace_studio.engine.examples.wanted import wanted_inputs
 from ace_studio.engine.flow import DataSources, Example, LoadedModel
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Recipe
@@ -101,3 +103,24 @@ def _given_examples(data: DataSources, places: float) -> tuple[Example, ...]:
         remedy="Add rows to the shape table, or name a function that returns a list of examples as the tracing inputs.",
         where="[inputs]",
     )
+
+
+_WHERE = "[inputs] tracing"
+
+
+def tracing_examples(path: Path, loaded: LoadedModel, recipe: Recipe, read_content: ReadContent) -> Iterable[Example]:
+    """The examples of a file or folder; ``[calibration]`` of the recipe says how images are scaled."""
+    if not path.is_dir():
+        return stored_examples(read_content(path), loaded.module, giver=path.name, where=_WHERE)
+    scaling = ImageScaling(recipe.calibration.mean, recipe.calibration.std)
+    own = loaded.data.examples
+    if not own:
+        return images_to_trace(path, channels=_image_channels(loaded.module), scaling=scaling, where=_WHERE)
+    inputs = wanted_inputs(loaded.module, own, recipe)  # the entry's own examples say what size fits
+    return examples_from_images(path, own[0], inputs, samples=2, scaling=scaling, where=_WHERE)
+
+
+def _image_channels(module: nn.Module) -> int:
+    """Channels that the first convolution takes, if images have so many; else 3."""
+    shapes = [tuple(weight.shape) for weight in module.parameters() if weight.dim() == 4]
+    return shapes[0][1] if shapes and shapes[0][1] in IMAGE_CHANNELS else 3

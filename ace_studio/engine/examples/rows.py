@@ -14,15 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ace_studio.engine.examples.leaves import (
-    BY_POSITION,
-    Parameters,
-    forward_parameters,
-    is_variadic,
-    named_leaves,
-    resized,
-    variadic_name,
-)
+from ace_studio.engine.examples import leaves
 from ace_studio.engine.examples.reader import read_examples
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.records.errors import AceError, ErrorCode, Problem
@@ -40,7 +32,7 @@ def examples_from_rows(
     loaded: LoadedModel, recipe: Recipe, folder: Path, read_tensor: ReadTensor
 ) -> tuple[Example, ...]:
     """One example per row of the recipe. Raises: AceError(BAD_INPUT), with a problem for every name that is wrong."""
-    parameters = forward_parameters(loaded.module)
+    parameters = leaves.forward_parameters(loaded.module)
     problems = [
         problem
         for number, row in enumerate(recipe.inputs.rows, start=1)
@@ -59,17 +51,19 @@ def examples_from_rows(
     )
 
 
-def _calibration_calls(function: Callable[[], Iterable[object]] | None, parameters: Parameters) -> list[dict[str, Any]]:
+def _calibration_calls(
+    function: Callable[[], Iterable[object]] | None, parameters: leaves.Parameters
+) -> list[dict[str, Any]]:
     """The inputs of every calibration example by name. Raises: AceError(NO_DATA) if there is none."""
     where, remedy = "[calibration] inputs", "Name a calibration function or file, or choose other values."
     if function is None:
         what = "Values are to come from the calibration data, but there is none"
         raise AceError.of(ErrorCode.NO_DATA, what, remedy=remedy, where=where)
     found = read_examples(function, role="calibration", where=where, limit=_MOST_CALLS, remedy=remedy)
-    return [{leaf.name: leaf.value for leaf in named_leaves(one, parameters)} for one in found]
+    return [{leaf.name: leaf.value for leaf in leaves.named_leaves(one, parameters)} for one in found]
 
 
-def name_problems(names: Iterable[str], parameters: Parameters, *, giver: str, where: str) -> list[Problem]:
+def name_problems(names: Iterable[str], parameters: leaves.Parameters, *, giver: str, where: str) -> list[Problem]:
     """Names that forward does not take, and inputs that it needs and that are not among them.
 
     Args:
@@ -84,7 +78,7 @@ def name_problems(names: Iterable[str], parameters: Parameters, *, giver: str, w
     takes = list(parameters)
     problems = []
     for name in dict.fromkeys(given):
-        if name in takes or (name == "args" and variadic_name(parameters)):
+        if name in takes or (name == "args" and leaves.variadic_name(parameters)):
             continue
         close = difflib.get_close_matches(name, takes, n=1)
         problems.append(
@@ -99,7 +93,7 @@ def name_problems(names: Iterable[str], parameters: Parameters, *, giver: str, w
     lacking = [
         name
         for name, one in parameters.items()
-        if one.default is inspect.Parameter.empty and not is_variadic(one) and name not in given
+        if one.default is inspect.Parameter.empty and not leaves.is_variadic(one) and name not in given
     ]
     if lacking and not problems:
         problems.append(
@@ -114,17 +108,17 @@ def name_problems(names: Iterable[str], parameters: Parameters, *, giver: str, w
     return problems
 
 
-def call_of(values: Mapping[str, Any], parameters: Parameters, *, tuples: Collection[str] = ()) -> Example:
+def call_of(values: Mapping[str, Any], parameters: leaves.Parameters, *, tuples: Collection[str] = ()) -> Example:
     """A call with these values: dotted names become containers, positional parameters are passed by position.
 
     Numbered items become a list, and a tuple where ``tuples`` names the input.
     """
     nested = _nest(values, tuples)
     kinds = {name: parameter.kind for name, parameter in parameters.items()}
-    variadic = nested.pop(variadic_name(parameters) or "args", [])
+    variadic = nested.pop(leaves.variadic_name(parameters) or "args", [])
     args: list[Any] = []
     for name, kind in kinds.items():
-        if kind not in BY_POSITION or name not in nested:
+        if kind not in leaves.BY_POSITION or name not in nested:
             break
         args.append(nested.pop(name))
     extra = variadic if isinstance(variadic, list) else [variadic]
@@ -203,7 +197,7 @@ def _fitted(given: Mapping[str, Any], shape: tuple[int, ...], name: str, where: 
             where=where,
         )
     for dim, size in enumerate(shape):
-        tensor = resized(tensor, dim, size)
+        tensor = leaves.resized(tensor, dim, size)
     return tensor.contiguous()
 
 

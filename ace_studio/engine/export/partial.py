@@ -11,12 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.examples.stored_calls import CannotLeaveError, store_call
-from ace_studio.engine.export.artifact import (
-    MIN_RELOAD_SQNR_DB,
-    ModelSource,
-    VerifyOrder,
-    run_child,
-)
+from ace_studio.engine.export.artifact import MIN_RELOAD_SQNR_DB, ModelSource, VerifyOrder, run_child
 from ace_studio.engine.flow import Example, tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
@@ -91,11 +86,7 @@ def _written(module: nn.Module, folder: Path) -> ModelSource:
 
 
 def _verify_here(
-    path: Path,
-    examples: Sequence[Example],
-    *,
-    expected: Sequence[Sequence[Tensor]],
-    module: nn.Module,
+    path: Path, examples: Sequence[Example], *, expected: Sequence[Sequence[Tensor]], module: nn.Module
 ) -> None:
     runner = run_pieces.load(run_pieces.own_copy(module), path)
     for example, wanted in zip(examples, expected, strict=True):

@@ -14,16 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.finetune.judging import (
-    Batch,
-    Loss,
-    Scorer,
-    fidelity_scorer,
-    loss_scorer,
-    metric_scorer,
-    relative_error,
-    teacher_outputs,
-)
+from ace_studio.engine.finetune import judging
 from ace_studio.engine.finetune.rounding import ROUNDED, Rounding
 from ace_studio.engine.metrics.loss import differentiable_loss
 from ace_studio.engine.progress import Reporter
@@ -47,10 +38,10 @@ class FinetuneJob:
     teacher: nn.Module
     """The model as it was given."""
     choice: FinetuneChoice
-    batches: Sequence[Batch]
+    batches: Sequence[judging.Batch]
     """On the module's device."""
     reporter: Reporter
-    loss: Loss | None = None
+    loss: judging.Loss | None = None
     masks: Mapping[str, Tensor] = field(default_factory=dict)
     """Name of a parameter -> what of it was not pruned; the rest stays zero."""
     metric: Callable[[Callable[..., Any]], float] | None = None
@@ -139,13 +130,15 @@ class _Training:
                 return total / (index + 1)
         return total / len(batches)
 
-    def _step(self, batch: Batch, optimizer: Any) -> float:
+    def _step(self, batch: judging.Batch, optimizer: Any) -> float:
         example, label = batch
-        wanted = None if self._job.loss is not None else teacher_outputs(self._job.teacher, example)
+        wanted = None if self._job.loss is not None else judging.teacher_outputs(self._job.teacher, example)
         optimizer.zero_grad(set_to_none=True)
         with torch.enable_grad(), self._rounded():
             outputs = example.copied().call(self._module)
-            value = relative_error(outputs, wanted) if self._job.loss is None else self._job.loss(outputs, label)
+            value = (
+                judging.relative_error(outputs, wanted) if self._job.loss is None else self._job.loss(outputs, label)
+            )
             differentiable_loss(value).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         with torch.no_grad():
@@ -217,7 +210,7 @@ class _Training:
         )
 
 
-def _split(job: FinetuneJob) -> tuple[list[Batch], list[Batch]]:
+def _split(job: FinetuneJob) -> tuple[list[judging.Batch], list[judging.Batch]]:
     """Batches to train on and batches to judge by; with a metric of the user's all are trained on."""
     if job.metric is not None and job.batches:
         return list(job.batches), []
@@ -235,12 +228,12 @@ def _split(job: FinetuneJob) -> tuple[list[Batch], list[Batch]]:
     return order[count:], order[:count]
 
 
-def _scorer_of(job: FinetuneJob, held_out: Sequence[Batch]) -> Scorer:
+def _scorer_of(job: FinetuneJob, held_out: Sequence[judging.Batch]) -> judging.Scorer:
     if job.metric is not None:
-        return metric_scorer(job.metric, higher_is_better=job.higher_is_better)
+        return judging.metric_scorer(job.metric, higher_is_better=job.higher_is_better)
     if job.loss is not None:
-        return loss_scorer(held_out, job.loss)
-    return fidelity_scorer(held_out, job.teacher)
+        return judging.loss_scorer(held_out, job.loss)
+    return judging.fidelity_scorer(held_out, job.teacher)
 
 
 def _trainable(module: nn.Module) -> list[nn.Parameter]:

@@ -6,39 +6,32 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ace_studio.engine.fixes.branches import (
-    Branch,
-    CannotRewriteError,
-    all_names,
-    branch_at,
-    has_return,
-    locals_of,
-    side_effect,
-    torch_name,
-)
+from ace_studio.engine.fixes import branches
 from ace_studio.engine.fixes.conditions import condition_text
 from ace_studio.engine.fixes.source_text import Edit, SourceText, definitions, new_name, read_names, stored_names
 
 
-def cond_text(branch: Branch) -> str:
+def cond_text(branch: branches.Branch) -> str:
     """The whole file with the branch rewritten. Raises: CannotRewriteError with the reason."""
-    if effect := side_effect(branch.sides()):
-        raise CannotRewriteError(f"the sides of torch.cond may only compute, and one of these does more: {effect}")
+    if effect := branches.side_effect(branch.sides()):
+        raise branches.CannotRewriteError(
+            f"the sides of torch.cond may only compute, and one of these does more: {effect}"
+        )
     return _Rewriter(_flattened(branch)).text()
 
 
-def _flattened(branch: Branch) -> Branch:
+def _flattened(branch: branches.Branch) -> branches.Branch:
     """Rewrite nested branches first: a function cannot begin with ``elif``, nor return for another function."""
     while (inner := _below(branch)) is not None:
         text = _Rewriter(_flattened(inner)).text()
-        changed = branch_at(replace(branch.spot, source=SourceText.parse(branch.source.path, text)))
+        changed = branches.branch_at(replace(branch.spot, source=SourceText.parse(branch.source.path, text)))
         if changed is None or changed.statement is None:
-            raise CannotRewriteError("its sides are nested in a way that cannot be taken apart")
+            raise branches.CannotRewriteError("its sides are nested in a way that cannot be taken apart")
         branch = changed
     return branch
 
 
-def _below(branch: Branch) -> Branch | None:
+def _below(branch: branches.Branch) -> branches.Branch | None:
     """An ``elif`` of the branch, or the last branch after it that returns."""
     statement = branch.statement
     if statement is None:
@@ -48,20 +41,20 @@ def _below(branch: Branch) -> Branch | None:
         below = replace(branch, test=inner.test, statement=inner, block=block)
         if below.is_elif:
             return below
-    for inner in reversed(branch.rest) if has_return(statement) else ():
-        if isinstance(inner, ast.If) and has_return(inner):
+    for inner in reversed(branch.rest) if branches.has_return(statement) else ():
+        if isinstance(inner, ast.If) and branches.has_return(inner):
             return replace(branch, test=inner.test, statement=inner)
     return None
 
 
 class _Rewriter:
-    def __init__(self, branch: Branch) -> None:
+    def __init__(self, branch: branches.Branch) -> None:
         self.branch = branch
         self.source: SourceText = branch.source
-        self.names = all_names(branch.function)
-        self.torch, self.edits = torch_name(branch.source)
+        self.names = branches.all_names(branch.function)
+        self.torch, self.edits = branches.torch_name(branch.source)
         if any(isinstance(node, ast.NamedExpr) for node in ast.walk(branch.test)):
-            raise CannotRewriteError("its test assigns a variable")
+            raise branches.CannotRewriteError("its test assigns a variable")
         self.condition = condition_text(branch.test, self.source.segment, definitions(branch.function))
 
     def text(self) -> str:
@@ -73,7 +66,7 @@ class _Rewriter:
             return self.source.edited([*self.edits, edit])
         statement = self.branch.statement
         assert statement is not None
-        if any(has_return(one) for one in (*statement.body, *statement.orelse)):
+        if any(branches.has_return(one) for one in (*statement.body, *statement.orelse)):
             return self.source.edited([*self.edits, self._returning(statement)])
         return self.source.edited([*self.edits, self._assigning(statement)])
 
@@ -81,11 +74,11 @@ class _Rewriter:
         """Replace a branch that returns; the second function also holds the statements after the branch."""
         rest = self.branch.rest
         if not _ends(statement.body) or not _ends(rest if rest else statement.orelse):
-            raise CannotRewriteError(
+            raise branches.CannotRewriteError(
                 "one side returns, and the other goes on outside of the block that the branch is in"
             )
         if rest and statement.orelse:
-            raise CannotRewriteError("one side returns, and both have code of their own before it")
+            raise branches.CannotRewriteError("one side returns, and both have code of their own before it")
         other = rest or statement.orelse
         operands = self._operands([statement.body, other])
         taken = self._function("taken_side", operands, self._block(statement.body))
@@ -100,7 +93,7 @@ class _Rewriter:
             name for name in stored_names([*statement.body, *statement.orelse]) if self._is_result(name, statement)
         ]
         if not results:
-            raise CannotRewriteError("no variable gets a value in it that is read afterwards")
+            raise branches.CannotRewriteError("no variable gets a value in it that is read afterwards")
         operands = self._operands(sides)
         written = []
         for name, side in zip(("taken_side", "other_side"), sides, strict=True):
@@ -122,7 +115,7 @@ class _Rewriter:
         )
         on_both = name in stored_names(statement.body) and name in stored_names(statement.orelse)
         if is_read and not on_both and not self._is_set_before(name):
-            raise CannotRewriteError(f"'{name}' gets a value on one side only, and is read afterwards")
+            raise branches.CannotRewriteError(f"'{name}' gets a value on one side only, and is read afterwards")
         return is_read
 
     def _is_set_before(self, name: str) -> bool:
@@ -136,7 +129,7 @@ class _Rewriter:
 
     def _operands(self, sides: Sequence[Sequence[ast.stmt]]) -> list[str]:
         """Variables that a side both reads and changes: they must be passed, because closures cannot change them."""
-        own = locals_of(self.branch.function)
+        own = branches.locals_of(self.branch.function)
         changed = {name for side in sides for name in stored_names(side)}
         read = read_names([node for side in sides for node in side])
         return sorted(name for name in changed & read & own if self._is_set_before(name))

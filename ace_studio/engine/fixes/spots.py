@@ -27,8 +27,6 @@ class FoundFunction:
     """``module:name``, as a control names it."""
     name: str
     """The name alone, for titles."""
-    is_enclosing: bool = False
-    """Whether the line is inside of it; else the line calls it."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class Spot:
         for name in names:
             target = getattr(target, name, None)
         if callable(target) and not inspect.isclass(target):
-            yield FoundFunction(target, f"{self.space.__name__}:{'.'.join(names)}", names[-1], is_enclosing=True)
+            yield FoundFunction(target, f"{self.space.__name__}:{'.'.join(names)}", names[-1])
 
     def _called(self) -> Iterator[FoundFunction]:
         for call in self.calls():

@@ -55,9 +55,6 @@ def proposed_fixes(spot: Spot) -> Iterator[ProposedFix]:
         yield from row.find(spot)
 
 
-# --- changes of the source ---
-
-
 def is_changeable(spot: Spot) -> bool:
     """Whether the file is the user's own; installed packages are not patched."""
     return spot.source is not None and not any(part in spot.file for part in ("site-packages", "dist-packages"))
@@ -87,8 +84,7 @@ def _where_note(branch: Branch) -> str:
     return text
 
 
-def _cond_note(branch: Branch) -> str:
-    del branch
+def _cond_note(_: Branch) -> str:
     return (
         "One side is computed at every call, and both must give results of the same structure, shape and type. "
         "Not every target supports torch.cond; outside of a graph, its first call compiles it."

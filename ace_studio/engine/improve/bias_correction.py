@@ -26,8 +26,7 @@ def correct_biases(job: ImproveJob, changes: list[WeightChange]) -> WeightChange
     sums: dict[str, Tensor] = {}
     counts: dict[str, int] = {}
 
-    def visit(op_id: str, precision: Precision, wide: Tensor, rounded: Tensor) -> None:
-        del precision
+    def visit(op_id: str, _: Precision, wide: Tensor, rounded: Tensor) -> None:
         error = (wide - rounded).double().movedim(_channel_axis(sites[op_id]), 0).flatten(1)
         sums[op_id] = sums.get(op_id, 0.0) + error.sum(1)
         counts[op_id] = counts.get(op_id, 0) + error.shape[1]

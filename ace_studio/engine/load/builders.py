@@ -40,19 +40,10 @@ def build_from_entry(job: LoadJob) -> OpenedModel:
         with job.library.user.guard(doing):
             target = target()
     built = _interpret(target, job, doing)
-    if is_class and not job.has_weights and not loads_weights(job.library.files[job.entry.path].source.tree):
-        _warn_of_random_weights(built, job)
+    has_parameters = next(built.module.parameters(), None) is not None
+    if is_class and has_parameters and not loads_weights(job.library.files[job.entry.path].source.tree):
+        job.warn_of_random_weights(job.entry.name, where=str(job.entry.path))
     return built
-
-
-def _warn_of_random_weights(built: OpenedModel, job: LoadJob) -> None:
-    if job.entry is not None and next(built.module.parameters(), None) is not None:
-        job.reporter.warn(
-            "random-weights",
-            f"{job.entry.name} has random weights: shapes, speed and size are those of the real model, its answers are "
-            "not. Name a file as [model] weights to change that",
-            where=str(job.entry.path),
-        )
 
 
 def build_from_weights(job: LoadJob) -> OpenedModel:
@@ -115,9 +106,6 @@ def refuse_folder(job: LoadJob) -> OpenedModel:
     )
 
 
-# --- from a returned value to a module ---
-
-
 def _check_needs_nothing(target: Any, entry: CallableReference) -> None:
     try:
         signature = inspect.signature(target)
@@ -172,9 +160,6 @@ def _not_a_module(value: Any, doing: str) -> AceError:
     return AceError.of(
         ErrorCode.USER_CODE, f"{doing} returned no module", why=f"it returned {describe_value(value)}", remedy=remedy
     )
-
-
-# --- whole-module pickles ---
 
 
 def _find_module(content: Any) -> nn.Module | None:

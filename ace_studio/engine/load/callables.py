@@ -14,7 +14,7 @@ from typing import Any
 from ace_studio.engine.load.entries import PythonSource, list_entries, parse_source
 from ace_studio.engine.load.user_code import UserModules
 from ace_studio.records.entry_choice import likely_entries
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import EntryPoint
 
 _MOST_SHOWN = 12
@@ -76,14 +76,10 @@ def choose_entry(code: CodeFile, *, taken: Iterable[str] = ()) -> str:
     choices = likely_entries(code.entries, taken=set(taken))
     if len(choices) == 1:
         return choices[0]
-    what = (
-        f"{code.path.name} has several callables that could make the model"
-        if choices
-        else (f"{code.path.name} has no callable that makes a model without arguments")
-    )
+    has_several = "several callables that could make the model"
     raise AceError.of(
         ErrorCode.NOT_FOUND,
-        what,
+        f"{code.path.name} has {has_several if choices else 'no callable that makes a model without arguments'}",
         why=_listing(code.entries),
         remedy="name one as the entry" if choices else "add a function without arguments that returns the module",
         where=str(code.path),
@@ -159,20 +155,15 @@ def find_target(module: ModuleType, code: CodeFile, reference: CallableReference
     for part in reference.name.split("."):
         target = getattr(target, part, None)
         if target is None:
-            raise AceError(_missing(code, reference))
+            close = difflib.get_close_matches(reference.name, [entry.name for entry in code.entries], n=1, cutoff=0.5)
+            raise AceError.of(
+                ErrorCode.NOT_FOUND,
+                f"{code.path.name} has no '{reference.name}', which the recipe names as {reference.role}",
+                why=_listing(code.entries),
+                remedy=f"did you mean '{close[0]}'?" if close else f"name one of them as {reference.role}",
+                where=str(code.path),
+            )
     return target
-
-
-def _missing(code: CodeFile, reference: CallableReference) -> Problem:
-    names = [entry.name for entry in code.entries]
-    close = difflib.get_close_matches(reference.name, names, n=1, cutoff=0.5)
-    return Problem(
-        code=ErrorCode.NOT_FOUND,
-        what=f"{code.path.name} has no '{reference.name}', which the recipe names as {reference.role}",
-        why=_listing(code.entries),
-        remedy=f"did you mean '{close[0]}'?" if close else f"name one of them as {reference.role}",
-        where=str(code.path),
-    )
 
 
 def _listing(entries: Iterable[EntryPoint]) -> str:
@@ -190,10 +181,6 @@ def describe_value(value: object) -> str:
         return f"the class {value.__name__}"
     name = type(value).__name__
     if isinstance(value, tuple | list | dict | set | frozenset):
-        inner = (
-            f" of {', '.join(type(item).__name__ for item in list(value)[:4])}"
-            if isinstance(value, tuple | list)
-            else ""
-        )
-        return f"a {name} with {len(value)} entries{inner if value else ''}"
+        kinds = [type(item).__name__ for item in list(value)[:4]] if isinstance(value, tuple | list) else []
+        return f"a {name} with {len(value)} entries" + (f" of {', '.join(kinds)}" if kinds else "")
     return f"an object of type {name}"

@@ -55,9 +55,8 @@ class _CopyLoader(importlib.machinery.SourceFileLoader):
         super().__init__(name, path)
         self._copy = copy
 
-    def get_code(self, fullname: str) -> CodeType:
+    def get_code(self, _: str) -> CodeType:
         """Compile the copy."""
-        del fullname
         return self.source_to_code(self._copy.read_bytes(), str(self._copy))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import io
 import tokenize
 import warnings
@@ -105,7 +106,7 @@ def _definitions(body: Iterable[ast.stmt]) -> Iterator[ast.ClassDef | _Function 
         elif isinstance(node, ast.Assign):
             if isinstance(node.value, ast.Lambda) and isinstance(node.targets[0], ast.Name):
                 yield node
-        elif isinstance(node, ast.If) and _is_main_guard(node.test):
+        elif isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
             continue
         else:
             yield from _definitions(_blocks(node))
@@ -117,10 +118,6 @@ def _blocks(node: ast.stmt) -> Iterator[ast.stmt]:
         yield from getattr(node, "orelse", [])
         for handler in getattr(node, "handlers", []):
             yield from handler.body
-
-
-def _is_main_guard(test: ast.expr) -> bool:
-    return "__name__" in ast.unparse(test)
 
 
 def _function_entry(node: _Function | ast.Assign) -> EntryPoint:
@@ -181,21 +178,14 @@ def _is_module(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: froze
 
 def _without_self(arguments: ast.arguments) -> ast.arguments:
     """The same arguments without the first positional one."""
-    positional_only, positional = list(arguments.posonlyargs), list(arguments.args)
-    if positional_only:
-        del positional_only[0]
-    elif positional:
-        del positional[0]
-    defaults = arguments.defaults[-(len(positional_only) + len(positional)) :] if positional_only or positional else []
-    return ast.arguments(
-        positional_only,
-        positional,
-        arguments.vararg,
-        arguments.kwonlyargs,
-        arguments.kw_defaults,
-        arguments.kwarg,
-        defaults,
-    )
+    bare = copy.copy(arguments)
+    if arguments.posonlyargs:
+        bare.posonlyargs = arguments.posonlyargs[1:]
+    else:
+        bare.args = arguments.args[1:]
+    count = len(bare.posonlyargs) + len(bare.args)
+    bare.defaults = arguments.defaults[-count:] if count else []
+    return bare
 
 
 def _required(arguments: ast.arguments) -> int:

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ace_studio.engine.load import sniff
 from ace_studio.engine.load.archive import Archive, open_archive
 from ace_studio.engine.load.huggingface import FOLDER_FILES, looks_like_huggingface, read_folder
 from ace_studio.engine.load.onnx.header import looks_like_onnx
 from ace_studio.engine.load.pickles import unsafe_globals_of_archive, unsafe_globals_of_file
 from ace_studio.engine.load.safetensors_header import looks_like_safetensors
-from ace_studio.engine.load.sniff import (
-    PICKLE_MAGIC,
-    ZIP_MAGIC,
-    bad_file,
-    check_readable,
-    is_text,
-    read_head,
-    reject_stand_ins,
-    unknown_file,
-)
 from ace_studio.records.recipes.named_source import named_source
 
 
@@ -29,24 +20,23 @@ def identify(path: Path) -> str:
     """
     if (named := named_source(path)) is not None:
         return named.collection
-    check_readable(path)
     if path.is_dir():
+        sniff.check_readable(path)
         return _identify_folder(path)
-    head = read_head(path)
-    reject_stand_ins(path, head)
-    if head.startswith(ZIP_MAGIC):
+    head = sniff.checked_head(path)
+    if head.startswith(sniff.ZIP_MAGIC):
         return _identify_archive(open_archive(path))
     if looks_like_safetensors(head):  # before pickles: a header of 640 bytes begins as a pickle does
         return "safetensors"
-    if head.startswith(PICKLE_MAGIC):
+    if head.startswith(sniff.PICKLE_MAGIC):
         return "pickle-module" if unsafe_globals_of_file(path) else "state-dict"
     if path.suffix == ".safetensors":
         return "safetensors"
-    if path.suffix in (".py", ".pyw") and is_text(head):
+    if path.suffix in (".py", ".pyw") and sniff.is_text(head):
         return "python"
     if looks_like_onnx(path, head):
         return "onnx"
-    raise unknown_file(path, head)
+    raise sniff.unknown_file(path, head)
 
 
 def model_path(path: Path) -> Path:
@@ -65,7 +55,7 @@ def _identify_folder(path: Path) -> str:
 def _identify_archive(archive: Archive) -> str:
     names = archive.inner_names
     if any(name.startswith("data/aotinductor/") for name in names):
-        raise bad_file(
+        raise sniff.bad_file(
             archive.path,
             "is a compiled AOTInductor package",
             why="it holds machine code and no graph to work on",
@@ -74,15 +64,13 @@ def _identify_archive(archive: Archive) -> str:
     if "archive_format" in names or "models/model.json" in names or "serialized_exported_program.json" in names:
         return "pt2"
     if "data.pkl" not in names:
-        what = (
-            "is a zip archive of numpy arrays" if _holds_arrays(names) else "is a zip archive, but not one of PyTorch"
+        holds_arrays = bool(names) and all(name.endswith(".npy") for name in names)
+        raise sniff.bad_file(
+            archive.path,
+            "is a zip archive of numpy arrays" if holds_arrays else "is a zip archive, but not one of PyTorch",
+            why=f"it holds {', '.join(sorted(archive.members)[:4]) or 'nothing'}",
+            remedy="give the model file itself",
         )
-        shown = ", ".join(sorted(archive.members)[:4])
-        raise bad_file(archive.path, what, why=f"it holds {shown or 'nothing'}", remedy="give the model file itself")
     if "constants.pkl" in names or any(name.startswith("code/") for name in names):
         return "torchscript"
     return "pickle-module" if unsafe_globals_of_archive(archive) else "state-dict"
-
-
-def _holds_arrays(names: frozenset[str]) -> bool:
-    return bool(names) and all(name.endswith(".npy") for name in names)

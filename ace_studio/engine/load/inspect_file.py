@@ -20,10 +20,10 @@ def inspect_file(path: Path) -> FileReport:
     named = named_source(path)
     path = Path(named.text) if named is not None else model_path(path.absolute())
     row = LOADERS[identify(path)]
-    facts = row.describe(path)
-    notes = list(facts.notes)
+    facts = vars(row.describe(path))
     if row.suffixes and path.suffix.lower() not in row.suffixes:
-        notes.insert(0, f"its name ends in '{path.suffix}', but its content is: {row.label}")
+        note = f"its name ends in '{path.suffix}', but its content is: {row.label}"
+        facts = facts | {"notes": (note, *facts["notes"])}
     is_file = path.is_file()
     return FileReport(
         path=str(path),
@@ -32,15 +32,7 @@ def inspect_file(path: Path) -> FileReport:
         sha256=checked_sha256(path) if is_file else _listing_sha256(path),
         size_bytes=path.stat().st_size if is_file else 0,
         trust=row.trust.value,
-        would_run=facts.would_run,
-        entries=facts.entries,
-        tensors=facts.tensors,
-        notes=tuple(notes),
-        inputs=facts.inputs,
-        loads_weights=facts.loads_weights,
-        weights=tuple(map(str, facts.weights)),
-        code=tuple(map(str, facts.code)),
-        fits=facts.fits,
+        **facts,
     )
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from ace_studio.engine.load import builders
+from ace_studio.engine.load import builders, pickles
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.beside import code_beside, weights_beside
-from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.entries import list_entries, parse_source
 from ace_studio.engine.load.exported import input_notes
 from ace_studio.engine.load.huggingface import (
@@ -19,18 +18,10 @@ from ace_studio.engine.load.huggingface import (
     looks_like_huggingface,
     read_folder,
 )
-from ace_studio.engine.load.load_job import LoadJob, OpenedModel
+from ace_studio.engine.load.load_job import Description, LoadJob, OpenedModel
 from ace_studio.engine.load.named.fits import fitting_models, summary_of
 from ace_studio.engine.load.named.loader import build_named, describe_named
 from ace_studio.engine.load.onnx.model import build_from_onnx, describe_onnx
-from ace_studio.engine.load.pickles import (
-    LARGEST_PICKLE_BYTES,
-    is_legacy_torch,
-    unsafe_globals,
-    unsafe_globals_of_archive,
-    unsafe_globals_of_file,
-    unsafe_globals_of_nested,
-)
 from ace_studio.engine.load.roles import loads_weights
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
@@ -81,7 +72,7 @@ def _describe_python(path: Path) -> Description:
         + ((f"what it imports: {imports}",) if imports else ()),
         entries=list_entries(source),
         loads_weights=loads,
-        weights=() if loads else weights_beside(source),
+        weights=() if loads else tuple(map(str, weights_beside(source))),
     )
 
 
@@ -97,21 +88,22 @@ def _describe_state_dict(path: Path) -> Description:
 
 def _describe_weights(path: Path, tensors: tuple[StoredTensor, ...], notes: tuple[str, ...]) -> Description:
     if looks_like_huggingface(path.parent):
-        return Description(tensors=tensors, notes=(*summary_of(tensors), *notes), code=(path.parent,))
+        return Description(tensors=tensors, notes=(*summary_of(tensors), *notes), code=(str(path.parent),))
     return Description(
         tensors=tensors,
         notes=(*summary_of(tensors), *notes),
-        code=code_beside(path, tensors),
+        code=tuple(map(str, code_beside(path, tensors))),
         fits=fitting_models(tensors),
     )
 
 
 def _describe_pickle(path: Path) -> Description:
     is_archive = read_head(path).startswith(ZIP_MAGIC)
-    names = unsafe_globals_of_archive(open_archive(path)) if is_archive else unsafe_globals_of_file(path)
+    names = (
+        pickles.unsafe_globals_of_archive(open_archive(path)) if is_archive else pickles.unsafe_globals_of_file(path)
+    )
     return Description(
-        would_run=tuple(f"imports and may call {name}" for name in names[:_MOST_NAMES]),
-        notes=_storage_notes(path),
+        would_run=tuple(f"imports and may call {name}" for name in names[:_MOST_NAMES]), notes=_storage_notes(path)
     )
 
 
@@ -126,12 +118,12 @@ def _describe_pt2(path: Path) -> Description:
     calls: list[str] = []
     inputs: tuple[str, ...] = ()
     for name, info in archive.members.items():
-        if name.endswith("/models/model.json") and info.file_size <= LARGEST_PICKLE_BYTES:
-            inputs = input_notes(archive.read(info, limit=LARGEST_PICKLE_BYTES))
+        if name.endswith("/models/model.json") and info.file_size <= pickles.LARGEST_PICKLE_BYTES:
+            inputs = input_notes(archive.read(info, limit=pickles.LARGEST_PICKLE_BYTES))
         if name.endswith((".pkl", ".pickle")):
-            calls += unsafe_globals(archive.read(info, limit=LARGEST_PICKLE_BYTES), path)
-        elif name.endswith(".pt") and info.file_size <= LARGEST_PICKLE_BYTES:
-            calls += unsafe_globals_of_nested(archive.read(info, limit=LARGEST_PICKLE_BYTES), path)
+            calls += pickles.unsafe_globals(archive.read(info, limit=pickles.LARGEST_PICKLE_BYTES), path)
+        elif name.endswith(".pt") and info.file_size <= pickles.LARGEST_PICKLE_BYTES:
+            calls += pickles.unsafe_globals_of_nested(archive.read(info, limit=pickles.LARGEST_PICKLE_BYTES), path)
     general = "the exported program: its size expressions are evaluated and its stored inputs may be unpickled"
     return Description(
         would_run=(general, *(f"imports and may call {name}" for name in dict.fromkeys(calls))),
@@ -147,7 +139,7 @@ def _describe_folder(path: Path) -> Description:
 def _storage_notes(path: Path) -> tuple[str, ...]:
     head = read_head(path)
     if not head.startswith(ZIP_MAGIC):
-        return ("in the format of torch before 1.6",) if is_legacy_torch(head) else ("a bare pickle",)
+        return ("in the format of torch before 1.6",) if pickles.is_legacy_torch(head) else ("a bare pickle",)
     archive = open_archive(path)
     order = archive.find("byteorder")
     if order is not None and archive.read(order, limit=100).strip() == b"big":

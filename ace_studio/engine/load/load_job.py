@@ -10,6 +10,8 @@ from torch import nn
 from ace_studio.engine.flow import Example
 from ace_studio.engine.load.callables import CallableReference, CodeLibrary
 from ace_studio.engine.progress import Reporter
+from ace_studio.records.messages import EntryPoint, StoredTensor
+from ace_studio.records.tensors import TensorSpec
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,16 @@ class LoadJob:
     has_weights: bool = False
     """Whether weights from another file are loaded afterwards."""
 
+    def warn_of_random_weights(self, name: str, *, where: str = "") -> None:
+        """Warn that the model has random weights, unless weights from another file follow."""
+        if not self.has_weights:
+            self.reporter.warn(
+                "random-weights",
+                f"{name} has random weights: shapes, speed and size are those of the real model, its answers are not. "
+                "Name a file as [model] weights to change that",
+                where=where,
+            )
+
 
 @dataclass(frozen=True)
 class OpenedModel:
@@ -37,3 +49,20 @@ class OpenedModel:
     """Files that were read besides the source; a job checks at its end that none has changed."""
     reference: nn.Module | None = None
     """The original that the module was translated from and must equal on every example; None if it is the original."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """Facts about a file that are found without running any of its code."""
+
+    would_run: tuple[str, ...] = ()
+    entries: tuple[EntryPoint, ...] = ()
+    tensors: tuple[StoredTensor, ...] = ()
+    notes: tuple[str, ...] = ()
+    inputs: tuple[dict[str, TensorSpec], ...] = ()
+    """Example inputs proposed from the file's own description."""
+    loads_weights: bool = False
+    weights: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    fits: tuple[str, ...] = ()
+    """These four as in `FileReport`."""

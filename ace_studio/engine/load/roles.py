@@ -32,11 +32,7 @@ def with_roles(entries: Iterable[EntryPoint], tree: ast.Module) -> tuple[EntryPo
     listed = tuple(entries)
     nodes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | _Function)}
     modules = frozenset(one.name for one in listed if one.is_module)
-    parts = {
-        call
-        for name in modules
-        for call in _calls(nodes.get(name), modules - {name})
-    }  # fmt: skip
+    parts = {call for name in modules for call in _calls(nodes.get(name), modules - {name})}
     return tuple(replace(one, role=_role(one, nodes.get(one.name), modules, parts)) for one in listed)
 
 

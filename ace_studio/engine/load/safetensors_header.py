@@ -37,7 +37,11 @@ def read_header(path: Path) -> tuple[list[StoredTensor], dict[str, str]]:
             names = file.offset_keys() if hasattr(file, "offset_keys") else file.keys()
             stored = {name: file.get_slice(name) for name in names}
             return [
-                StoredTensor(name=name, dtype=_torch_name(tensor.get_dtype()), shape=tuple(tensor.get_shape()))
+                StoredTensor(
+                    name=name,
+                    dtype=_TORCH_NAMES.get(tensor.get_dtype(), tensor.get_dtype().lower()),
+                    shape=tuple(tensor.get_shape()),
+                )
                 for name, tensor in stored.items()
             ], file.metadata() or {}
     except (SafetensorError, OSError) as error:
@@ -48,7 +52,3 @@ def damaged_safetensors(path: Path, error: Exception) -> AceError:
     """The error for a file that safetensors refuses to read, with safetensors' own reason."""
     why = str(error).removeprefix("Error while deserializing header: ")[:200]
     return bad_file(path, "is a damaged or incomplete safetensors file", why=why)
-
-
-def _torch_name(dtype: str) -> str:
-    return _TORCH_NAMES.get(dtype, dtype.lower())

@@ -79,9 +79,15 @@ def read_head(path: Path) -> bytes:
     except OSError as error:
         raise bad_file(path, "could not be read", why=error.strerror or str(error)) from error
     if not head:
-        raise bad_file(
-            path, "is empty", why="it has 0 bytes; a download or a save broke off", remedy="download or save it again"
-        )
+        raise bad_file(path, "is empty", why="it has 0 bytes; a download or a save broke off")
+    return head
+
+
+def checked_head(path: Path) -> bytes:
+    """The first bytes of what may be a model. Raises: AceError(NOT_FOUND or BAD_FILE) as the three checks do."""
+    check_readable(path)
+    head = read_head(path)
+    reject_stand_ins(path, head)
     return head
 
 

@@ -162,9 +162,6 @@ def shown(names: Sequence[str], *, most: int = _MOST_SHOWN) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-# --- matches to try ---
-
-
 def _readings(state: StateDict, wanted: Mapping[str, Tensor]) -> Iterator[Match]:
     yield _match(state, {name: name for name in state.tensors}, wanted)
     places = {unwrapped(name): name for name in wanted}

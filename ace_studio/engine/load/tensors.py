@@ -19,18 +19,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from ace_studio.engine.flow import tensor_leaves
+from ace_studio.engine.load import sniff
 from ace_studio.engine.load.archive import Archive, open_archive
 from ace_studio.engine.load.pickles import unsafe_globals_of_archive, unsafe_globals_of_file
 from ace_studio.engine.load.safetensors_header import damaged_safetensors, looks_like_safetensors, read_header
-from ace_studio.engine.load.sniff import (
-    PICKLE_MAGIC,
-    ZIP_MAGIC,
-    bad_file,
-    check_readable,
-    read_head,
-    reject_stand_ins,
-    unknown_file,
-)
 from ace_studio.engine.load.state_match import StateDict
 from ace_studio.records.errors import AceError, ErrorCode
 
@@ -56,21 +48,19 @@ def read_checkpoint(path: Path) -> Any:
 
     Raises: AceError(BAD_FILE) if it is damaged, is something else, or holds more than tensors.
     """
-    check_readable(path)
-    head = read_head(path)
-    reject_stand_ins(path, head)
-    if head.startswith(ZIP_MAGIC):
+    head = sniff.checked_head(path)
+    if head.startswith(sniff.ZIP_MAGIC):
         archive = open_archive(path)
         names = unsafe_globals_of_archive(archive)
         archive.check_content()
         return _load_weights_only(path, names)
     if looks_like_safetensors(head):
         return _read_safetensors(path)
-    if head.startswith(PICKLE_MAGIC):
+    if head.startswith(sniff.PICKLE_MAGIC):
         return _load_weights_only(path, unsafe_globals_of_file(path))
     if path.suffix == ".safetensors":
         return _read_safetensors(path)
-    raise unknown_file(path, head)
+    raise sniff.unknown_file(path, head)
 
 
 def check_holds_tensors_only(path: Path) -> None:
@@ -78,12 +68,11 @@ def check_holds_tensors_only(path: Path) -> None:
 
     Raises: AceError(BAD_FILE) if it is damaged, something else, or would run code.
     """
-    head = read_head(path)
-    reject_stand_ins(path, head)
+    head = sniff.checked_head(path)
     if path.suffix == ".safetensors":
         read_header(path)
         return
-    is_archive = head.startswith(ZIP_MAGIC)
+    is_archive = head.startswith(sniff.ZIP_MAGIC)
     names = unsafe_globals_of_archive(open_archive(path)) if is_archive else unsafe_globals_of_file(path)
     if names:
         raise _more_than_tensors(path, names)
@@ -109,7 +98,7 @@ def read_state_dicts(path: Path, *, key: str = "") -> tuple[StateDict, ...]:
     content = read_checkpoint(path)
     found = find_state_dicts(content)
     if not found:
-        raise bad_file(
+        raise sniff.bad_file(
             path,
             "holds no state dict",
             why="there is no table of names and tensors in it",
@@ -173,20 +162,22 @@ def read_tensor(path: Path, *, name: str = "") -> Tensor:
     if not name and not path.exists() and ":" in path.name:
         stem, _, name = path.name.rpartition(":")
         path = path.with_name(stem)
-    check_readable(path)
-    head = read_head(path)
-    reject_stand_ins(path, head)
+    head = sniff.checked_head(path)
     if head.startswith(_NPY_MAGIC):
         with path.open("rb") as file:
             return _read_npy(path, file, path.stat().st_size)
-    if head.startswith(ZIP_MAGIC) and "data.pkl" not in (archive := open_archive(path)).inner_names:
+    if head.startswith(sniff.ZIP_MAGIC) and "data.pkl" not in (archive := open_archive(path)).inner_names:
         return _read_npz(archive, name)
     content = read_checkpoint(path)
     if isinstance(content, Tensor):
         return content
-    items = content.items() if isinstance(content, Mapping) else ()
-    tensors: dict[str, Tensor] = {str(key): item for key, item in items if isinstance(item, Tensor)}
+    tensors = _tensors_in(content)
     return tensors[_pick(path, tensors, name)]
+
+
+def _tensors_in(content: Any) -> dict[str, Tensor]:
+    items = content.items() if isinstance(content, Mapping) else ()
+    return {str(key): item for key, item in items if isinstance(item, Tensor)}
 
 
 def read_named_content(path: Path) -> Mapping[str, Any]:
@@ -207,17 +198,14 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
 
     Raises: AceError(NOT_FOUND) if there is no such file; AceError(BAD_FILE) if it is damaged or holds no named tensors.
     """
-    check_readable(path)
-    head = read_head(path)
-    reject_stand_ins(path, head)
-    if head.startswith(ZIP_MAGIC) and "data.pkl" not in (archive := open_archive(path)).inner_names:
+    head = sniff.checked_head(path)
+    if head.startswith(sniff.ZIP_MAGIC) and "data.pkl" not in (archive := open_archive(path)).inner_names:
         names = [member.removesuffix(".npy") for member in archive.members if member.endswith(".npy")]
         return {name: _read_npz(archive, name) for name in names}
     content = read_checkpoint(path)
-    items = content.items() if isinstance(content, Mapping) else ()
-    found = {str(key): item for key, item in items if isinstance(item, Tensor)}
+    found = _tensors_in(content)
     if not found:
-        raise bad_file(path, "holds no named tensors", remedy="save a dictionary of tensors, or use numpy.savez")
+        raise sniff.bad_file(path, "holds no named tensors", remedy="save a dictionary of tensors, or use numpy.savez")
     return found
 
 
@@ -229,7 +217,7 @@ def _pick(path: Path, known: Iterable[str], name: str) -> str:
     if len(names) == 1 and not name:
         return names[0]
     if not names:
-        raise bad_file(path, "holds no tensor", remedy="save one with numpy.save or torch.save")
+        raise sniff.bad_file(path, "holds no tensor", remedy="save one with numpy.save or torch.save")
     shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
     raise AceError.of(
         ErrorCode.NOT_FOUND,
@@ -251,12 +239,11 @@ def _read_npy(path: Path, file: IO[bytes], length: int) -> Tensor:
     """Read one array whose header and length agree. Objects are refused: they would be pickles."""
     try:
         version = np.lib.format.read_magic(file)
-        read_array_header = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
-        shape, is_fortran, dtype = read_array_header(file)
+        formats = np.lib.format
+        read_header_of = formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0
+        shape, is_fortran, dtype = read_header_of(file)
         if dtype.hasobject:
-            raise bad_file(
+            raise sniff.bad_file(
                 path,
                 "holds Python objects, not numbers",
                 why="reading them would run code",
@@ -264,7 +251,7 @@ def _read_npy(path: Path, file: IO[bytes], length: int) -> Tensor:
             )
         needed, present = math.prod(shape) * dtype.itemsize, length - file.tell()
         if needed != present:
-            raise bad_file(
+            raise sniff.bad_file(
                 path,
                 "is a damaged or incomplete numpy array",
                 why=f"its header speaks of {needed} bytes, but there are {present}",
@@ -274,7 +261,7 @@ def _read_npy(path: Path, file: IO[bytes], length: int) -> Tensor:
         array = np.frombuffer(file.read(needed), dtype=dtype).reshape(shape, order="F" if is_fortran else "C")
         return torch.from_numpy(np.array(array, dtype=dtype.newbyteorder("="), order="C"))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
-        raise bad_file(
+        raise sniff.bad_file(
             path, "cannot be read as an array of numbers", why=_first_line(error), remedy="save it with numpy.save"
         ) from error
 
@@ -298,7 +285,7 @@ def _load_weights_only(path: Path, names: tuple[str, ...]) -> Any:
     except pickle.UnpicklingError as error:
         raise _more_than_tensors(path, (), details=str(error)) from error
     except _LOAD_ERRORS as error:
-        raise bad_file(
+        raise sniff.bad_file(
             path,
             "is damaged: torch cannot read its tensors",
             why="the file does not hold what its table of contents says",
@@ -310,7 +297,7 @@ def _load_weights_only(path: Path, names: tuple[str, ...]) -> Any:
 
 def _more_than_tensors(path: Path, names: tuple[str, ...], *, details: str = "") -> AceError:
     shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-    return bad_file(
+    return sniff.bad_file(
         path,
         "holds more than tensors",
         why=f"reading it would import and call {shown}" if shown else "it holds Python objects that are not plain data",
@@ -327,7 +314,9 @@ def _reject_inflated(path: Path, content: Any) -> None:
         claimed, stored = tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()
         if claimed > _FREE_EXPANSION_BYTES + _LARGEST_EXPANSION * stored:
             why = f"one of shape {tuple(tensor.shape)} claims {claimed} bytes, with {stored} stored"
-            raise bad_file(path, "holds a tensor with a false size", why=why, remedy="save a copy made by .clone()")
+            raise sniff.bad_file(
+                path, "holds a tensor with a false size", why=why, remedy="save a copy made by .clone()"
+            )
 
 
 def _check_memory(path: Path, needed: int) -> None:

@@ -244,13 +244,10 @@ def _is_taken(name: str, path: Path) -> bool:
     if name in sys.stdlib_module_names:
         return True
     with contextlib.suppress(ImportError, ValueError):
-        spec = importlib.machinery.PathFinder.find_spec(name, [entry for entry in sys.path if _is_library_entry(entry)])
+        libraries = [entry for entry in sys.path if "site-packages" in entry or "dist-packages" in entry]
+        spec = importlib.machinery.PathFinder.find_spec(name, libraries)
         return spec is not None
     return False
-
-
-def _is_library_entry(entry: str) -> bool:
-    return "site-packages" in entry or "dist-packages" in entry
 
 
 def _package_name(path: Path, guard: UserModules) -> str:

@@ -82,14 +82,14 @@ def _is_other(match: Match, best: Match) -> bool:
 
 
 def _warn_of_non_finite(weights: Mapping[str, Tensor], path: Path, reporter: Reporter) -> None:
-    bad = [name for name, tensor in weights.items() if tensor.is_floating_point() and not _is_finite(tensor)]
+    bad = [
+        name
+        for name, tensor in weights.items()
+        if tensor.is_floating_point() and tensor.element_size() > 1 and not bool(torch.isfinite(tensor).all())
+    ]
     if bad:
         reporter.warn(
             "non-finite-weights",
             f"{len(bad)} tensors of {path.name} hold NaN or infinity: {shown(bad)}",
             where=str(path),
         )
-
-
-def _is_finite(tensor: Tensor) -> bool:
-    return tensor.element_size() == 1 or bool(torch.isfinite(tensor).all())

@@ -24,35 +24,15 @@ from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.pipeline.compress.metric import with_metric
 from ace_studio.engine.pipeline.fixes.run import FixJob
 from ace_studio.engine.pipeline.frontends import FRONTENDS
-from ace_studio.engine.pipeline.preparing import (
-    Prepared,
-    check_subgraphs,
-    prepare_model,
-    preview_pruning,
-)
+from ace_studio.engine.pipeline.preparing import Prepared, check_subgraphs, prepare_model, preview_pruning
 from ace_studio.engine.pipeline.ready import ReadyModel, make_ready
 from ace_studio.engine.pipeline.sensitivity import scan_folder, scanned_precisions, sense
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.targets import report_refusals, report_targets
+from ace_studio.records import messages
 from ace_studio.records.errors import AceError
 from ace_studio.records.fixes import FixReport
-from ace_studio.records.messages import (
-    DoctorRequest,
-    EnvironmentFound,
-    FileInspected,
-    FixRequest,
-    FixTried,
-    InspectRequest,
-    JobFinished,
-    ModelCaptured,
-    Phase,
-    PrunePreviewRequest,
-    PruningPreviewed,
-    RunRequest,
-    SensitivityRequest,
-    TraceRequest,
-)
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.plan_index import PlanIndex
@@ -65,27 +45,27 @@ MAX_SOURCE_BYTES = 2_000_000
 """Source files larger than this are not sent to the window."""
 
 
-def inspect(request: InspectRequest, reporter: Reporter) -> None:
+def inspect(request: messages.InspectRequest, reporter: Reporter) -> None:
     """Inspect a file without running any code in it."""
-    reporter.phase(Phase.LOAD, Path(request.path).name)
-    reporter.emit(FileInspected(job=request.job, report=inspect_file(Path(request.path))))
+    reporter.phase(messages.Phase.LOAD, Path(request.path).name)
+    reporter.emit(messages.FileInspected(job=request.job, report=inspect_file(Path(request.path))))
 
 
-def doctor(request: DoctorRequest, reporter: Reporter) -> None:
+def doctor(request: messages.DoctorRequest, reporter: Reporter) -> None:
     """Report what is installed in this interpreter."""
-    reporter.phase(Phase.START, "looking at this machine")
-    reporter.emit(EnvironmentFound(job=request.job, report=environment_report(report_targets())))
+    reporter.phase(messages.Phase.START, "looking at this machine")
+    reporter.emit(messages.EnvironmentFound(job=request.job, report=environment_report(report_targets())))
 
 
-def trace(request: TraceRequest, reporter: Reporter) -> None:
+def trace(request: messages.TraceRequest, reporter: Reporter) -> None:
     """Load and capture, in the recipe's folder: user code may name files relative to it."""
     with contextlib.chdir(request.folder):
         ready = make_ready(load(request, reporter), request.recipe, Path(request.folder))
         capture(ready, request.recipe, reporter=reporter, rungs_done=request.rungs_done)
-    reporter.emit(JobFinished(job=request.job))
+    reporter.emit(messages.JobFinished(job=request.job))
 
 
-def sensitivity(request: SensitivityRequest, reporter: Reporter) -> None:
+def sensitivity(request: messages.SensitivityRequest, reporter: Reporter) -> None:
     """Load, capture and scan; findings are sent as they come, and stored so that a later job need not scan again."""
     with contextlib.chdir(request.folder):
         recipe = request.recipe
@@ -102,19 +82,19 @@ def sensitivity(request: SensitivityRequest, reporter: Reporter) -> None:
                 reporter=reporter,
                 folder=scan_folder(None),
             )
-    reporter.emit(JobFinished(job=request.job))
+    reporter.emit(messages.JobFinished(job=request.job))
 
 
-def run(request: RunRequest, reporter: Reporter) -> None:
+def run(request: messages.RunRequest, reporter: Reporter) -> None:
     """Everything, in the recipe's folder, and the result written to ``request.output``."""
     output = Path(request.output).absolute()
     make_output_folder(output)
     with contextlib.chdir(request.folder):
         result = _run_in_folder(request, output, reporter)
-    reporter.emit(JobFinished(job=request.job, result=result, output=str(output)))
+    reporter.emit(messages.JobFinished(job=request.job, result=result, output=str(output)))
 
 
-def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Result:
+def _run_in_folder(request: messages.RunRequest, output: Path, reporter: Reporter) -> Result:
     started, recipe = time.monotonic(), request.recipe
     loaded = load(request, reporter)
     folder = Path(request.folder)
@@ -131,9 +111,9 @@ def _run_in_folder(request: RunRequest, output: Path, reporter: Reporter) -> Res
         recipe=recipe_text(recipe),
         folder=str(folder.absolute()),
     )
-    reporter.phase(Phase.ADVISE)
+    reporter.phase(messages.Phase.ADVISE)
     result = with_advice(result, recipe, captured.table)
-    reporter.phase(Phase.REPORT, str(output))
+    reporter.phase(messages.Phase.REPORT, str(output))
     write_report(result, captured.table, output)
     return result
 
@@ -146,12 +126,12 @@ def with_change_reports(result: Result, prepared: Prepared) -> Result:
     return msgspec.structs.replace(result, pruning=pruning, finetune=prepared.finetune)
 
 
-def preview_prune(request: PrunePreviewRequest, reporter: Reporter) -> None:
+def preview_prune(request: messages.PrunePreviewRequest, reporter: Reporter) -> None:
     """Prune a copy and report what was removed; nothing is captured or built."""
     with contextlib.chdir(request.folder):
         ready = make_ready(load(request, reporter), request.recipe, Path(request.folder))
         report = preview_pruning(ready, request.recipe, reporter=reporter)
-    reporter.emit(PruningPreviewed(job=request.job, report=report))
+    reporter.emit(messages.PruningPreviewed(job=request.job, report=report))
 
 
 def _files_changed(loaded: LoadedModel) -> bool:
@@ -161,9 +141,9 @@ def _files_changed(loaded: LoadedModel) -> bool:
         return True
 
 
-def load(request: TraceRequest, reporter: Reporter) -> LoadedModel:
+def load(request: messages.TraceRequest, reporter: Reporter) -> LoadedModel:
     """Load the model that a request names, within the trust that it carries."""
-    reporter.phase(Phase.LOAD, Path(request.recipe.model.source).name)
+    reporter.phase(messages.Phase.LOAD, Path(request.recipe.model.source).name)
     trusted = frozenset(request.trusted_sha256)
     return load_model(
         request.recipe,
@@ -173,15 +153,15 @@ def load(request: TraceRequest, reporter: Reporter) -> LoadedModel:
     )
 
 
-def try_fixes(request: FixRequest, reporter: Reporter) -> None:
+def try_fixes(request: messages.FixRequest, reporter: Reporter) -> None:
     """Try fixes for the places where the capture stops, each in a copy; the user's files are unchanged."""
     folder, recipe = Path(request.folder), request.recipe
     with contextlib.chdir(folder):
         loaded = load(request, reporter)
         place = (request.file, request.line)
         for fix in fixes(loaded, recipe, folder, reporter=reporter, place=place, reload=lambda one: load(request, one)):
-            reporter.emit(FixTried(job=request.job, fix=fix))
-    reporter.emit(JobFinished(job=request.job))
+            reporter.emit(messages.FixTried(job=request.job, fix=fix))
+    reporter.emit(messages.JobFinished(job=request.job))
 
 
 def fixes(
@@ -221,7 +201,7 @@ def capture(
             loaded, ready.examples, recipe, ready.device, reporter, rungs_done
         )
     reporter.emit(
-        ModelCaptured(
+        messages.ModelCaptured(
             job=reporter.job,
             fingerprint=captured.fingerprint,
             capture=report,

@@ -104,12 +104,7 @@ def _nothing_found(fingerprint: str, job: str, note: str) -> SensitivityFound:
 
 
 def _sense_subgraphs(
-    partial: PartialModel,
-    recipe: Recipe,
-    *,
-    precisions: Sequence[Precision],
-    reporter: Reporter,
-    folder: Path | None,
+    partial: PartialModel, recipe: Recipe, *, precisions: Sequence[Precision], reporter: Reporter, folder: Path | None
 ) -> Sensing:
     """Each subgraph by itself, on the calls that it was captured with."""
     whole = Sensing(notes=(_SUBGRAPHS_NOTE,))

@@ -76,9 +76,6 @@ def measure_ceilings(*, threads: int, machine: str) -> Ceilings:
     )
 
 
-# --- arithmetic ---
-
-
 _PRODUCTS: dict[Precision, tuple[Callable[[int], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
     Precision.FP32: (lambda size: torch.randn(size, size), torch.mm),
     Precision.BF16: (lambda size: torch.randn(size, size, dtype=torch.bfloat16), torch.mm),
@@ -124,9 +121,6 @@ def _convolution_rate(dtype: torch.dtype) -> Measured:
     return operations / best_s, operations / median_s
 
 
-# --- bytes ---
-
-
 def _byte_rate(working_set: int) -> Measured:
     """10^9 bytes a second of a copy or a sum, whichever is faster, over this many bytes."""
     source, target = torch.zeros(2, working_set // 8)
@@ -155,9 +149,6 @@ def _best_and_median_s(call: Callable[[], object]) -> tuple[float, float]:
         call()
         times.append(time.perf_counter() - started)
     return min(times), statistics.median(times)
-
-
-# --- keeping ---
 
 
 def _higher(one: Ceilings, other: Ceilings) -> Ceilings:

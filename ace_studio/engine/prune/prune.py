@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from ace_studio.engine.flow import Example, pooled_outputs, tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.prune.importance import TaylorData, accumulate_gradients, weight_scores
-from ace_studio.engine.prune.layers import Layers, count_macs, find_layers, layer_bytes, weight_shape
-from ace_studio.engine.prune.masks import Masks, apply_mask, global_masks, n_of_m_masks
+from ace_studio.engine.prune.layers import Layers, count_macs, find_layers, input_dim, layer_bytes, weight_shape
 from ace_studio.engine.prune.structured import StructuredJob, prune_channels, require_library
 from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.records.errors import AceError, ErrorCode
@@ -156,14 +155,9 @@ _METHODS: dict[PruneMethod, _Method] = {
         _unstructured,
         "No runtime here is faster for single zero weights: latency and size stay, only a zipped file is smaller.",
     ),
-    PruneMethod.N_M: _Method(
-        _n_of_m,
-        "Sparse tensor cores of a GPU are faster at 2:4; no runtime here is on a CPU.",
-    ),
+    PruneMethod.N_M: _Method(_n_of_m, "Sparse tensor cores of a GPU are faster at 2:4; no runtime here is on a CPU."),
     PruneMethod.STRUCTURED: _Method(
-        _structured,
-        "The tensors are smaller: every runtime computes less and moves fewer bytes.",
-        needs_library=True,
+        _structured, "The tensors are smaller: every runtime computes less and moves fewer bytes.", needs_library=True
     ),
 }
 
@@ -184,17 +178,11 @@ def _check_something_went(job: PruneJob, outcome: _Outcome) -> None:
     )
 
 
-# --- what went ---
-
-
 def _report(job: PruneJob, layers: Layers, outcome: _Outcome, *, speed: str, started: float) -> PruningReport:
     choice, example = job.choice, job.examples[0]
     every = {path: job.module.get_submodule(path) for path in (*layers.prunable, *layers.kept)}
     after = {path: outcome.module.get_submodule(path) for path in every}
-    macs_before, macs_after = (
-        count_macs(job.module, every, example),
-        count_macs(outcome.module, after, example),
-    )
+    macs_before, macs_after = (count_macs(job.module, every, example), count_macs(outcome.module, after, example))
     alone = _effects_alone(job, outcome)
     rows = tuple(
         _layer_report(path, every[path], after[path], (macs_before[path], macs_after[path]), alone.get(path))
@@ -283,3 +271,70 @@ def _parameters(module: nn.Module) -> int:
 
 def _state_bytes(module: nn.Module) -> int:
     return sum(one.numel() * one.element_size() for one in module.state_dict().values() if isinstance(one, Tensor))
+
+
+@dataclass(frozen=True)
+class Masks:
+    """What stays of each layer's weight."""
+
+    keep: Mapping[str, Tensor]
+    """Path of the layer -> bool, the weight's shape."""
+    kept: Mapping[str, str]
+    """Layers that stay whole -> why."""
+
+
+def global_masks(scores: Mapping[str, Tensor], *, amount: float) -> Masks:
+    """Remove the given fraction of all weights: those with the lowest scores of the whole model.
+
+    Exactly ``round(amount * count)`` weights go; of equal scores the later ones stay.
+    """
+    everything = torch.cat([one.flatten() for one in scores.values()])
+    goes = _lowest(everything, round(amount * everything.numel()))
+    masks, start = {}, 0
+    for path, one in scores.items():
+        masks[path] = ~goes[start : start + one.numel()].reshape(one.shape)
+        start += one.numel()
+    return Masks(keep=masks, kept={})
+
+
+def _lowest(scores: Tensor, count: int) -> Tensor:
+    """Which of the scores are the ``count`` lowest; without sorting them all, which takes ten times the memory."""
+    if count == 0:
+        return torch.zeros_like(scores, dtype=torch.bool)
+    bound = scores.kthvalue(count).values
+    chosen = scores < bound
+    equal = (scores == bound).nonzero().flatten()
+    chosen[equal[: count - int(chosen.sum())]] = True
+    return chosen
+
+
+def n_of_m_masks(layers: Mapping[str, nn.Module], scores: Mapping[str, Tensor], *, pattern: str) -> Masks:
+    """Keep the N highest scores of every M neighbours along the input dimension.
+
+    Source: Mishra et al. 2021, arXiv:2104.08378 (2:4). A layer whose inputs are no multiple of M stays whole.
+    """
+    keep_count, group = (int(part) for part in pattern.split(":"))
+    keep: dict[str, Tensor] = {}
+    kept: dict[str, str] = {}
+    for path, layer in layers.items():
+        dim = input_dim(layer)
+        inputs = scores[path].shape[dim]
+        if inputs % group:
+            kept[path] = f"its {inputs} inputs are no multiple of {group}"
+            continue
+        keep[path] = _kept_of_group(scores[path], dim=dim, keep_count=keep_count, group=group)
+    return Masks(keep=keep, kept=kept)
+
+
+def _kept_of_group(scores: Tensor, *, dim: int, keep_count: int, group: int) -> Tensor:
+    last = scores.movedim(dim, -1)
+    groups = last.reshape(-1, group)
+    chosen = groups.topk(keep_count, dim=1).indices
+    mask = torch.zeros(groups.shape, dtype=torch.bool, device=scores.device).scatter_(1, chosen, True)
+    return mask.reshape(last.shape).movedim(-1, dim)
+
+
+def apply_mask(layer: nn.Module, mask: Tensor) -> None:
+    """Set the weights outside of the mask to zero, in place."""
+    with torch.no_grad():
+        layer.weight.mul_(mask)  # type: ignore[operator]

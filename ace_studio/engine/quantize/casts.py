@@ -12,15 +12,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.ops.families import (
-    ADAPTIVE_POOLS,
-    AVERAGE_POOLS,
-    CLAMPS,
-    LAYOUT_OPS,
-    LEAKY_RELUS,
-    MAX_POOLS,
-    aten_ops,
-)
+from ace_studio.engine.ops import families
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, constant_of, tidy
 from ace_studio.records.ops import is_weighted
 from ace_studio.records.recipes.plan import Precision
@@ -30,14 +22,14 @@ HALF_DTYPES: dict[Precision, torch.dtype] = {Precision.BF16: torch.bfloat16, Pre
 
 _CAST = torch.ops.aten.to.dtype
 
-_POINTWISE_OPS = aten_ops(
+_POINTWISE_OPS = families.aten_ops(
     "add.Tensor add_.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul_.Tensor mul.Scalar div.Tensor"
     " div.Scalar neg.default abs.default maximum.default minimum.default elu.default elu_.default gelu.default"
     " silu.default silu_.default mish.default hardswish.default hardswish_.default hardsigmoid.default sigmoid.default"
     " tanh.default prelu.default"
 )
-_POOLS = MAX_POOLS | AVERAGE_POOLS | ADAPTIVE_POOLS
-_CASTABLE_OPS = LAYOUT_OPS | CLAMPS | LEAKY_RELUS | _POOLS | _POINTWISE_OPS
+_POOLS = families.MAX_POOLS | families.AVERAGE_POOLS | families.ADAPTIVE_POOLS
+_CASTABLE_OPS = families.LAYOUT_OPS | families.CLAMPS | families.LEAKY_RELUS | _POOLS | _POINTWISE_OPS
 """Ops besides the weighted ones that a cast in front and behind leaves meaningful: element by element, or no arithmetic
 at all. Reductions, norms, softmax, exponentials and powers are left out: they lose range or sums."""
 

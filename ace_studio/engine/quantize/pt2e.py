@@ -86,9 +86,7 @@ def quantize_int8(
     """
     if not is_torchao_installed():
         raise AceError.of(
-            ErrorCode.NOT_INSTALLED,
-            "int8 in a torch graph needs torchao, which is not installed",
-            remedy=INSTALL_LINE,
+            ErrorCode.NOT_INSTALLED, "int8 in a torch graph needs torchao, which is not installed", remedy=INSTALL_LINE
         )
     nodes, refused = _choose(graph_module, {*static, *dynamic})
     for node in [node for node in nodes if node.meta[OP_ID] in dynamic and str(node.target) not in DYNAMIC_INT8_OPS]:

@@ -30,10 +30,7 @@ def write_out_range_searches(graph_module: fx.GraphModule) -> int:
         scale = _call(node, _aten.clamp_min.default, scale, smallest_scale)
         lowest = _call(node, _aten.round.default, _call(node, _aten.div.Tensor, low, scale))
         zero = _call(node, _aten.clamp.default, _call(node, _aten.rsub.Scalar, lowest, first), first, last)
-        parts = (
-            _call(node, _aten.to.dtype, scale, torch.float64),
-            _call(node, _aten.to.dtype, zero, torch.int64),
-        )
+        parts = (_call(node, _aten.to.dtype, scale, torch.float64), _call(node, _aten.to.dtype, zero, torch.int64))
         for user in list(node.users):  # each takes one of the two parts
             user.replace_all_uses_with(parts[user.args[1]])
             graph_module.graph.erase_node(user)

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.examples.leaves import (
-    Leaf,
-    dtype_name,
-    forward_parameters,
-    is_same_value,
-    named_leaves,
-    structure,
-)
+from ace_studio.engine.examples import leaves
 from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.tensors import DimChoice
@@ -59,8 +52,8 @@ def compare_examples(
     Raises: AceError(BAD_INPUT) with every difference that no graph can hold: nesting, rank, dtype, plain values;
         AceError(RECIPE) for a choice that names no dimension or contradicts the examples.
     """
-    parameters = forward_parameters(module)
-    rows = [named_leaves(example, parameters) for example in examples]
+    parameters = leaves.forward_parameters(module)
+    rows = [leaves.named_leaves(example, parameters) for example in examples]
     _check_structures(examples, rows)
     columns = list(zip(*rows, strict=True))
     problems = [problem for column in columns if (problem := _difference(column)) is not None]
@@ -71,10 +64,10 @@ def compare_examples(
     return found
 
 
-def _check_structures(examples: Sequence[Example], rows: Sequence[list[Leaf]]) -> None:
-    first = structure(examples[0])
+def _check_structures(examples: Sequence[Example], rows: Sequence[list[leaves.Leaf]]) -> None:
+    first = leaves.structure(examples[0])
     for number, example in enumerate(examples[1:], start=2):
-        if structure(example) == first:
+        if leaves.structure(example) == first:
             continue
         names, others = [leaf.name for leaf in rows[0]], [leaf.name for leaf in rows[number - 1]]
         lacking = [name for name in names if name not in others]
@@ -96,7 +89,7 @@ def _check_structures(examples: Sequence[Example], rows: Sequence[list[Leaf]]) -
         )
 
 
-def _difference(column: Sequence[Leaf]) -> Problem | None:
+def _difference(column: Sequence[leaves.Leaf]) -> Problem | None:
     """Why the values of one leaf cannot be one input of one graph; None if they can."""
     first = column[0]
     for number, leaf in enumerate(column[1:], start=2):
@@ -106,10 +99,10 @@ def _difference(column: Sequence[Leaf]) -> Problem | None:
     return None
 
 
-def _pair_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, str] | None:
+def _pair_difference(first: leaves.Leaf, leaf: leaves.Leaf, number: int) -> tuple[str, str, str] | None:
     one, other = first.tensor, leaf.tensor
     if one is None or other is None:
-        if one is other is None and is_same_value(first.value, leaf.value):
+        if one is other is None and leaves.is_same_value(first.value, leaf.value):
             return None
         if (first.value is None) != (leaf.value is None):
             return _optional_difference(first, leaf, number)
@@ -131,15 +124,16 @@ def _pair_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, st
             "Give it the same number of dimensions in every example.",
         )
     if one.dtype != other.dtype:
+        own, others = leaves.dtype_name(one), leaves.dtype_name(other)
         return (
-            f"Input '{first.name}' is {dtype_name(one)} in example 1 and {dtype_name(other)} in example {number}",
+            f"Input '{first.name}' is {own} in example 1 and {others} in example {number}",
             "a graph is made for one element type",
             "Convert the examples to one type.",
         )
     return None
 
 
-def _optional_difference(first: Leaf, leaf: Leaf, number: int) -> tuple[str, str, str]:
+def _optional_difference(first: leaves.Leaf, leaf: leaves.Leaf, number: int) -> tuple[str, str, str]:
     """One example gives the input, the other leaves it out or gives None."""
     with_it, without = (1, number) if leaf.value is None else (number, 1)
     why = f"without it '{first.name}' is None, forward may take another path then, and a graph holds one path"
@@ -154,17 +148,17 @@ def _article(word: str) -> str:
     return f"an {word}" if word[:1].lower() in "aeiou" else f"a {word}"
 
 
-def _kind(leaf: Leaf) -> str:
+def _kind(leaf: leaves.Leaf) -> str:
     return "a tensor" if leaf.tensor is not None else repr(leaf.value)[:60]
 
 
-def _input_dims(column: Sequence[Leaf], choices: Mapping[str, DimChoice]) -> InputDims:
+def _input_dims(column: Sequence[leaves.Leaf], choices: Mapping[str, DimChoice]) -> InputDims:
     tensors = [leaf.tensor for leaf in column if leaf.tensor is not None]
     name = column[0].name
     rank = tensors[0].dim()
     return InputDims(
         name=name,
-        dtype=dtype_name(tensors[0]),
+        dtype=leaves.dtype_name(tensors[0]),
         sizes=tuple(tuple(tensor.shape[index] for tensor in tensors) for index in range(rank)),
         choices=tuple(choices.get(f"{name}.{index}", DimChoice.AUTO) for index in range(rank)),
     )

@@ -157,9 +157,6 @@ def room_for_graphs() -> Iterator[None]:
         settings.recompile_limit = before
 
 
-# --- frames ---
-
-
 class Frame:
     """One graph of the compiler, and how to read the values that it is called with."""
 
@@ -237,9 +234,6 @@ def _number_of(value: Any, given: Mapping[str, int]) -> int:
     expression = getattr(getattr(value, "node", None), "expr", value)
     free = getattr(expression, "free_symbols", ())
     return int(expression.subs({one: given[str(one)] for one in free}) if free else expression)
-
-
-# --- running ---
 
 
 class SubgraphRunner:
@@ -399,9 +393,6 @@ def weight_names(module: nn.Module) -> dict[int, str]:
     """Identity of a parameter or buffer -> its name."""
     named = [*module.named_buffers(), *module.named_parameters()]
     return {id(tensor): name for name, tensor in named}
-
-
-# --- controls ---
 
 
 def _nonstrict(function: Any) -> Any:

@@ -44,9 +44,6 @@ def _forget_stale_imports() -> None:
                 del names[name]
 
 
-# --- capturing through the compiler ---
-
-
 @contextmanager
 def whole_graph_capture() -> Iterator[None]:
     """Set torch.compile so that it keeps free sizes distinct and captures whole graphs as often as possible."""
@@ -80,9 +77,6 @@ def traced_without_analysis(function: Callable[..., Any]) -> Callable[..., Any]:
     mark: Any = getattr(torch.compiler, "nonstrict_trace", torch._dynamo.nonstrict_trace)
     marked: Callable[..., Any] = mark(function)
     return marked
-
-
-# --- failures ---
 
 
 def failure_frames(error: BaseException) -> list[traceback.FrameSummary]:
@@ -158,9 +152,6 @@ def graph_breaks_heard(hear: Callable[[HeardBreak], object]) -> Iterator[None]:
 
     with replaced_attribute(owner, "log_graph_break", listen):
         yield
-
-
-# --- watching a trace ---
 
 
 @dataclass(frozen=True)

@@ -81,12 +81,7 @@ _BIDIRECTIONAL = 5
 
 
 def export_program(
-    module: torch.nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    *,
-    dynamic_shapes: Any,
-    strict: bool,
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, dynamic_shapes: Any, strict: bool
 ) -> ExportedProgram:
     """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
     with sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), short_sizes(), keywords_named(module, kwargs):

@@ -74,9 +74,6 @@ def call_symbolically(target: Any, *arguments: Any) -> Any:
         return target(*arguments)
 
 
-# --- kernels ---
-
-
 def register_quantized_ops() -> None:
     """Register the ``quantized_decomposed`` ops, which a saved int8 program calls."""
     import torch.ao.quantization.fx._decomposed  # noqa: F401, PLC0415 - importing it registers them

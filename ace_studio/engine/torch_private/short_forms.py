@@ -154,10 +154,7 @@ class ShortForms:
         return low >= 0 if largest else high <= 0
 
     def _comparison(
-        self,
-        expression: Expression,
-        is_true: Callable[[float, float], bool],
-        is_false: Callable[[float, float], bool],
+        self, expression: Expression, is_true: Callable[[float, float], bool], is_false: Callable[[float, float], bool]
     ) -> Expression:
         left, right = expression.args
         if not (left.is_integer and right.is_integer):

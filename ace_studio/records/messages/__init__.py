@@ -23,6 +23,7 @@ from ace_studio.records.messages.events import (
     JobFinished,
     LogLine,
     ModelCaptured,
+    Phase,
     Progress,
     PruningPreviewed,
     SensitivityFound,
@@ -30,7 +31,6 @@ from ace_studio.records.messages.events import (
     WorkerLost,
     WorkerReady,
 )
-from ace_studio.records.messages.phases import Phase
 from ace_studio.records.messages.reports import (
     DeviceReport,
     EntryPoint,

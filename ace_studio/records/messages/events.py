@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
 from ace_studio.records.errors import Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.messages.phases import Phase
 from ace_studio.records.messages.reports import EnvironmentReport, FileReport, ModuleCalls, TargetRefusals
 from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, OpSensitivity, Result, TargetRun
 from ace_studio.records.results.pruning import PruningReport
 from ace_studio.records.tensors import TensorSpec
+
+
+class Phase(StrEnum):
+    """What the engine is doing; the text of the progress bar."""
+
+    START = "Starting the engine"
+    LOAD = "Loading the model"
+    EAGER = "Running the model once"
+    CAPTURE = "Capturing the graph"
+    VERIFY = "Comparing with eager"
+    CALIBRATE = "Calibrating"
+    COMPRESS = "Compressing"
+    LOWER = "Building"
+    SENSITIVITY = "Finding sensitive ops"
+    MEASURE = "Measuring latency"
+    EVALUATE = "Measuring accuracy"
+    EXPORT = "Saving and verifying"
+    REPORT = "Writing the report"
+    FIX = "Trying a fix"
+    CATCH = "Running the script"
+    PRUNE = "Pruning"
+    FINETUNE = "Fine-tuning"
+    ADVISE = "Looking for advice"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):

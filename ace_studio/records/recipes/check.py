@@ -12,21 +12,10 @@ from typing import Any, cast
 
 from msgspec import inspect as types
 
+from ace_studio.records.recipes import recipe
 from ace_studio.records.recipes.contradictions import contradictions
 from ace_studio.records.recipes.fault import Fault, listing_hint, nearest_hint, path_text
 from ace_studio.records.recipes.plan import ActivationGrid, Precision, WeightGranularity
-from ace_studio.records.recipes.recipe import (
-    ControlKind,
-    FinetuneMethod,
-    Importance,
-    ImproveMethod,
-    Objective,
-    Observer,
-    PruneMethod,
-    Recipe,
-    ScanChoice,
-    Subset,
-)
 from ace_studio.records.recipes.rules import value_faults
 from ace_studio.records.recipes.toml_lines import KeyPath
 from ace_studio.records.tensors import DimChoice
@@ -37,15 +26,15 @@ _ENUM_NOUNS: dict[type, str] = {
     WeightGranularity: "a granularity of weights",
     ActivationGrid: "a kind of grid",
     DimChoice: "a choice for a dimension",
-    ControlKind: "a way to treat a function",
-    Objective: "something to optimize",
-    ScanChoice: "a choice for the sensitivity scan",
-    Observer: "a way to find ranges",
-    Subset: "a way to choose examples",
-    ImproveMethod: "a method of improvement",
-    PruneMethod: "a way to prune",
-    Importance: "a measure of importance",
-    FinetuneMethod: "a way to fine-tune",
+    recipe.ControlKind: "a way to treat a function",
+    recipe.Objective: "something to optimize",
+    recipe.ScanChoice: "a choice for the sensitivity scan",
+    recipe.Observer: "a way to find ranges",
+    recipe.Subset: "a way to choose examples",
+    recipe.ImproveMethod: "a method of improvement",
+    recipe.PruneMethod: "a way to prune",
+    recipe.Importance: "a measure of importance",
+    recipe.FinetuneMethod: "a way to fine-tune",
 }
 
 
@@ -62,7 +51,7 @@ def recipe_faults(document: Mapping[str, Any]) -> list[Fault]:
 
 # --- the shape: keys and types ---
 
-_RECIPE_TYPE = cast(types.StructType, types.type_info(Recipe))
+_RECIPE_TYPE = cast(types.StructType, types.type_info(recipe.Recipe))
 _OWNERS: dict[str, list[str]] = {}
 for _table in _RECIPE_TYPE.fields:
     for _field in getattr(_table.type, "fields", ()):
@@ -149,14 +138,12 @@ def _check_number(value: object, _: types.Type, path: KeyPath) -> Iterator[Fault
         yield Fault(path, f"{path_text(path)} is {value}, which is not a finite number", remedy="give a finite number")
 
 
-def _check_text(value: object, _: types.Type, path: KeyPath) -> Iterator[Fault]:
-    if not isinstance(value, str):
-        yield _wrong_type(value, path, "text in quotes")
+def _check_type(wanted: type, words: str) -> Callable[[object, Any, KeyPath], Iterator[Fault]]:
+    def check(value: object, _: types.Type, path: KeyPath) -> Iterator[Fault]:
+        if not isinstance(value, wanted):
+            yield _wrong_type(value, path, words)
 
-
-def _check_flag(value: object, _: types.Type, path: KeyPath) -> Iterator[Fault]:
-    if not isinstance(value, bool):
-        yield _wrong_type(value, path, "true or false")
+    return check
 
 
 def _check_enum(value: object, expected: types.EnumType, path: KeyPath) -> Iterator[Fault]:
@@ -182,8 +169,8 @@ _CHECKS: dict[type[types.Type], Callable[[object, Any, KeyPath], Iterator[Fault]
     types.DictType: _check_dict,
     types.IntType: _check_integer,
     types.FloatType: _check_number,
-    types.StrType: _check_text,
-    types.BoolType: _check_flag,
+    types.StrType: _check_type(str, "text in quotes"),
+    types.BoolType: _check_type(bool, "true or false"),
     types.EnumType: _check_enum,
     types.LiteralType: _check_literal,
 }

@@ -116,9 +116,6 @@ def recipe_text(recipe: Recipe) -> str:
     return "\n".join(lines) + "\n"
 
 
-# --- reading ---
-
-
 def _read_bytes(path: Path) -> bytes:
     try:
         if path.is_dir():
@@ -221,9 +218,6 @@ def _line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
 
 def _problem(fault: Fault, where: str) -> Problem:
     return Problem(code=ErrorCode.RECIPE, what=fault.what, why=fault.why, remedy=fault.remedy, where=where)
-
-
-# --- writing ---
 
 
 def _table_lines(name: str, table: msgspec.Struct) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
+from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from typing import NamedTuple
 
 KeyPath = tuple[str | int, ...]
@@ -136,7 +138,7 @@ class Scanner:
         if first == "[":
             self._array(path)
         elif first == "{":
-            self._inline_table(path)
+            self._items("}", lambda: self._pair(path))
         else:
             self._skip(self._scalar_pattern())
             self.position = value_start + len(self.text[value_start : self.position].rstrip())
@@ -151,29 +153,21 @@ class Scanner:
         return _SCALAR
 
     def _array(self, path: KeyPath) -> None:
-        self.position += 1
-        index = 0
-        while True:
-            self._skip(_BLANK)
-            if self.text[self.position] == "]":
-                break
-            if self.text[self.position] == ",":
-                self.position += 1
-                continue
-            self._value((*path, index), self.position)
-            index += 1
-        self.position += 1
+        indices = count()
+        self._items("]", lambda: self._value((*path, next(indices)), self.position))
 
-    def _inline_table(self, path: KeyPath) -> None:
+    def _items(self, closing: str, read: Callable[[], None]) -> None:
+        """Read what stands between commas, up to the closing bracket."""
         self.position += 1
         while True:
             self._skip(_BLANK)
-            if self.text[self.position] == "}":
+            sign = self.text[self.position]
+            if sign == closing:
                 break
-            if self.text[self.position] == ",":
+            if sign == ",":
                 self.position += 1
-                continue
-            self._pair(path)
+            else:
+                read()
         self.position += 1
 
     def _skip(self, pattern: re.Pattern[str]) -> None:

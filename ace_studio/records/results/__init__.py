@@ -23,14 +23,7 @@ from ace_studio.records.results.capture import (
     SupportStatus,
     TargetSupport,
 )
-from ace_studio.records.results.findings import (
-    Ceilings,
-    Improvement,
-    OpSensitivity,
-    ParetoPoint,
-    Warning,
-    WorstSample,
-)
+from ace_studio.records.results.findings import Ceilings, Improvement, OpSensitivity, ParetoPoint, Warning, WorstSample
 from ace_studio.records.results.finetuning import FinetuneReport
 from ace_studio.records.results.pruning import PruningReport
 from ace_studio.records.results.runs import (

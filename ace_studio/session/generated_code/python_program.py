@@ -137,8 +137,7 @@ class _Program:
         if values.is_plain:
             return repr(values.plain)
         self.needs("import torch")
-        shape = list(spec.shape)
-        dtype = f"dtype=torch.{spec.dtype}"
+        shape, dtype = list(spec.shape), f"dtype=torch.{spec.dtype}"
         match values.source:
             case ValueSource.ZEROS:
                 return f"torch.zeros({shape}, {dtype})"
@@ -194,6 +193,13 @@ _BY_NAME = {
     "torchvision": ("import torchvision", "torchvision.models.get_model({name!r}, weights=None)"),
 }
 """Package -> the import, and the expression that makes a model by name."""
+
+_SAME_NAMES = {
+    "calibration": ("samples", "subset", "observer", "percentile"),
+    "plan": ("weights", "activations", "group_size", "rest"),
+    "measure": ("threads", "rounds", "device", "profile", "batches", "decode"),
+}
+"""Table of the recipe -> its keys that are keywords of ``compile`` with the same name."""
 
 
 def _sorted_imports(lines: Iterable[str]) -> list[str]:
@@ -286,19 +292,12 @@ def _plain_keywords(recipe: Recipe) -> list[str]:
         *((key, getattr(recipe.goal, key), getattr(default.goal, key)) for key in recipe.goal.__struct_fields__),
         ("target", names[0] if len(names) == 1 else list(names), "auto"),
         ("rungs", list(recipe.capture.rungs), list(ALL_CAPTURE_METHODS)),
-        *(
-            (key, getattr(recipe.calibration, key), getattr(default.calibration, key))
-            for key in ("samples", "subset", "observer", "percentile")
-        ),
-        *(
-            (key, getattr(recipe.plan, key), getattr(default.plan, key))
-            for key in ("weights", "activations", "group_size", "rest")
-        ),
+    ]
+    for table, keys in _SAME_NAMES.items():
+        chosen, usual_table = getattr(recipe, table), getattr(default, table)
+        pairs += [(key, getattr(chosen, key), getattr(usual_table, key)) for key in keys]
+    pairs += [
         ("improve", list(recipe.improve.methods), []),
         ("improve_by_search", recipe.improve.by_search, True),
-        *(
-            (key, getattr(recipe.measure, key), getattr(default.measure, key))
-            for key in ("threads", "rounds", "device", "profile", "batches", "decode")
-        ),
     ]
     return [f"{key}={msgspec.to_builtins(value)!r}" for key, value, usual in pairs if value != usual]

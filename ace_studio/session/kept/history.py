@@ -43,10 +43,6 @@ _MIGRATIONS: dict[int, str] = {
     2: "ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT ''",
 }
 """Schema version -> SQL that migrates it to the next version."""
-_SUMMARY_COLUMNS = (
-    "id, date, fingerprint, title, status, target, precision, latency_ms, speedup, metric, metric_drop, size_bytes, "
-    "output, tags, note"
-)
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +77,9 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         if self.metric_drop is not None:
             parts.append(f"metric drop {self.metric_drop:.2%}")
         return ", ".join(part for part in parts if part)
+
+
+_SUMMARY_COLUMNS = ", ".join(RunSummary.__struct_fields__)
 
 
 class RemovedRuns(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,31 +132,24 @@ class History:
         """Append a run and return its id. Raises: AceError(NOT_FOUND) if the database cannot be written."""
         chosen = result.runs[result.chosen] if result.chosen is not None else None
         latency = chosen.latency_ms if chosen else None
-        row = (
-            (date or datetime.now(UTC)).isoformat(timespec="seconds"),
-            result.fingerprint,
-            title,
-            str(result.status),
-            chosen.target if chosen else "",
-            chosen.precision if chosen else "",
-            latency.p50 if latency else None,
-            chosen.speedup if chosen else None,
-            chosen.metric if chosen else None,
-            chosen.metric_drop if chosen else None,
-            chosen.size_bytes if chosen else None,
-            output,
-            _tags_text(tags),
-            recipe_toml,
-            msgspec.json.encode(result),
-            folder,
-        )
+        row = {
+            "date": (date or datetime.now(UTC)).isoformat(timespec="seconds"),
+            "fingerprint": result.fingerprint,
+            "title": title,
+            "status": str(result.status),
+            "target": chosen.target if chosen else "",
+            "precision": chosen.precision if chosen else "",
+            "latency_ms": latency.p50 if latency else None,
+            "output": output,
+            "tags": _tags_text(tags),
+            "recipe_toml": recipe_toml,
+            "result_json": msgspec.json.encode(result),
+            "folder": folder,
+            **{name: getattr(chosen, name, None) for name in ("speedup", "metric", "metric_drop", "size_bytes")},
+        }
         with self._open() as database:
-            cursor = database.execute(
-                "INSERT INTO run (date, fingerprint, title, status, target, precision, latency_ms, speedup, metric, "
-                "metric_drop, size_bytes, output, tags, recipe_toml, result_json, folder) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
+            places = ", ".join(f":{name}" for name in row)
+            cursor = database.execute(f"INSERT INTO run ({', '.join(row)}) VALUES ({places})", row)
             return int(cursor.lastrowid or 0)
 
     def list(self, *, limit: int = 1000, fingerprint: str = "", tag: str = "") -> tuple[RunSummary, ...]:

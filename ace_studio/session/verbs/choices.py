@@ -24,6 +24,10 @@ class ChoiceVerbs:
     def __init__(self, state: SessionState) -> None:
         self._state = state
 
+    def _choose(self, label: str, table: str, *, subject: str = "", **values: Any) -> None:
+        """Change keys of one table of the recipe, as one step of undo."""
+        self._state.choose(label, choices.change(self._state.document.recipe, table, **values), subject=subject)
+
     def undo(self) -> None:
         """Take the last choice back. Findings stay."""
         recipe = self._state.undo_stack.undo()
@@ -38,17 +42,16 @@ class ChoiceVerbs:
 
     def set_entry(self, name: str) -> None:
         """The callable that makes the model."""
-        self._state.choose("entry", choices.change(self._state.document.recipe, "model", entry=name), subject="entry")
+        self._choose("entry", "model", entry=name, subject="entry")
 
     def set_weights(self, path: str) -> None:
         """The state dict to load into the model; empty for none."""
         relative = relative_to(Path(path), Path(self._state.document.folder)) if path else ""
-        self._state.choose("weights", choices.change(self._state.document.recipe, "model", weights=relative))
+        self._choose("weights", "model", weights=relative)
 
     def set_rows(self, rows: Sequence[dict[str, TensorSpec]]) -> None:
         """The rows of the shape table."""
-        changed = choices.change(self._state.document.recipe, "inputs", rows=tuple(rows), caught="")
-        self._state.choose("example shapes", changed, subject="rows")
+        self._choose("example shapes", "inputs", rows=tuple(rows), caught="", subject="rows")
 
     def set_dim(self, name: str, choice: DimChoice) -> None:
         """Set whether one dimension (``x.0``) is dynamic or static."""
@@ -58,11 +61,7 @@ class ChoiceVerbs:
 
     def set_tracing(self, name: str) -> None:
         """The callable that gives the examples to trace with; empty for the rows."""
-        self._state.choose(
-            "tracing inputs",
-            choices.change(self._state.document.recipe, "inputs", tracing=name, caught=""),
-            subject="tracing",
-        )
+        self._choose("tracing inputs", "inputs", tracing=name, caught="", subject="tracing")
 
     def set_capture(self, capture: CaptureChoice) -> None:
         """Set the capture methods to try, their time limit, and the controls."""
@@ -75,15 +74,14 @@ class ChoiceVerbs:
             what = "At least one capture method has to stay on"
             self._state.report(Problem(code=ErrorCode.USAGE, what=what, remedy="Switch another one on first"))
             return
-        self._state.choose("capture methods", choices.change(self._state.document.recipe, "capture", rungs=rungs))
+        self._choose("capture methods", "capture", rungs=rungs)
 
     def add_control(self, control: CaptureControl) -> None:
         """Add a control to the capture; it replaces another control of the same function."""
         capture = self._state.document.recipe.capture
         if control not in capture.controls:
             others = tuple(one for one in capture.controls if one.function != control.function)
-            changed = choices.change(self._state.document.recipe, "capture", controls=(*others, control))
-            self._state.choose(f"{control.treat_as} for {control.function}", changed)
+            self._choose(f"{control.treat_as} for {control.function}", "capture", controls=(*others, control))
 
     def apply_fix(self, fix: FixReport) -> None:
         """Add the control of a fix to the recipe.
@@ -103,21 +101,19 @@ class ChoiceVerbs:
             return
         controls = self._state.document.recipe.capture.controls
         if fix.control not in controls:
-            changed = choices.change(self._state.document.recipe, "capture", controls=(*controls, fix.control))
-            self._state.choose(fix.title, changed)
+            self._choose(fix.title, "capture", controls=(*controls, fix.control))
 
     def remove_control(self, index: int) -> None:
         """Remove a control of the capture."""
         controls = self._state.document.recipe.capture.controls
         if 0 <= index < len(controls):
             kept = tuple(one for at, one in enumerate(controls) if at != index)
-            changed = choices.change(self._state.document.recipe, "capture", controls=kept)
-            self._state.choose(f"no {controls[index].treat_as} for {controls[index].function}", changed)
+            label = f"no {controls[index].treat_as} for {controls[index].function}"
+            self._choose(label, "capture", controls=kept)
 
     def set_targets(self, names: Sequence[str]) -> None:
         """The targets to lower to; none means ``auto``."""
-        names = tuple(dict.fromkeys(names)) or ("auto",)
-        self._state.choose("targets", choices.change(self._state.document.recipe, "targets", names=names))
+        self._choose("targets", "targets", names=tuple(dict.fromkeys(names)) or ("auto",))
 
     def set_goal(self, goal: Goal) -> None:
         """Set the bounds that the result must meet."""
@@ -130,17 +126,13 @@ class ChoiceVerbs:
     def set_calibration(self, *, inputs: str | None = None, samples: int | None = None) -> None:
         """The callable that gives calibration inputs, and how many to use; None leaves a value as it is."""
         values = {key: value for key, value in (("inputs", inputs), ("samples", samples)) if value is not None}
-        self._state.choose(
-            "calibration", choices.change(self._state.document.recipe, "calibration", **values), subject="calib"
-        )
+        self._choose("calibration", "calibration", **values, subject="calib")
 
     def set_evaluate(self, *, function: str | None = None, higher_is_better: bool | None = None) -> None:
         """The user's metric, and its direction; None leaves a value as it is."""
         pairs = (("function", function), ("higher_is_better", higher_is_better))
         values = {key: value for key, value in pairs if value is not None}
-        self._state.choose(
-            "evaluation", choices.change(self._state.document.recipe, "evaluate", **values), subject="evaluate"
-        )
+        self._choose("evaluation", "evaluate", **values, subject="evaluate")
 
     def set_choice(self, table: str, label: str = "", **values: Any) -> None:
         """Keys of one table of the recipe, for forms that are made of rows.

@@ -9,20 +9,9 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from ace_studio.records import messages
 from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.fixes import FixReport
-from ace_studio.records.messages import (
-    AnyRequest,
-    CatchRequest,
-    DoctorRequest,
-    FixRequest,
-    InputsCaught,
-    InspectRequest,
-    PrunePreviewRequest,
-    RunRequest,
-    SensitivityRequest,
-    TraceRequest,
-)
 from ace_studio.records.recipes.recipe import AdviceOrigin
 from ace_studio.records.safe_file import file_sha256
 from ace_studio.records.tensors import TensorSpec
@@ -37,7 +26,7 @@ from ace_studio.session.patched_copy import write_patched_copy
 from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.state import SessionState
 
-RequestT = TypeVar("RequestT", bound=TraceRequest)
+RequestT = TypeVar("RequestT", bound=messages.TraceRequest)
 
 CAUGHT_FOLDER = "caught"
 """Folder for caught inputs, beside the recipe or the model."""
@@ -68,7 +57,7 @@ class JobVerbs:
         """
         if self._can_start():
             self._state.set_document(without_rungs(self._state.document))
-            request = with_options(self._request(TraceRequest), anew=anew, compare_rungs=compare_rungs)
+            request = with_options(self._request(messages.TraceRequest), anew=anew, compare_rungs=compare_rungs)
             self._start(request, partial(self.trace, anew=anew, compare_rungs=compare_rungs))
 
     def run(self, output: str | Path | None = None) -> None:
@@ -96,7 +85,7 @@ class JobVerbs:
         if self._can_start():
             others = (fix for fix in self._state.document.fixes if file and (fix.file, fix.line) != (file, line))
             self._state.change(fixes=tuple(others))
-            self._start(self._request(FixRequest, file=file, line=line), partial(self.try_fixes, file, line))
+            self._start(self._request(messages.FixRequest, file=file, line=line), partial(self.try_fixes, file, line))
 
     def open_patched_copy(self, fix: FixReport) -> None:
         """Write a copy of the model's file with the fix in it, choose it instead of the file, and trace it.
@@ -116,14 +105,14 @@ class JobVerbs:
     def scan_sensitivity(self, precisions: Sequence[str] = ()) -> None:
         """Measure how much each op, compressed alone, disturbs the outputs; findings are shown as they come."""
         if self._can_start():
-            request = self._request(SensitivityRequest, precisions=tuple(precisions))
+            request = self._request(messages.SensitivityRequest, precisions=tuple(precisions))
             self._start(request, partial(self.scan_sensitivity, precisions))
 
     def preview_pruning(self) -> None:
         """Prune a copy as the recipe says, and report what is removed and how the outputs change."""
         if self._can_start():
             self._state.change(pruning=None)
-            self._start(self._request(PrunePreviewRequest), self.preview_pruning)
+            self._start(self._request(messages.PrunePreviewRequest), self.preview_pruning)
 
     def catch_inputs(
         self, script: str | Path, module: str = "", *, calls: int = 8, arguments: Sequence[str] = ()
@@ -138,8 +127,8 @@ class JobVerbs:
         """
         path = Path(script).expanduser().absolute()
         if self._can_start():
-            request = CatchRequest(
-                job=self._queue.new_job(CatchRequest),
+            request = messages.CatchRequest(
+                job=self._queue.new_job(messages.CatchRequest),
                 script=str(path),
                 module=module,
                 calls=calls,
@@ -150,7 +139,7 @@ class JobVerbs:
             )
             self._start(request, partial(self.catch_inputs, script, module, calls=calls, arguments=arguments))
 
-    def take_caught(self, event: InputsCaught) -> None:
+    def take_caught(self, event: messages.InputsCaught) -> None:
         """Choose the caught inputs: as rows where the shape table can show the calls, else as files."""
         self._state.change(caught=event)
         if event.problem is not None:
@@ -163,15 +152,17 @@ class JobVerbs:
 
     def request_environment(self) -> None:
         """Ask the engine what its interpreter has; the answer is `Document.environment`."""
-        self._submit(DoctorRequest(job=self._queue.new_job(DoctorRequest)))
+        self._submit(messages.DoctorRequest(job=self._queue.new_job(messages.DoctorRequest)))
 
     def inspect_source(self, *, is_opening: bool = False) -> None:
         """Ask what the source is. When a file is opened, the answer may fill in what is plain."""
         document = self._state.document
         if document.recipe.model.source:
-            job = self._queue.new_job(InspectRequest)
+            job = self._queue.new_job(messages.InspectRequest)
             self.opening_job = job if is_opening else ""
-            self._submit(InspectRequest(job=job, path=str(Path(document.folder) / document.recipe.model.source)))
+            self._submit(
+                messages.InspectRequest(job=job, path=str(Path(document.folder) / document.recipe.model.source))
+            )
 
     def cancel(self, *, abandon: bool = False) -> None:
         """Stop what the engine is doing and drop the requests that wait. ``abandon`` drops the findings too."""
@@ -202,7 +193,7 @@ class JobVerbs:
     def _run_into(self, folder: Path, origin: AdviceOrigin | None = None) -> None:
         document = without_runs(without_rungs(self._state.document), output=str(folder))
         self._state.set_document(document)
-        request = self._request(RunRequest, output=str(folder))
+        request = self._request(messages.RunRequest, output=str(folder))
         recipe = replace(request.recipe, advice_from=origin or AdviceOrigin())
         self._start(replace(request, recipe=recipe), partial(self._run_into, folder, origin))
 
@@ -223,11 +214,11 @@ class JobVerbs:
             **values,
         )
 
-    def _start(self, request: AnyRequest, again: Callable[[], None]) -> None:
+    def _start(self, request: messages.AnyRequest, again: Callable[[], None]) -> None:
         self._again = again
         self._submit(request)
 
-    def _submit(self, request: AnyRequest) -> None:
+    def _submit(self, request: messages.AnyRequest) -> None:
         self._queue.submit(request)
         self.show_activity()
 

@@ -84,24 +84,13 @@ class ViewVerbs:
         self._state.change(selection=replace(selection, closer=selection.closer + 1))
 
     def _show(self, selection: Any, file: str, line: int) -> None:
-        document = self._state.document
-        changes: dict[str, Any] = {}
-        if file and file not in document.sources:
+        document, sources = self._state.document, self._state.document.sources
+        if file and file not in sources:
             file = str(Path(document.folder) / file)
-        if file and file not in document.sources:
-            text = _read_source(Path(file))
-            if text is not None:
-                changes["sources"] = {**document.sources, file: text}
-        sources = changes.get("sources", document.sources)
+        if file and file not in sources and (text := _read_source(Path(file))) is not None:
+            sources = {**sources, file: text}
         wanted = replace(selection, place=(file, line) if file in sources and line > 0 else None)
-        if wanted != document.selection:
-            changes["selection"] = wanted
-        if changes:
-            self._state.change(**changes)
-
-    def dismiss_failure(self) -> None:
-        """Hide the card that explains why there is no whole graph; the problem stays in the list."""
-        self._state.change(failure=None)
+        self._state.change(sources=sources, selection=document.selection if wanted == document.selection else wanted)
 
     def select_run(self, index: int | None) -> None:
         """Select a target run; None selects none."""

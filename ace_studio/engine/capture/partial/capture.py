@@ -13,6 +13,7 @@ from torch import nn
 
 from ace_studio.engine.capture.diagnose import Failure
 from ace_studio.engine.capture.eager import EagerRun, call_in_turn
+from ace_studio.engine.capture.partial import subgraph_modules
 from ace_studio.engine.capture.partial.breaks import breaks_of_problems, describe_breaks
 from ace_studio.engine.capture.partial.left_eager import EagerOps, left_eager, run_eager_ops
 from ace_studio.engine.capture.partial.one_graph import join_tables
@@ -23,12 +24,6 @@ from ace_studio.engine.capture.partial.recording import (
     Recording,
     record_frames,
     recorded_calls,
-)
-from ace_studio.engine.capture.partial.subgraph_modules import (
-    NotASubgraphError,
-    SubgraphSource,
-    frame_source,
-    module_source,
 )
 from ace_studio.engine.capture.partial.unseen import unseen_examples
 from ace_studio.engine.capture.reference import EagerReference
@@ -84,7 +79,7 @@ class PartialJob:
     reporter: Reporter
     problems: tuple[Problem, ...] = ()
     """Why the capture methods before this one failed."""
-    sources: dict[str, SubgraphSource] = field(default_factory=dict)
+    sources: dict[str, subgraph_modules.SubgraphSource] = field(default_factory=dict)
     captured: dict[tuple[str, ...], Subgraph | Problem] = field(default_factory=dict)
     """Identity of a subgraph -> the result, so that a second recording captures nothing twice."""
 
@@ -152,8 +147,8 @@ class PartialJob:
             found.append(self._captured(key, partial(self._frame_source, frame)))
         return [subgraph for subgraph in found if isinstance(subgraph, Subgraph)]
 
-    def _frame_source(self, frame: RecordedFrame, name: str) -> SubgraphSource:
-        return frame_source(frame, self.reference.module, name=name)
+    def _frame_source(self, frame: RecordedFrame, name: str) -> subgraph_modules.SubgraphSource:
+        return subgraph_modules.frame_source(frame, self.reference.module, name=name)
 
     def _module_subgraphs(self, covered: set[str]) -> list[Subgraph]:
         """Subgraphs for the largest submodules without any weight in another subgraph."""
@@ -185,12 +180,14 @@ class PartialJob:
         if not calls.count:
             return None
 
-        def source(name: str) -> SubgraphSource:
-            return module_source(self.reference.module, path, calls, name=name, first=first)
+        def source(name: str) -> subgraph_modules.SubgraphSource:
+            return subgraph_modules.module_source(self.reference.module, path, calls, name=name, first=first)
 
         return self._captured(("module", path), source)
 
-    def _captured(self, key: tuple[str, ...], source_of: Callable[[str], SubgraphSource]) -> Subgraph | Problem:
+    def _captured(
+        self, key: tuple[str, ...], source_of: Callable[[str], subgraph_modules.SubgraphSource]
+    ) -> Subgraph | Problem:
         if key not in self.captured:
             name = self._name_of(key)
             self.reporter.phase(
@@ -201,7 +198,7 @@ class PartialJob:
                 self.captured[key] = capture_subgraph(
                     source, self.reference.recipe, device=self._device, reporter=self.reporter
                 )
-            except NotASubgraphError as error:
+            except subgraph_modules.NotASubgraphError as error:
                 self.captured[key] = Problem(
                     code=ErrorCode.NOT_CAPTURED,
                     what="This part cannot be a subgraph of its own",

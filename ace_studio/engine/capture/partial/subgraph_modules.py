@@ -37,9 +37,6 @@ class SubgraphSource:
     """Number of calls by the first example."""
 
 
-# --- frames ---
-
-
 def frame_source(recorded: RecordedFrame, model: nn.Module, *, name: str) -> SubgraphSource:
     """The module of one recorded graph. Raises NotASubgraphError if it cannot be a subgraph."""
     if recorded.writes:
@@ -204,9 +201,6 @@ def _argument_names(names: Sequence[str]) -> list[str]:
 
 def _signature(names: Sequence[str]) -> inspect.Signature:
     return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
-
-
-# --- submodules ---
 
 
 def module_source(model: nn.Module, path: str, recorded: RecordedCalls, *, name: str, first: int) -> SubgraphSource:

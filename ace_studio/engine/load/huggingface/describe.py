@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from ace_studio.engine.load.description import Description
 from ace_studio.engine.load.huggingface.classes import entry_of, known_classes, step_entries
 from ace_studio.engine.load.huggingface.folder import read_folder
 from ace_studio.engine.load.huggingface.inputs import config_rows, parameters_of
 from ace_studio.engine.load.huggingface.library import install_line
+from ace_studio.engine.load.load_job import Description
 from ace_studio.engine.load.proposals import specs_of
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.state_match import shown
@@ -30,7 +30,7 @@ def describe_huggingface(path: Path) -> Description:
     notes.append(f"weights in {shown([file.name for file in files])}" if files else "it has no file of weights")
     is_here = find_spec("transformers") is not None
     if not is_here:
-        notes.append(f"opening it needs transformers: {install_line()}")
+        notes.append(f"opening it needs transformers: {install_line('transformers')}")
     would_run: tuple[str, ...] = ()
     if folder.needs_its_own_code:
         would_run = tuple(f"{file.name} from top to bottom" for file in folder.code_files)

@@ -52,8 +52,7 @@ def _text(config: Config, batch: int, length: int) -> list[ProposedInput]:
     return inputs
 
 
-def _pictures(config: Config, batch: int, length: int) -> list[ProposedInput]:
-    del length
+def _pictures(config: Config, batch: int, _: int) -> list[ProposedInput]:
     vision = _part(config, "vision_config")
     if not any(key in vision for key in ("image_size", "patch_size", "num_channels")) or _is_sound(config):
         return []

@@ -17,25 +17,30 @@ from ace_studio.records.errors import AceError, ErrorCode
 
 def import_transformers() -> ModuleType:
     """Import the package. Raises: AceError(NOT_INSTALLED)."""
+    why = "a Hugging Face folder holds configuration and weights; the classes are in transformers"
+    return import_package("transformers", why=why)
+
+
+def import_package(name: str, *, why: str) -> ModuleType:
+    """Import an optional package. ``why`` says what it is needed for. Raises: AceError(NOT_INSTALLED)."""
     make_importable()
     try:
         with silence():
-            return importlib.import_module("transformers")
+            return importlib.import_module(name)
     except (ImportError, RuntimeError, OSError) as error:
-        is_missing = isinstance(error, ModuleNotFoundError) and error.name == "transformers"
+        package = name.partition(".")[0]
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name == package
         raise AceError.of(
             ErrorCode.NOT_INSTALLED,
-            f"transformers {'is not installed' if is_missing else 'cannot be imported'}",
-            why="a Hugging Face folder holds configuration and weights; the classes are in transformers"
-            if is_missing
-            else str(error)[:300],
-            remedy=install_line(),
+            f"{package} is {'not installed' if is_missing else 'installed, but cannot be imported'}",
+            why=why if is_missing else str(error)[:300],
+            remedy=install_line(package),
         ) from error
 
 
-def install_line() -> str:
-    """The command that installs it."""
-    return f"{sys.executable} -m pip install transformers"
+def install_line(package: str) -> str:
+    """The command that installs a package."""
+    return f"{sys.executable} -m pip install {package}"
 
 
 @contextlib.contextmanager

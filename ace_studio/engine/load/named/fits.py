@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -46,7 +47,7 @@ def summary_of(tensors: Sequence[StoredTensor]) -> tuple[str, ...]:
     """What the file holds, in words: count, values, types, a common beginning of the names, and a known family."""
     if not tensors:
         return ()
-    values = sum(_count(one.shape) for one in tensors)
+    values = sum(math.prod(one.shape) for one in tensors)
     types = ", ".join(f"{count} {dtype}" for dtype, count in Counter(one.dtype or "unknown" for one in tensors).items())
     said = [f"{len(tensors)} tensors with {values:,} values: {types}"]
     heads = {one.name.partition(".")[0] for one in tensors}
@@ -78,13 +79,6 @@ def _readings(tensors: Sequence[StoredTensor]) -> Iterable[list[tuple[str, tuple
 def _hash(named: Iterable[tuple[str, Sequence[int]]]) -> str:
     lines = sorted(f"{name}:{'x'.join(map(str, shape))}" for name, shape in named if not name.endswith(_COUNTER))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
-
-
-def _count(shape: Sequence[int]) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total
 
 
 @cache

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from ace_studio.engine.load.description import Description
-from ace_studio.engine.load.load_job import LoadJob, OpenedModel
+from ace_studio.engine.load.load_job import Description, LoadJob, OpenedModel
 from ace_studio.engine.load.named.models import NamedModel, find_model
 from ace_studio.engine.load.proposals import examples_of, specs_of
 from ace_studio.records.errors import AceError, ErrorCode
@@ -49,12 +48,7 @@ def build_named(job: LoadJob) -> OpenedModel:
         )
     with job.library.user.guard(f"Building {model.source.text}"):
         module = model.build()
-    if not job.has_weights:
-        job.reporter.warn(
-            "random-weights",
-            f"{model.source.text} has random weights: shapes, speed and size are those of the real model, its answers "
-            "are not. Name a file as [model] weights to change that",
-        )
+    job.warn_of_random_weights(model.source.text)
     return OpenedModel(module, examples_of(model.rows(module), module), files=model.files())
 
 

@@ -6,9 +6,7 @@ They are built with random weights unless the recipe names a file of weights. No
 from __future__ import annotations
 
 import difflib
-import importlib
 import inspect
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +19,8 @@ import torch
 from torch import nn
 
 from ace_studio.engine.flow import put_in_eval_mode
+from ace_studio.engine.load.huggingface.library import import_package
 from ace_studio.engine.load.proposals import ProposedInput, ProposedRow, first_parameters
-from ace_studio.engine.load.torchvision.ops import make_importable
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.named_source import NamedSource
 from ace_studio.records.tensors import ValueSource
@@ -100,7 +98,7 @@ def find_model(source: NamedSource) -> NamedModel:
         nearest names if it has no such model.
     """
     collection = _COLLECTIONS[source.collection]
-    module = _import(collection.package)
+    module = import_package(collection.package, why="the Python that the engine runs in does not have it")
     names = collection.names(module)
     if source.model.partition(".")[0] not in names:
         close = difflib.get_close_matches(source.model, names, n=4, cutoff=0.5)
@@ -118,40 +116,12 @@ def find_model(source: NamedSource) -> NamedModel:
 def list_names(collection: str) -> list[str]:
     """The names of all models of a package. Raises: AceError(NOT_INSTALLED)."""
     row = _COLLECTIONS[collection]
-    return row.names(_import(row.package))
-
-
-def _import(package: str) -> ModuleType:
-    make_importable()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return importlib.import_module(package)
-    except (ImportError, RuntimeError, OSError) as error:
-        name = package.partition(".")[0]
-        is_missing = isinstance(error, ModuleNotFoundError) and error.name == name
-        raise AceError.of(
-            ErrorCode.NOT_INSTALLED,
-            f"{name} is not installed" if is_missing else f"{name} is installed, but cannot be imported",
-            why="the Python that the engine runs in does not have it" if is_missing else str(error)[:300],
-            remedy=f"{sys.executable} -m pip install {name}",
-        ) from error
-
-
-# --- timm ---
+    return row.names(import_package(row.package, why="the Python that the engine runs in does not have it"))
 
 
 def _timm_rows(timm: ModuleType, name: str, module: nn.Module | None) -> tuple[ProposedRow, ...]:
     config = timm.models.get_pretrained_cfg(name)
     return _picture_rows(module, tuple(getattr(config, "input_size", None) or (3, 224, 224)))
-
-
-def _timm_function(timm: ModuleType, name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = timm.model_entrypoint(name.partition(".")[0])
-    return function
-
-
-# --- torchvision ---
 
 
 def _torchvision_build(models: ModuleType, name: str) -> nn.Module:
@@ -182,15 +152,13 @@ def _picture_rows(module: nn.Module | None, shape: tuple[int, ...]) -> tuple[Pro
     return tuple((ProposedInput(name, (batch, *shape)),) for batch in _BATCHES)
 
 
-def _detection_rows(module: nn.Module | None) -> tuple[ProposedRow, ...]:
+def _detection_rows(_: nn.Module | None) -> tuple[ProposedRow, ...]:
     """Propose images in a list, each of its own size."""
-    del module
     sides = ((_DETECTION_SIDE, _DETECTION_SIDE), (_DETECTION_SIDE - 64, _DETECTION_SIDE + 64))
     return tuple((ProposedInput("images.0", (3, *size), values=ValueSource.RANDOM),) for size in sides)
 
 
-def _flow_rows(module: nn.Module | None) -> tuple[ProposedRow, ...]:
-    del module
+def _flow_rows(_: nn.Module | None) -> tuple[ProposedRow, ...]:
     shape = (3, _FLOW_SIDE, _FLOW_SIDE)
     return tuple(tuple(ProposedInput(name, (batch, *shape)) for name in ("image1", "image2")) for batch in _BATCHES)
 
@@ -209,7 +177,7 @@ _COLLECTIONS: dict[str, Collection] = {
         names=lambda timm: list(timm.list_models()),
         build=lambda timm, name: timm.create_model(name, pretrained=False),
         rows=_timm_rows,
-        function=_timm_function,
+        function=lambda timm, name: timm.model_entrypoint(name.partition(".")[0]),
     ),
     "torchvision": Collection(
         package="torchvision.models",

@@ -136,9 +136,6 @@ def _row(op_id: str, kind: OpKind, op: str, module: str, named: _Value | None, s
     }
 
 
-# --- values ---
-
-
 def _values(model: Any, sizes: Mapping[str, tuple[int, ...]]) -> dict[str, _Value]:
     """Infer shape and type of every value, with the inputs at these sizes."""
     import onnx  # noqa: PLC0415 - optional package
@@ -220,9 +217,6 @@ def _flops(node: Any, values: Mapping[str, _Value]) -> int:
         inner = first.shape[0 if is_turned else -1]
         return 2 * result.elements * (inner if isinstance(inner, int) else 1)
     return result.elements
-
-
-# --- modules ---
 
 
 def _module_path(node: Any) -> str:

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example
-from ace_studio.engine.load.description import Description
-from ace_studio.engine.load.load_job import LoadJob, OpenedModel
+from ace_studio.engine.load.load_job import Description, LoadJob, OpenedModel
 from ace_studio.engine.load.onnx.header import read_facts
 from ace_studio.engine.load.proposals import ProposedInput, ProposedRow, examples_of, specs_of
 from ace_studio.engine.load.sniff import bad_file
@@ -189,9 +188,6 @@ def _install_line() -> str:
     return f"{sys.executable} -m pip install onnx onnxruntime"
 
 
-# --- inputs and outputs ---
-
-
 def python_names(names: Sequence[str]) -> list[str]:
     """Unique Python identifiers for names of ONNX."""
     taken: list[str] = []
@@ -231,11 +227,10 @@ def proposed_rows(names: Sequence[str], inputs: Sequence[Any]) -> tuple[Proposed
         for index, dim in enumerate(dims):
             if isinstance(dim, str):
                 sizes.setdefault(dim, _usual_sizes(index, len(dims)))
-    rows = [
-        tuple(_proposed(name, value, sizes, turn) for name, value in zip(names, inputs, strict=True))
-        for turn in range(3 if sizes else 1)
-    ]
-    return tuple(rows)
+    turns = range(3 if sizes else 1)
+    return tuple(
+        tuple(_proposed(name, value, sizes, turn) for name, value in zip(names, inputs, strict=True)) for turn in turns
+    )
 
 
 def _usual_sizes(index: int, dims: int) -> tuple[int, int, int]:
@@ -257,11 +252,8 @@ def _proposed(name: str, value: Any, sizes: Mapping[str, Sequence[int]], turn: i
 def onnx_example(module: OnnxModule, sizes: Mapping[str, int], *, seed: int) -> Example:
     """An example with random values and these values of the open sizes."""
     table = {name: (size,) * 3 for name, size in sizes.items()}
-    tensors = [
-        _proposed(name, value, table, 0).tensor(seed=seed)
-        for name, value in zip(module.names, module.inputs, strict=True)
-    ]
-    return Example(args=tuple(tensors))
+    pairs = zip(module.names, module.inputs, strict=True)
+    return Example(args=tuple(_proposed(name, value, table, 0).tensor(seed=seed) for name, value in pairs))
 
 
 def _with_signature(module: OnnxModule) -> OnnxModule:
@@ -311,10 +303,8 @@ def _as_tensor(tensor: Any) -> Tensor:
 
 def _external_files(model: Any) -> list[str]:
     """Names of external files that hold weights, for a model whose weights are not loaded."""
-    names = {
-        entry.value for tensor in model.graph.initializer for entry in tensor.external_data if entry.key == "location"
-    }
-    return sorted(names)
+    entries = (entry for tensor in model.graph.initializer for entry in tensor.external_data)
+    return sorted({entry.value for entry in entries if entry.key == "location"})
 
 
 def _runtime_errors() -> tuple[type[Exception], ...]:

@@ -78,16 +78,10 @@ def convolution(source: Tensor, weight: Tensor, bias: Tensor | None, *settings: 
     stride, padding, dilation, is_transposed, output_padding, groups = settings[:6]
     dims = weight.dim() - 2
     if is_transposed:
-        return _TRANSPOSED[dims](source, weight, bias, stride, padding, output_padding, groups, dilation)
-    return _PLAIN[dims](source, weight, bias, stride, padding, dilation, groups)
-
-
-_PLAIN: dict[int, Callable[..., Tensor]] = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
-_TRANSPOSED: dict[int, Callable[..., Tensor]] = {
-    1: functional.conv_transpose1d,
-    2: functional.conv_transpose2d,
-    3: functional.conv_transpose3d,
-}
+        transposed: Callable[..., Tensor] = getattr(functional, f"conv_transpose{dims}d")
+        return transposed(source, weight, bias, stride, padding, output_padding, groups, dilation)
+    plain: Callable[..., Tensor] = getattr(functional, f"conv{dims}d")
+    return plain(source, weight, bias, stride, padding, dilation, groups)
 
 
 def raise_error(message: Any, *_: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,7 @@ def write_method(script: torch.jit.ScriptModule, name: str) -> MethodSource:
     """
     method = getattr(script, name)
     graph = method.graph
-    if any(resolve_function(node) is None for node in _functions_called(graph)):
+    if any(resolve_function(next(node.inputs()).node()) is None for node in graph.findAllNodes("prim::CallFunction")):
         graph = method.inlined_graph  # the only place that holds the user's own functions
     writer = _Writer(script, prefix=f"constant_{name}")
     inputs = list(graph.inputs())
@@ -68,11 +68,6 @@ def resolve_function(node: Any) -> Callable[..., Any] | None:
         place = getattr(place, part, None)
     is_torch = parts[:2] == ["__torch__", "torch"] and callable(place)
     return place if is_torch else None
-
-
-def _functions_called(graph: Any) -> Iterator[Any]:
-    for node in graph.findAllNodes("prim::CallFunction"):
-        yield next(node.inputs()).node()
 
 
 @dataclass
@@ -135,25 +130,19 @@ class _Writer:
                 raise untranslatable(node)
 
 
-def _constant(writer: _Writer, node: Any, depth: int) -> None:
-    del depth
+def _constant(writer: _Writer, node: Any, _: int) -> None:
     value = node.output()
     function = resolve_function(node) if str(value.type().kind()) == "FunctionType" else None
     if function is not None:
-        writer.names[value.debugName()] = _function_text(function)
+        writer.names[value.debugName()] = f"{function.__module__}.{function.__name__}"
         return
     content = value.toIValue() if node.attributeNames() else None
     writer.names[value.debugName()] = _constant_text(writer, content)
 
 
-def _function_text(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}.{function.__name__}"
-
-
 def _constant_text(writer: _Writer, content: Any) -> str:
-    if _is_plain(content):
-        return repr(content)
-    if type(content) in (list, tuple) and all(_is_plain(item) for item in content):
+    is_sequence = type(content) in (list, tuple)
+    if all(_is_plain(item) for item in content) if is_sequence else _is_plain(content):
         return repr(content)
     name = f"{writer.prefix}_{len(writer.constants)}"
     writer.constants[name] = content
@@ -296,6 +285,10 @@ def _statement(function: str) -> Callable[[_Writer, Any, int], None]:
     return write
 
 
+_ATTRIBUTES = (
+    "dtype", "device", "type", "layout", "is_cuda", "is_quantized", "requires_grad", "is_nested", "is_sparse",
+    "is_mkldnn", "is_meta", "itemsize",
+)  # fmt: skip
 _HANDLERS: dict[str, Callable[[_Writer, Any, int], None]] = {
     "prim::Constant": _constant,
     "prim::GetAttr": _get_attribute,
@@ -314,24 +307,11 @@ _HANDLERS: dict[str, Callable[[_Writer, Any, int], None]] = {
     "prim::unchecked_cast": _text("{0}"),
     "prim::unchecked_unwrap_optional": _text("{0}"),
     "prim::Uninitialized": _text("None"),
-    "prim::dtype": _text("{0}.dtype"),
-    "prim::device": _text("{0}.device"),
-    "prim::type": _text("{0}.type"),
-    "prim::layout": _text("{0}.layout"),
-    "prim::is_cuda": _text("{0}.is_cuda"),
-    "prim::is_quantized": _text("{0}.is_quantized"),
-    "prim::requires_grad": _text("{0}.requires_grad"),
-    "prim::is_nested": _text("{0}.is_nested"),
-    "prim::is_sparse": _text("{0}.is_sparse"),
-    "prim::is_mkldnn": _text("{0}.is_mkldnn"),
-    "prim::is_meta": _text("{0}.is_meta"),
-    "prim::itemsize": _text("{0}.itemsize"),
+    **{f"prim::{name}": _text(f"{{0}}.{name}") for name in _ATTRIBUTES},
     "prim::name": _text("None"),
     "prim::data": _text("{0}.detach()"),
     "prim::grad": _text("{0}.grad"),
-    "prim::min": _calling("min"),
-    "prim::max": _calling("max"),
-    "prim::abs": _calling("abs"),
+    **{f"prim::{name}": _calling(name) for name in ("min", "max", "abs")},
     "prim::rangelist": _text("list(range({0}))"),
     "prim::RaiseException": _statement("runtime.raise_error"),
     "prim::Print": _statement("runtime.ignore"),

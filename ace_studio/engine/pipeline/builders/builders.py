@@ -18,18 +18,9 @@ import psutil
 from ace_studio.engine import measure
 from ace_studio.engine.examples.stored_calls import CannotLeaveError
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
+from ace_studio.engine.pipeline.builders import messages
 from ace_studio.engine.pipeline.builders.child import SETUP_NAME
 from ace_studio.engine.pipeline.builders.elsewhere import BuiltElsewhere
-from ace_studio.engine.pipeline.builders.messages import (
-    AnyAnswer,
-    BuildOrder,
-    Built,
-    ReadBack,
-    ReadBackOrder,
-    Refused,
-    ReleaseOrder,
-    Setup,
-)
 from ace_studio.engine.pipeline.builders.process import BuilderLostError, BuilderProcess
 from ace_studio.engine.pipeline.builders.stored import store_capture
 from ace_studio.engine.progress import Cancelled, Reporter
@@ -85,7 +76,7 @@ class _Entry:
     wanted: Wanted
     number: int
     is_claimed: bool = False
-    answer: Future[tuple[AnyAnswer, _Beside] | None] = field(default_factory=Future)
+    answer: Future[tuple[messages.AnyAnswer, _Beside] | None] = field(default_factory=Future)
     """None if the process was lost before it answered."""
 
 
@@ -127,7 +118,7 @@ class Builders:
         for beside in self._beside:
             beside.go_on()
 
-    def take(self, wanted: Wanted) -> tuple[Lowered, Built] | None:
+    def take(self, wanted: Wanted) -> tuple[Lowered, messages.Built] | None:
         """Open an expected build; None if no process has begun it, or the process that had it is gone.
 
         Raises: AceError as `Target.lower` would have raised it; Cancelled.
@@ -143,9 +134,9 @@ class Builders:
         if answered is None:
             return None
         answer, beside = answered
-        if isinstance(answer, Refused):
+        if isinstance(answer, messages.Refused):
             raise AceError(answer.problem)
-        assert isinstance(answer, Built)
+        assert isinstance(answer, messages.Built)
         for warning in answer.warnings:
             self._job.reporter.warn(warning.code, warning.what, where=warning.where)
         lowered = BuiltElsewhere(
@@ -200,7 +191,7 @@ class Builders:
             shutil.rmtree(job.folder, ignore_errors=True)  # of a job that was killed
             job.folder.mkdir(parents=True)
             store_capture(job.captured, calibration, job.folder)
-            setup = Setup(threads=job.threads, ranges=job.ranges, sizes=job.sizes)
+            setup = messages.Setup(threads=job.threads, ranges=job.ranges, sizes=job.sizes)
             (job.folder / SETUP_NAME).write_bytes(msgspec.json.encode(setup))
             for index in range(processes):
                 self._beside.append(_Beside(job.folder, index, claim=self._claim))
@@ -244,20 +235,20 @@ class _Beside:
                 entry.answer.set_result(None)
                 return
 
-    def _build(self, entry: _Entry) -> AnyAnswer:
+    def _build(self, entry: _Entry) -> messages.AnyAnswer:
         folder = self._folder / f"{entry.number:02d}"
         folder.mkdir()
         name, plan = entry.wanted.target.name, entry.wanted.plan
-        return self._ask(BuildOrder(number=entry.number, target=name, plan=plan, folder=str(folder)))
+        return self._ask(messages.BuildOrder(number=entry.number, target=name, plan=plan, folder=str(folder)))
 
-    def _ask(self, order: BuildOrder | ReadBackOrder) -> AnyAnswer:
+    def _ask(self, order: messages.BuildOrder | messages.ReadBackOrder) -> messages.AnyAnswer:
         while self._unneeded:
-            self._process.tell(ReleaseOrder(number=self._unneeded.popleft()))
+            self._process.tell(messages.ReleaseOrder(number=self._unneeded.popleft()))
         return self._process.ask(order)
 
     def read_back(self, number: int, reporter: Reporter) -> list[OpActual]:
         """Ask the process for the op reports of a build; empty if the process is gone. Raises: AceError."""
-        asked = self._thread.submit(self._ask, ReadBackOrder(number=number))
+        asked = self._thread.submit(self._ask, messages.ReadBackOrder(number=number))
         while not asked.done():
             reporter.check()
             wait([asked], timeout=_POLL_S)
@@ -265,9 +256,9 @@ class _Beside:
             answer = asked.result()
         except BuilderLostError:
             return []
-        if isinstance(answer, Refused):
+        if isinstance(answer, messages.Refused):
             raise AceError(answer.problem)
-        assert isinstance(answer, ReadBack)
+        assert isinstance(answer, messages.ReadBack)
         return list(answer.ops)
 
     def release(self, number: int) -> None:

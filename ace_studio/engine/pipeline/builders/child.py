@@ -13,19 +13,7 @@ import msgspec
 import torch
 
 from ace_studio.engine.flow import CapturedModel, Example
-from ace_studio.engine.pipeline.builders.messages import (
-    ARTIFACT,
-    AnyAnswer,
-    AnyOrder,
-    BuildOrder,
-    Built,
-    ReadBack,
-    ReadBackOrder,
-    Ready,
-    Refused,
-    ReleaseOrder,
-    Setup,
-)
+from ace_studio.engine.pipeline.builders import messages
 from ace_studio.engine.pipeline.builders.stored import read_capture
 from ace_studio.engine.pipeline.problems import build_problem
 from ace_studio.engine.progress import Reporter
@@ -40,11 +28,11 @@ def main(folder_name: str) -> int:
     """Serve until the orders end."""
     orders, answers = _private_streams()
     folder = Path(folder_name)
-    setup = msgspec.json.decode((folder / SETUP_NAME).read_bytes(), type=Setup)
+    setup = msgspec.json.decode((folder / SETUP_NAME).read_bytes(), type=messages.Setup)
     torch.set_num_threads(setup.threads)
     builder = _Builder(setup, *read_capture(folder))
-    _say(answers, Ready())
-    order_of = msgspec.json.Decoder(AnyOrder)
+    _say(answers, messages.Ready())
+    order_of = msgspec.json.Decoder(messages.AnyOrder)
     for line in orders:
         with torch.no_grad():
             answer = builder.carry_out(order_of.decode(line))
@@ -62,7 +50,7 @@ def _private_streams() -> tuple[IO[bytes], IO[bytes]]:
     return orders, answers
 
 
-def _say(answers: IO[bytes], answer: AnyAnswer) -> None:
+def _say(answers: IO[bytes], answer: messages.AnyAnswer) -> None:
     answers.write(msgspec.json.encode(answer) + b"\n")
     answers.flush()
 
@@ -70,36 +58,38 @@ def _say(answers: IO[bytes], answer: AnyAnswer) -> None:
 class _Builder:
     """The builds that this process holds."""
 
-    def __init__(self, setup: Setup, captured: CapturedModel, calibration: list[Example]) -> None:
+    def __init__(self, setup: messages.Setup, captured: CapturedModel, calibration: list[Example]) -> None:
         self._setup = setup
         self._captured = captured
         self._calibration = calibration
         self._shared: dict[str, object] = {}
         self._built: dict[int, Lowered] = {}
 
-    def carry_out(self, order: AnyOrder) -> AnyAnswer | None:
+    def carry_out(self, order: messages.AnyOrder) -> messages.AnyAnswer | None:
         """Carry out an order; an error becomes the answer."""
         match order:
-            case ReleaseOrder():
+            case messages.ReleaseOrder():
                 self._built.pop(order.number, None)
                 return None
-            case BuildOrder():
+            case messages.BuildOrder():
                 label = TARGETS[order.target].label
                 return self._refused_or(lambda: self._build(order), label=label, precision=order.plan.plan.label)
-            case ReadBackOrder():
+            case messages.ReadBackOrder():
                 ops = self._built[order.number].read_back
-                return self._refused_or(lambda: ReadBack(ops=tuple(ops())), label="The runtime", precision="its plan")
+                return self._refused_or(
+                    lambda: messages.ReadBack(ops=tuple(ops())), label="The runtime", precision="its plan"
+                )
 
-    def _refused_or(self, step: Callable[[], AnyAnswer], *, label: str, precision: str) -> AnyAnswer:
+    def _refused_or(self, step: Callable[[], messages.AnyAnswer], *, label: str, precision: str) -> messages.AnyAnswer:
         try:
             return step()
         except AceError as error:
-            return Refused(problem=error.problem)
+            return messages.Refused(problem=error.problem)
         except Exception as error:  # noqa: BLE001 - border: a runtime's own library may raise anything
             traceback.print_exc()
-            return Refused(problem=build_problem(error, label=label, precision=precision))
+            return messages.Refused(problem=build_problem(error, label=label, precision=precision))
 
-    def _build(self, order: BuildOrder) -> Built:
+    def _build(self, order: messages.BuildOrder) -> messages.Built:
         started = time.monotonic()
         target, folder = TARGETS[order.target], Path(order.folder)
         reporter = Reporter()
@@ -116,11 +106,11 @@ class _Builder:
             shared=self._shared,
         )
         lowered = target.lower(job)
-        own = folder / ARTIFACT
+        own = folder / messages.ARTIFACT
         own.mkdir()
         path = lowered.save(own)
         self._built[order.number] = lowered
-        return Built(
+        return messages.Built(
             path=str(path),
             seconds=time.monotonic() - started,
             runs_in_torch=lowered.runs_in_torch,

@@ -15,14 +15,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.capture.cache_expressions import check_expressions
 from ace_studio.engine.capture.output import captured_output
-from ace_studio.engine.examples.stored_calls import (
-    CannotLeaveError,
-    StoredCall,
-    read_tensors,
-    store_call,
-    stored_example,
-    write_tensors,
-)
+from ace_studio.engine.examples import stored_calls
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.torch_private.operators import foreign_operators
 from ace_studio.engine.torch_private.sizes import program_guards
@@ -39,7 +32,7 @@ class StoredCapture(msgspec.Struct, frozen=True, kw_only=True):
     table: GraphTable
     inputs: tuple[InputFinding, ...]
     fingerprint: str
-    calls: tuple[StoredCall, ...]
+    calls: tuple[stored_calls.StoredCall, ...]
     """The traced example, then the verified ones, then the calibration examples."""
     examples: int
     """How many of the calls after the first are the verified ones."""
@@ -60,7 +53,7 @@ def store_capture(captured: CapturedModel, calibration: Sequence[Example], folde
     """
     program = captured.program
     if names := foreign_operators(program):
-        raise CannotLeaveError(f"it calls {names[0]}, which the model's code registers")
+        raise stored_calls.CannotLeaveError(f"it calls {names[0]}, which the model's code registers")
     tensors = _Tensors()
     state, constants = tensors.names_for(program.state_dict), tensors.names_for(program.constants)
     calls = (captured.example, *captured.examples, *calibration)
@@ -68,7 +61,7 @@ def store_capture(captured: CapturedModel, calibration: Sequence[Example], folde
         table=captured.table,
         inputs=captured.inputs,
         fingerprint=captured.fingerprint,
-        calls=tuple(store_call(call) for call in calls),
+        calls=tuple(stored_calls.store_call(call) for call in calls),
         examples=len(captured.examples),
         unseen=len(captured.unseen),
         state=state,
@@ -80,11 +73,11 @@ def store_capture(captured: CapturedModel, calibration: Sequence[Example], folde
     try:
         (folder / _GRAPH).write_bytes(program_to_json(program))
         save_file(tensors.by_name, folder / _WEIGHTS)
-        write_tensors(folder / _CALLS, [call.tensors() for call in calls])
+        stored_calls.write_tensors(folder / _CALLS, [call.tensors() for call in calls])
     except OSError:
         raise
     except Exception as error:  # torch and the user's containers raise anything here
-        raise CannotLeaveError("its graph or its tensors cannot be written to a file") from error
+        raise stored_calls.CannotLeaveError("its graph or its tensors cannot be written to a file") from error
     (folder / _ABOUT).write_bytes(msgspec.msgpack.encode(about))
 
 
@@ -94,8 +87,10 @@ def read_capture(folder: Path) -> tuple[CapturedModel, list[Example]]:
     Raises: ValueError if it is not the one that was written; whatever torch does for what is damaged.
     """
     about = msgspec.msgpack.decode((folder / _ABOUT).read_bytes(), type=StoredCapture)
-    flat = read_tensors(folder / _CALLS, len(about.calls))
-    tracing, *calls = [stored_example(call, tensors) for call, tensors in zip(about.calls, flat, strict=True)]
+    flat = stored_calls.read_tensors(folder / _CALLS, len(about.calls))
+    tracing, *calls = [
+        stored_calls.stored_example(call, tensors) for call, tensors in zip(about.calls, flat, strict=True)
+    ]
     tensors = load_file(folder / _WEIGHTS)
     graph = (folder / _GRAPH).read_bytes()
     check_expressions(graph, about.guards)
@@ -143,7 +138,7 @@ class _Tensors:
 
     def _name_for(self, name: str, value: object) -> str:
         if type(value) not in {Tensor, nn.Parameter} or not isinstance(value, Tensor):
-            raise CannotLeaveError(f"{name} is no plain tensor")
+            raise stored_calls.CannotLeaveError(f"{name} is no plain tensor")
         memory = (value.data_ptr(), value.dtype, value.shape, value.stride())
         if value.numel() and memory in self._names:
             return self._names[memory]

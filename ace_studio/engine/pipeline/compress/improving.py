@@ -115,7 +115,6 @@ def _rounding_part(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, rules=tuple(rule for rule in plan.rules if rule.precision not in HIGH))
 
 
-def _any_target(op: str, precision: Precision) -> str:
+def _any_target(_op: str, _precision: Precision) -> str:
     """No op is a problem: the gain in a graph does not depend on a target."""
-    del op, precision
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
@@ -10,14 +11,16 @@ from pathlib import Path
 import psutil
 
 from ace_studio.engine import evaluate, export
-from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
-from ace_studio.engine.pipeline.compress.op_reports import report_ops
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
+from ace_studio.engine.targets.base import OpActual
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.torch_private.operators import foreign_operators
+from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
+from ace_studio.records.results import OpReport, OpSupport, SupportStatus
 
 Proof = Future[int | None]
 """Bytes that the verifying process needed; raises what `export.verify_artifact` raises."""
@@ -127,3 +130,39 @@ def _report_ops(job: CompressionJob, candidate: Candidate) -> None:
     support = {op.id: op for one in job.capture_report.support if one.target == candidate.target.name for op in one.ops}
     reports = report_ops(job.captured.table, candidate.plan, actual, support=support)
     candidate.note(ops=with_sensitivity(job, candidate, reports))
+
+
+def report_ops(
+    table: GraphTable, plan: BoundPlan, actual: Sequence[OpActual], *, support: Mapping[str, OpSupport]
+) -> tuple[OpReport, ...]:
+    """One report per op row. An op that the runtime does not report is ``unknown``.
+
+    ``support`` holds the ops that are not native to the target; where it calls PyTorch instead, the reason says so.
+    """
+    by_op = {one.op_id: one for one in actual}
+    reports = []
+    for row in table.op_rows():
+        op_id = table.op_id[row]
+        op, seen, other = plan.ops[op_id], by_op.get(op_id), support.get(op_id)
+        parts = [
+            op.reason if op.is_refused else "",
+            seen.reason if seen else "the runtime does not report this op",
+            other.instead if other is not None and other.status is SupportStatus.FALLBACK else "",
+        ]
+        if parts[0] in parts[1]:  # some targets repeat the refusal
+            parts[0] = ""
+        reports.append(
+            OpReport(
+                id=op_id,
+                op=table.op[row],
+                module=table.module[row],
+                shape=table.shape[row],
+                device=seen.device if seen else table.device[row],
+                planned=str(op.requested),
+                actual=seen.actual if seen else "unknown",
+                latency_ms=seen.latency_ms if seen else None,
+                fused_into=seen.fused_into if seen else "",
+                reason="; ".join(filter(None, parts)) or op.reason,
+            )
+        )
+    return tuple(reports)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -9,20 +11,22 @@ import torch
 
 from ace_studio.engine.pipeline.builders import Builders, BuildJob
 from ace_studio.engine.pipeline.compress.batches import measure_batches
-from ace_studio.engine.pipeline.compress.candidates import first_plans
+from ace_studio.engine.pipeline.compress.candidates import first_plans, keeps_accuracy
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude
 from ace_studio.engine.pipeline.compress.decoding import measure_decoding
 from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.pipeline.compress.job import CompressionJob, state_bytes
 from ace_studio.engine.pipeline.compress.metric import baseline_facts
-from ace_studio.engine.pipeline.compress.plans import try_plans
 from ace_studio.engine.pipeline.compress.profiling import profile_all
 from ace_studio.engine.pipeline.compress.saving import export_all
+from ace_studio.engine.pipeline.compress.search.run import GoalSearch
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.pipeline.compress.timing import measure_latency
+from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
 from ace_studio.engine.pipeline.compress.worst import find_worst
 from ace_studio.engine.pipeline.sensitivity import scanned_precisions
 from ace_studio.engine.targets import select_targets
+from ace_studio.engine.targets.base import Target
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import ScanChoice
 
@@ -97,3 +101,24 @@ def _check_calibration(job: CompressionJob) -> None:
     """Read the calibration data before anything is built, so that an error in them ends the job early."""
     if job.loaded.data.calibration is not None and any(plan.needs_calibration for plan in first_plans(job.recipe)):
         job.calibration()
+
+
+def try_plans(job: CompressionJob, targets: Sequence[Target]) -> None:
+    """Try the recipe's plan on every target; search if the goal decides the plan, or if no run is accurate enough."""
+    recipe = job.recipe
+    if recipe.plan.from_goal and recipe.goal.has_bound:
+        GoalSearch(job).run(targets)
+    else:
+        pairs = list(itertools.product(targets, first_plans(recipe)))
+        expect_builds(job, pairs)
+        for target, plan in pairs:
+            try_plan(job, target, plan)
+        if not recipe.plan.from_goal and recipe.goal.bounds_accuracy and not _is_any_accurate(job):
+            GoalSearch(job).run(targets)
+    if not job.state.candidates:
+        job.state.candidates = job.state.left_out
+        job.reporter.warn("nothing-fits", "No target could run the plan; each run says why")
+
+
+def _is_any_accurate(job: CompressionJob) -> bool:
+    return any(keeps_accuracy(candidate, job.state.baseline, job.recipe.goal) for candidate in job.state.candidates)

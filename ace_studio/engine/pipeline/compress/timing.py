@@ -37,10 +37,7 @@ def measure_latency(job: CompressionJob) -> None:
         calls[f"{candidate.label} #{index}"] = bound_call(example, candidate.lowered)
     is_gpu = job.captured.device.type == "cuda"
     samples = measure.measure_interleaved(
-        calls,
-        rounds=job.recipe.measure.rounds,
-        reporter=job.reporter,
-        timer=measure.timer_for(job.captured.device),
+        calls, rounds=job.recipe.measure.rounds, reporter=job.reporter, timer=measure.timer_for(job.captured.device)
     )
     base = samples.pop(job.state.baseline.name)
     job.state.baseline = msgspec.structs.replace(job.state.baseline, latency_ms=base.latency())

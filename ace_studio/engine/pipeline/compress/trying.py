@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ace_studio.engine import evaluate
+from ace_studio.engine import evaluate, measure
 from ace_studio.engine.flow import CapturedModel, PartialModel
 from ace_studio.engine.pipeline.builders import Wanted
-from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, unsupported_op
+from ace_studio.engine.pipeline.compress.candidates import Candidate, keeps_accuracy, make_candidate, unsupported_op
 from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.metric import metric_facts
-from ace_studio.engine.pipeline.compress.race import drop_if_lost, enter
+from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.engine.targets.base import LoweringJob, Target
 from ace_studio.engine.targets.partial.lower import SubgraphsLowered, lower_subgraphs
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import ImproveMethod
-from ace_studio.records.results import RunStatus
+from ace_studio.records.recipes.recipe import ImproveMethod, Objective
+from ace_studio.records.results import RunStatus, Warning
 
 UNREPEATABLE = frozenset({"random", "dropout-in-eval"})
 """Codes of capture warnings that explain why two calls differ."""
@@ -177,3 +177,44 @@ def measure_accuracy(job: CompressionJob, candidate: Candidate) -> None:
         return
     candidate.score = score
     candidate.note(**metric_facts(job, score))
+
+
+RACE_ROUNDS = 8
+"""An even number: every second round has the opposite order."""
+CLEARLY_SLOWER = 1.3
+"""A candidate has lost if the low end of the 95 % interval of its time over the leader's is above this."""
+
+
+def drop_if_lost(job: CompressionJob, candidate: Candidate) -> None:
+    """Race a built candidate against the leader; a loser is dropped, with the figures in its run."""
+    leader = _leader(job)
+    if leader is None or not _is_race(job):
+        return
+    job.reporter.phase(Phase.MEASURE, f"{candidate.label} against {leader.label}")
+    its, own = time_beside(job, leader.lowered, candidate, rounds=RACE_ROUNDS)
+    times = measure.ratio_of(own, its)
+    if times.low > CLEARLY_SLOWER:
+        reason = f"{times.median:.1f} times slower than {leader.label}, which meets the goal (a quick race)"
+        candidate.lowered = None
+        candidate.note(
+            status=RunStatus.DROPPED,
+            latency_ms=own.latency(),
+            warnings=(*candidate.run.warnings, Warning(code="dropped", what=reason)),
+        )
+
+
+def enter(job: CompressionJob, candidate: Candidate) -> None:
+    """Make a candidate that keeps the accuracy the leader: it was not clearly slower than the last one."""
+    if keeps_accuracy(candidate, job.state.baseline, job.recipe.goal):
+        job.state.leader = candidate
+
+
+def _leader(job: CompressionJob) -> Candidate | None:
+    return job.state.leader if job.state.leader is not None and job.state.leader.lowered is not None else None
+
+
+def _is_race(job: CompressionJob) -> bool:
+    """Whether only speed decides among the accurate candidates."""
+    recipe = job.recipe
+    is_search = recipe.plan.from_goal and recipe.goal.has_bound and "auto" in recipe.targets.names
+    return is_search and recipe.goal.optimize is Objective.LATENCY and recipe.goal.max_size_mb is None

@@ -75,9 +75,6 @@ class Attempt:
     slowest_s: float = 0.0
 
 
-# --- outcomes ---
-
-
 def is_whole(outcome: CaptureOutcome) -> bool:
     """Whether it is one graph."""
     return outcome.rung not in ("", "partial")
@@ -118,10 +115,7 @@ def not_captured(problems: Sequence[Problem], rungs: Sequence[CaptureAttempt]) -
 def as_attempt(captured: Any, report: CaptureReport, rungs: Sequence[CaptureAttempt]) -> Attempt:
     """The attempt that captured something."""
     outcome = CaptureOutcome(
-        rung=report.rung,
-        breaks=len(report.graph_breaks),
-        ops=report.ops,
-        ops_left_eager=report.ops_left_eager,
+        rung=report.rung, breaks=len(report.graph_breaks), ops=report.ops, ops_left_eager=report.ops_left_eager
     )
     wrong = next((one.error for one in report.rungs if one.status is AttemptStatus.WRONG), None)
     errors = [one.error for one in report.rungs if one.error is not None]
@@ -137,9 +131,6 @@ def as_attempt(captured: Any, report: CaptureReport, rungs: Sequence[CaptureAtte
 
 def _wrong_rungs(rungs: Sequence[CaptureAttempt]) -> frozenset[str]:
     return frozenset(one.name for one in rungs if one.status is AttemptStatus.WRONG)
-
-
-# --- reports ---
 
 
 def with_values(report: FixReport, **values: Any) -> FixReport:

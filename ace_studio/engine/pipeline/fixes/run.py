@@ -32,20 +32,8 @@ from ace_studio.engine.fixes import (
 )
 from ace_studio.engine.flow import AnyCapture, CapturedModel, Example, LoadedModel
 from ace_studio.engine.load import changed_source
+from ace_studio.engine.pipeline.fixes import outcomes
 from ace_studio.engine.pipeline.fixes.check import Comparison, FixCheck, copy_state
-from ace_studio.engine.pipeline.fixes.outcomes import (
-    Attempt,
-    as_attempt,
-    cannot,
-    failed,
-    is_better,
-    is_whole,
-    not_captured,
-    renamed,
-    unexpected,
-    with_values,
-    wrong_report,
-)
 from ace_studio.engine.pipeline.ready import ReadyModel
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.replaced import replaced_attribute
@@ -85,7 +73,7 @@ class FixJob:
 
         Raises: AceError with what stops the capture if nothing at all is captured and nothing is known to try.
         """
-        stops = () if is_whole(self.before.outcome) else self.before.places
+        stops = () if outcomes.is_whole(self.before.outcome) else self.before.places
         wanted = [(file, line)] if file else list(stops)
         spots = [
             Spot.of(str((self.folder / name).absolute()), number, self.ready.loaded.module) for name, number in wanted
@@ -126,26 +114,26 @@ class FixJob:
         except Cancelled:
             raise
         except CannotRewriteError as error:
-            report = failed(report, cannot(candidate, str(error)))
+            report = outcomes.failed(report, outcomes.cannot(candidate, str(error)))
         except AceError as error:
-            report = failed(report, error.problem)
+            report = outcomes.failed(report, error.problem)
         except Exception as error:  # noqa: BLE001 - code that we changed may break anything; the others are still tried
-            report = failed(report, unexpected(error, candidate))
+            report = outcomes.failed(report, outcomes.unexpected(error, candidate))
         return msgspec.structs.replace(report, seconds=time.monotonic() - started)
 
     def _judged(self, candidate: ProposedFix, report: FixReport) -> FixReport:
         if candidate.refusal:
             raise CannotRewriteError(candidate.refusal)
-        if is_whole(self.before.outcome):
+        if outcomes.is_whole(self.before.outcome):
             note = f"Nothing to gain: {self.before.outcome.rung} captures the whole graph without it. {candidate.note}"
             patch = self._patch(candidate, candidate.text) if candidate.text else ""
-            return with_values(report, status=FixStatus.NO_EFFECT, note=note.strip(), patch=patch)
+            return outcomes.with_values(report, status=FixStatus.NO_EFFECT, note=note.strip(), patch=patch)
         if candidate.control is not None:
             return self._with_control(candidate, candidate.control, report)
         text = self._text(candidate)
-        report = with_values(report, patch=self._patch(candidate, text))
+        report = outcomes.with_values(report, patch=self._patch(candidate, text))
         with self._copy(candidate, text) as (copy, loaded):
-            return renamed(self._with_change(candidate, loaded, report), copy, candidate.file)
+            return outcomes.renamed(self._with_change(candidate, loaded, report), copy, candidate.file)
 
     def _with_control(self, candidate: ProposedFix, control: CaptureControl, report: FixReport) -> FixReport:
         concerned = CONTROL_ROWS[control.treat_as].methods
@@ -165,34 +153,34 @@ class FixJob:
             inputs = [one for one in inputs if not one.has_other_integers]
         verdict = self.check.compare(EagerRun.of(loaded.module).output, inputs)
         if verdict.difference:
-            return wrong_report(report, "The changed code does not compute what the model computes", verdict)
+            return outcomes.wrong_report(report, "The changed code does not compute what the model computes", verdict)
         if len(inputs) < len(self.check.inputs):
             others = [one for one in self.check.inputs if one.has_other_integers]
             if self.check.compare(EagerRun.of(loaded.module).output, others).difference:
                 note = "With other integers in the inputs (lengths, ids, steps) the model gives another result."
-                report = with_values(report, note=f"{report.note} {note}".strip())
+                report = outcomes.with_values(report, note=f"{report.note} {note}".strip())
         return self._captured(candidate, loaded, self.recipe, report)
 
     def _captured(self, candidate: ProposedFix, loaded: LoadedModel, recipe: Recipe, report: FixReport) -> FixReport:
         after = self._attempt(loaded, recipe, _short_title(candidate))
-        report = with_values(report, after=after.outcome)
-        if after.wrong - self.before.wrong and not is_whole(after.outcome) and after.problem is not None:
-            return with_values(report, status=FixStatus.WRONG, problem=after.problem)
+        report = outcomes.with_values(report, after=after.outcome)
+        if after.wrong - self.before.wrong and not outcomes.is_whole(after.outcome) and after.problem is not None:
+            return outcomes.with_values(report, status=FixStatus.WRONG, problem=after.problem)
         if after.captured is None:
             is_there = (candidate.file, candidate.line) in after.places
             status = FixStatus.NO_EFFECT if is_there else FixStatus.FAILED
-            return with_values(report, status=status, problem=after.problem)
+            return outcomes.with_values(report, status=status, problem=after.problem)
         verdict = self._compare_graph(after.captured)
-        report = with_values(report, inputs_compared=verdict.compared)
+        report = outcomes.with_values(report, inputs_compared=verdict.compared)
         if verdict.difference:
-            return wrong_report(report, "The graph does not compute what the model computes", verdict)
-        if not is_better(self.before.outcome, after.outcome):
-            return with_values(report, status=FixStatus.NO_EFFECT)
+            return outcomes.wrong_report(report, "The graph does not compute what the model computes", verdict)
+        if not outcomes.is_better(self.before.outcome, after.outcome):
+            return outcomes.with_values(report, status=FixStatus.NO_EFFECT)
         more = after.outcome.ops_left_eager - self.before.outcome.ops_left_eager
         note = (
             f"{report.note} {more} more ops are left eager." if self.before.outcome.rung and more > 0 else report.note
         )
-        return with_values(report, status=FixStatus.GREEN, note=note)
+        return outcomes.with_values(report, status=FixStatus.GREEN, note=note)
 
     def _compare_graph(self, captured: AnyCapture) -> Comparison:
         """Compare the graph with the original model on all inputs and at the made-up sizes of the capture."""
@@ -242,7 +230,7 @@ class FixJob:
 
     # --- capturing quietly ---
 
-    def _attempt(self, loaded: LoadedModel, recipe: Recipe, title: str) -> Attempt:
+    def _attempt(self, loaded: LoadedModel, recipe: Recipe, title: str) -> outcomes.Attempt:
         """Capture, and return a failure as an attempt too. Raises: Cancelled."""
         rungs: list[CaptureAttempt] = []
         if hasattr(self, "before"):
@@ -258,8 +246,8 @@ class FixJob:
         except Cancelled:
             raise
         except AceError as error:
-            return not_captured(error.problems, rungs)
-        return as_attempt(captured, report, rungs)
+            return outcomes.not_captured(error.problems, rungs)
+        return outcomes.as_attempt(captured, report, rungs)
 
     def _quiet(self, title: str, rungs: list[CaptureAttempt]) -> Reporter:
         """A reporter that shows progress as a detail of the try, and collects capture attempts in ``rungs``."""

@@ -17,35 +17,29 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, fx
 
-from ace_studio.engine.ops.families import (
-    ADDING_OPS,
-    AVERAGE_POOLS,
-    CLAMPS,
-    IDENTITIES,
-    LAYOUT_OPS,
-    LEAKY_RELUS,
-    MAX_POOLS,
-    RELUS,
-    aten_ops,
-)
+from ace_studio.engine.ops import families
 from ace_studio.engine.ops.roles import is_convolution, is_product, op_role
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 
-_SAME_VALUES = MAX_POOLS | aten_ops(
+_SAME_VALUES = families.MAX_POOLS | families.aten_ops(
     "view.default reshape.default flatten.using_ints _unsafe_view.default transpose.int permute.default t.default"
     " squeeze.default squeeze.dim squeeze.dims unsqueeze.default chunk.default split.Tensor split_with_sizes.default"
 )
 """Ops besides identities that pass 8-bit values on unchanged. Fewer than `LAYOUT_OPS`: ONNX models have pairs around
 these, and none around a slice or a padding."""
-SAME_GRID = _SAME_VALUES | AVERAGE_POOLS
+SAME_GRID = _SAME_VALUES | families.AVERAGE_POOLS
 """Ops whose result is on the grid of what they read."""
-PASSING = IDENTITIES | _SAME_VALUES
+PASSING = families.IDENTITIES | _SAME_VALUES
 """Ops that change no value: rounding their results again has no effect."""
-_OWN_GRID = LEAKY_RELUS | aten_ops("adaptive_avg_pool2d.default cat.default")
+_OWN_GRID = families.LEAKY_RELUS | families.aten_ops("adaptive_avg_pool2d.default cat.default")
 _BEHIND_PRODUCTS = (
-    CLAMPS | LEAKY_RELUS | MAX_POOLS | AVERAGE_POOLS | aten_ops("adaptive_avg_pool2d.default batch_norm.default")
+    families.CLAMPS
+    | families.LEAKY_RELUS
+    | families.MAX_POOLS
+    | families.AVERAGE_POOLS
+    | families.aten_ops("adaptive_avg_pool2d.default batch_norm.default")
 )
 """Ops behind a product that targets compute in 8 bits together with it."""
 SMALL_END_SHARE = 0.1
@@ -92,7 +86,7 @@ def _has_bias_of_its_own(node: fx.Node) -> bool:
 def _is_sum_with_stored(node: fx.Node) -> bool:
     """Whether ONNX writes it as an addition of a ``MatMul`` and a constant."""
     computed = _inputs(node)
-    if str(node.target) not in ADDING_OPS or _adds_two(node) or len(computed) != 1:
+    if str(node.target) not in families.ADDING_OPS or _adds_two(node) or len(computed) != 1:
         return False
     product = _maker(computed[0])
     is_gemm = str(product.target) == "aten.addmm.default" or (
@@ -104,8 +98,8 @@ def _is_sum_with_stored(node: fx.Node) -> bool:
 READS = Int8Style("reads")
 PAIRS = Int8Style(
     "pairs",
-    followers=ADDING_OPS | CLAMPS | SAME_GRID | _OWN_GRID,
-    clamps=CLAMPS,
+    followers=families.ADDING_OPS | families.CLAMPS | SAME_GRID | _OWN_GRID,
+    clamps=families.CLAMPS,
     rounds_results=True,
     clamps_follow=True,
     gives_float=_has_bias_of_its_own,
@@ -113,7 +107,9 @@ PAIRS = Int8Style(
     adds_constants_in_float=_is_sum_with_stored,
     keeps_small_ends=True,
 )
-RESULTS = Int8Style("results", leaders=aten_ops("add.Tensor max_pool2d.default"), clamps=RELUS, rounds_results=True)
+RESULTS = Int8Style(
+    "results", leaders=families.aten_ops("add.Tensor max_pool2d.default"), clamps=families.RELUS, rounds_results=True
+)
 
 
 @dataclass(frozen=True)
@@ -178,7 +174,7 @@ def rounding_sums(graph_module: fx.GraphModule, style: Int8Style) -> frozenset[f
     """
     found: set[fx.Node] = set()
     for node in graph_module.graph.nodes:
-        if str(node.target) not in ADDING_OPS or style.followers:
+        if str(node.target) not in families.ADDING_OPS or style.followers:
             continue
         of_products = _adds_two(node) and all(
             is_product(str(one.target)) or one in found for one in map(_source, _inputs(node))
@@ -195,7 +191,7 @@ def _adds_two(node: fx.Node) -> bool:
 
 def _source(node: fx.Node) -> fx.Node:
     """The node that computed a value, looked for through activations and layout ops."""
-    while str(node.target) in LAYOUT_OPS | _BEHIND_PRODUCTS and node.all_input_nodes:
+    while str(node.target) in families.LAYOUT_OPS | _BEHIND_PRODUCTS and node.all_input_nodes:
         node = node.all_input_nodes[0]
     return node
 
@@ -229,14 +225,14 @@ def _reads_constant(node: fx.Node, ranges: Mapping[str, ValueRange]) -> bool:
 
 def _maker(node: fx.Node) -> fx.Node:
     """The op that made a value, looked for through identities and ``getitem``."""
-    while str(node.target) in IDENTITIES or node.target is operator.getitem:
+    while str(node.target) in families.IDENTITIES or node.target is operator.getitem:
         node = node.all_input_nodes[0]
     return node
 
 
 def _grid_name(node: fx.Node) -> str:
     """Name of the first node whose value has the same grid."""
-    while str(node.target) in SAME_GRID | IDENTITIES or node.target is operator.getitem:
+    while str(node.target) in SAME_GRID | families.IDENTITIES or node.target is operator.getitem:
         node = node.all_input_nodes[0]
     return node.name
 
@@ -247,7 +243,7 @@ def _gives_float(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style
 
 def _is_read_in_float(node: fx.Node, eight_bit: Collection[fx.Node]) -> bool:
     """Whether no 8-bit op reads it."""
-    return not any(one in eight_bit for one in readers_of(node, through=IDENTITIES))
+    return not any(one in eight_bit for one in readers_of(node, through=families.IDENTITIES))
 
 
 def readers_of(node: fx.Node, *, through: Collection[str]) -> list[fx.Node]:

@@ -30,11 +30,7 @@ class PlannedOps:
         planned = plan.ops_at(Precision.INT8_STATIC)
         if planned and arithmetic.style is not READS:  # in READS each op rounds its own inputs
             self._layout = int8_layout(
-                arithmetic.graph_module,
-                planned,
-                arithmetic.style,
-                ranges=arithmetic.ranges,
-                scheme_of=plan.scheme_of,
+                arithmetic.graph_module, planned, arithmetic.style, ranges=arithmetic.ranges, scheme_of=plan.scheme_of
             )
 
     def how(self, node: fx.Node) -> How | None:

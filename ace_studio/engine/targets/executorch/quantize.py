@@ -52,7 +52,7 @@ def quantize_for_xnnpack(graph_module: fx.GraphModule, job: LoweringJob) -> Rewr
     if not chosen:
         return RewrittenGraph(graph_module, folded, refused)
     with hushed():
-        from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e  # noqa: PLC0415 - slow
+        from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
         quantizer = _quantizer([node.name for node in chosen], _dynamic_names(chosen, dynamic), job)
         observed = prepare_pt2e(graph_module, quantizer)
@@ -85,7 +85,7 @@ def _node_problem(graph_module: fx.GraphModule, node: fx.Node) -> str:
 
 def _quantizer(names: Collection[str], dynamic_names: Collection[str], job: LoweringJob) -> Any:
     """Torchao's `Quantizer` over these nodes. Made here because the base class can only be imported with torchao."""
-    from torchao.quantization.pt2e.quantizer import (  # noqa: PLC0415 - slow
+    from torchao.quantization.pt2e.quantizer import (
         QuantizationAnnotation,
         Quantizer,
         SharedQuantizationSpec,

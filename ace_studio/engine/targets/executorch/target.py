@@ -145,8 +145,8 @@ def _tell_of_bounds(job: LoweringJob) -> None:
 
 def _delegated(graph_module: fx.GraphModule, job: LoweringJob) -> Any:
     """The program in ExecuTorch's dialect, with XNNPACK's parts cut out; its nodes know their ops."""
-    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner  # noqa: PLC0415 - slow
-    from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower  # noqa: PLC0415 - slow
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
     bounds = size_bounds(job.captured, job.sizes)
     shapes = tuple({index: DYNAMIC(max=most) for index, most in dims.items()} for dims in bounds)
@@ -163,7 +163,7 @@ def _delegated(graph_module: fx.GraphModule, job: LoweringJob) -> Any:
 
 
 def _planned(edge: Any) -> Any:
-    from executorch.exir import ExecutorchBackendConfig  # noqa: PLC0415 - slow
+    from executorch.exir import ExecutorchBackendConfig
 
     return edge.to_executorch(ExecutorchBackendConfig(extract_delegate_segments=True))
 
@@ -294,8 +294,8 @@ def _opened(buffer: bytes, *, threads: int, name: str) -> Callable[..., list[Ten
 
     Raises: AceError(BAD_FILE) if it is no program of ExecuTorch; when called, AceError(BAD_INPUT) for other sizes.
     """
-    from executorch.extension.pybindings import portable_lib  # noqa: PLC0415 - optional package
-    from executorch.runtime import Runtime  # noqa: PLC0415 - optional package
+    from executorch.extension.pybindings import portable_lib
+    from executorch.runtime import Runtime
 
     # A program keeps the thread pool that it was opened with: replacing the pool later would crash the process.
     if portable_lib._threadpool_get_thread_count() != threads:

@@ -17,19 +17,7 @@ from torch import fx
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
-from ace_studio.engine.targets.onnx.masks import (
-    ATTENTION,
-    Bias,
-    attention_arguments,
-    bias_of,
-    constant,
-    guarded,
-    is_mask,
-    key_nodes,
-    put_behind,
-    rewritten,
-    small_node,
-)
+from ace_studio.engine.targets.onnx import masks
 from ace_studio.engine.targets.onnx.names import VIEWS, changes_nothing, dtype_of, shape_texts, value_names
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.torch_private.sizes import size_hint
@@ -62,7 +50,7 @@ class _Attention:
     result: str
     """Value [B, S, N x H] that replaces the result of the reshape behind the attention."""
     heads: int
-    bias: Bias | None
+    bias: masks.Bias | None
     scale: float | None
     is_causal: bool
 
@@ -82,21 +70,18 @@ def fuse_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram
         program: The fp32 model; it is not changed.
         captured: The graph it was exported from.
     """
-    program = guarded(program, captured)
+    program = masks.guarded(program, captured)
     names = value_names(program, captured)
     sites = [
         found for node in captured.program.graph.nodes if (found := _attention_of(node, names, program)) is not None
     ]
-    return rewritten(program, sites, _put_in_place, domain=DOMAIN)
-
-
-# --- finding attentions in the captured graph ---
+    return masks.rewritten(program, sites, _put_in_place, domain=DOMAIN)
 
 
 def _attention_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) -> _Attention | None:
-    if node.target is not ATTENTION:
+    if node.target is not masks.ATTENTION:
         return None
-    given = attention_arguments(node)
+    given = masks.attention_arguments(node)
     query, key, value = given["query"], given["key"], given["value"]
     shapes = [shape_texts(one) for one in (query, key, value)]
     if given.get("dropout_p") or given.get("enable_gqa") or any(len(one) != 4 for one in shapes):
@@ -112,14 +97,14 @@ def _attention_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProg
     ):
         return None  # a causal mask of torch begins at the first key, one of the kernel ends at the last
     mask = given.get("attn_mask")
-    if mask is not None and not is_mask(mask, shapes[0], keys):
+    if mask is not None and not masks.is_mask(mask, shapes[0], keys):
         return None
     rows, result = _rows_of(query), _result_of(node)
     pair = [_rows_of(key), _rows_of(value)]
     key_rows, value_rows = (pair[0] or key, pair[1] or value) if all(pair) else (key, value)
     if rows is None or result is None or not names.keys() >= {rows, result, key_rows, value_rows}:
         return None
-    bias, is_known = bias_of(node.name, mask, program)
+    bias, is_known = masks.bias_of(node.name, mask, program)
     if not is_known:
         return None
     scale = given.get("scale")
@@ -182,12 +167,9 @@ def _result_of(attention: fx.Node) -> fx.Node | None:
     return None
 
 
-# --- writing the kernel ---
-
-
 def _put_in_place(graph: Any, site: _Attention, owners: dict[str, tuple[str, ...]]) -> None:
     """Write the kernel in place of the node that made the result; the parts that it replaces are dropped later."""
-    from onnx import helper  # noqa: PLC0415 - optional package
+    from onnx import helper
 
     replaced = next(node for node in graph.node if site.result in node.output)
     name = f"{site.op_id}_kernel"
@@ -202,15 +184,15 @@ def _put_in_place(graph: Any, site: _Attention, owners: dict[str, tuple[str, ...
     inputs = [site.query, site.key, site.value, *(["", "", bias] if bias else [])]
     nodes.append(helper.make_node("MultiHeadAttention", inputs, [given], name=name, domain=DOMAIN, **attributes))
     if row_has_key:
-        zero = constant(graph, "attention_zero", 0.0)
+        zero = masks.constant(graph, "attention_zero", 0.0)
         nodes.append(helper.make_node("Where", [row_has_key, given, zero], [site.result], name=f"{name}_guard"))
     ids = dict.fromkeys([site.op_id, *owners.get(replaced.name, ())])
     owners.update({node.name: tuple(ids) for node in nodes})
-    put_behind(graph, replaced, nodes)
+    masks.put_behind(graph, replaced, nodes)
     graph.node.remove(replaced)
 
 
-def _masking(graph: Any, bias: Bias, query: str) -> tuple[str, str, list[Any]]:
+def _masking(graph: Any, bias: masks.Bias, query: str) -> tuple[str, str, list[Any]]:
     """Names of what is added to the scores [B or 1, 1, S, T] and of which queries have a key [B or 1, S, 1]; new nodes.
 
     Layers that share a mask share the nodes. torch gives zeros for a query without any key, softmax gives NaN.
@@ -220,13 +202,13 @@ def _masking(graph: Any, bias: Bias, query: str) -> tuple[str, str, list[Any]]:
     added, has_key = f"{bias.name}.four" if lacking else bias.name, ""
     nodes = []
     if lacking:
-        axes = constant(graph, f"attention_axes_{lacking}", list(range(lacking)))
-        nodes.append(small_node("Unsqueeze", [bias.name, axes], added))
+        axes = masks.constant(graph, f"attention_axes_{lacking}", list(range(lacking)))
+        nodes.append(masks.small_node("Unsqueeze", [bias.name, axes], added))
     if not bias.has_keys:
-        counting, counted = key_nodes(graph, bias)
+        counting, counted = masks.key_nodes(graph, bias)
         has_key = f"{counted}.rows"
-        axes = constant(graph, "attention_heads_axis", [1])
-        nodes += [*counting, small_node("Squeeze", [f"{counted}.some", axes], has_key)]
+        axes = masks.constant(graph, "attention_heads_axis", [1])
+        nodes += [*counting, masks.small_node("Squeeze", [f"{counted}.some", axes], has_key)]
     if bias.is_row:  # the kernel does not repeat one row for all queries by itself
         row, added = added, f"{added}.to.{query}"
         nodes += _repeated_nodes(graph, row, query, added)
@@ -234,7 +216,7 @@ def _masking(graph: Any, bias: Bias, query: str) -> tuple[str, str, list[Any]]:
 
 
 def _repeated_nodes(graph: Any, row: str, query: str, added: str) -> Iterator[Any]:
-    one = constant(graph, "attention_one", [1])
-    yield small_node("Shape", [query], f"{added}.queries", start=1, end=2)
-    yield small_node("Concat", [one, one, f"{added}.queries", one], f"{added}.shape", axis=0)
-    yield small_node("Expand", [row, f"{added}.shape"], added)
+    one = masks.constant(graph, "attention_one", [1])
+    yield masks.small_node("Shape", [query], f"{added}.queries", start=1, end=2)
+    yield masks.small_node("Concat", [one, one, f"{added}.queries", one], f"{added}.shape", axis=0)
+    yield masks.small_node("Expand", [row, f"{added}.shape"], added)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from ace_studio.engine.targets.onnx.program import MAX_PROTO_BYTES, SHARED_KEY, OnnxProgram, steps_of
+from ace_studio.engine.targets.onnx.program import MAX_PROTO_BYTES, SHARED_KEY, OnnxProgram, name_nodes, steps_of
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
@@ -67,15 +67,11 @@ def _own(steps: Sequence[GraphStep], table: GraphTable) -> dict[str, tuple[str, 
 
 def _folded(model: Any) -> Any:
     """The model with its constants and batch norms folded; unchanged if the optimizer fails."""
-    import onnxscript.optimizer  # noqa: PLC0415 - optional package
+    import onnxscript.optimizer
 
     with hushed(), contextlib.suppress(Exception):  # border: the optimizer evaluates nodes of any kind
         optimized = onnxscript.optimizer.optimize(model)
         if [value.name for value in optimized.graph.input] and len(optimized.graph.output) == len(model.graph.output):
             model = optimized
-    seen: set[str] = set()
-    for index, node in enumerate(model.graph.node):
-        if not node.name or node.name in seen:
-            node.name = f"node_{node.op_type}_{index}_"
-        seen.add(node.name)
+    name_nodes(model)
     return model

@@ -159,7 +159,7 @@ def bias_of(op_id: str, mask: fx.Node | None, program: OnnxProgram) -> tuple[Bia
     rank, lowest = len(shape_texts(mask)), _LOWEST_OF_BOOL if dtype_of(mask) is torch.bool else -math.inf
     constant = next((tensor for tensor in graph.initializer if tensor.name == name), None)
     if constant is not None:
-        from onnx import numpy_helper  # noqa: PLC0415 - optional package
+        from onnx import numpy_helper
 
         values = numpy_helper.to_array(constant)
         if not values.any():
@@ -176,14 +176,14 @@ def _softmax_of(op_id: str, graph: Any, owners: Mapping[str, tuple[str, ...]]) -
 
 def small_node(kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> Any:
     """A node that is named after its only result."""
-    from onnx import helper  # noqa: PLC0415 - optional package
+    from onnx import helper
 
     return helper.make_node(kind, list(inputs), [output], name=f"{output}.node", **attributes)
 
 
 def constant(graph: Any, name: str, value: float | Sequence[int]) -> str:
     """Name of a constant of the graph, made if it is not there."""
-    from onnx import numpy_helper  # noqa: PLC0415 - optional package
+    from onnx import numpy_helper
 
     if all(tensor.name != name for tensor in graph.initializer):
         array = np.asarray(value, np.float32 if isinstance(value, float) else np.int64)

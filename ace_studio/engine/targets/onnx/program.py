@@ -110,7 +110,7 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         _refuse_too_large(exported.model.graph)
         model = exported.model_proto
     _drop_notes(model)
-    _name_nodes(model)
+    name_nodes(model)
     covered = covered_steps(steps_of(model), before, inputs=graph_inputs)
     owners = owners_of(covered, owners_before, heavy_ops(captured.table))
     adopt_orphans(steps_of(model), owners)
@@ -121,9 +121,6 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         owners=owners,
         folded=_folded(captured, owners),
     )
-
-
-# --- before the export ---
 
 
 def _refuse_state(captured: CapturedModel) -> None:
@@ -187,9 +184,6 @@ def _with_stand_ins(leaves: Sequence[Any], computed: Sequence[Any]) -> Iterator[
     return (leaf if id(leaf) in known else computed[0] for leaf in leaves)
 
 
-# --- after the export ---
-
-
 def _input_names(captured: CapturedModel) -> tuple[str, ...]:
     return tuple(found.name for found in captured.inputs)
 
@@ -202,7 +196,7 @@ def _drop_stand_ins(graph: Any, is_computed: Sequence[bool]) -> None:
 
 def _separate_results(graph: Any) -> None:
     """Copy each result that is also an input, an initializer or another result."""
-    import onnx_ir  # noqa: PLC0415 - optional package, comes with the exporter
+    import onnx_ir
 
     seen = {id(value) for value in graph.inputs} | {id(value) for value in graph.initializers.values()}
     for index, value in enumerate(list(graph.outputs)):
@@ -291,7 +285,7 @@ def _forget_shapes(graph: Any) -> None:
 
 def _rename_dims(graph: Any, captured: CapturedModel) -> None:
     """Rename symbols such as ``s77`` to the input and dimension that they stand for, such as ``x_0``."""
-    import onnx_ir  # noqa: PLC0415 - optional package, comes with the exporter
+    import onnx_ir
 
     names: dict[str, str] = {}
     for found in captured.inputs:
@@ -321,7 +315,7 @@ def _refuse_too_large(graph: Any) -> None:
         )
 
 
-def _name_nodes(model: Any) -> None:
+def name_nodes(model: Any) -> None:
     """Give every node a unique name: runtimes and quantizers address nodes by name."""
     seen: set[str] = set()
     for index, node in enumerate(model.graph.node):
@@ -338,9 +332,6 @@ def _folded(captured: CapturedModel, owners: Mapping[str, Sequence[str]]) -> dic
         for row in captured.table.op_rows()
         if captured.table.op_id[row] not in alive
     }
-
-
-# --- problems ---
 
 
 def _unsupported(

@@ -16,14 +16,8 @@ from typing import Any
 import numpy as np
 
 from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx import static
 from ace_studio.engine.targets.onnx.program import OnnxProgram
-from ace_studio.engine.targets.onnx.static import (
-    FOLLOWING_TYPES,
-    PRODUCT_TYPES,
-    StaticChoice,
-    choose_static,
-    with_followers,
-)
 from ace_studio.engine.targets.onnx.tables import pack_tables, planned_lookups
 from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
@@ -87,7 +81,7 @@ def quantize_program(
         asked = {op for op in ops if job.plan.scheme_of(op).activations is ActivationGrid.SYMMETRIC}
         notes |= dict.fromkeys(asked, "ONNX Runtime finds dynamic grids with a zero point, so this one is affine")
     if job.plan.ops_at(Precision.INT8_STATIC):
-        chosen = choose_static(program, job, job.calibration(), make_session=make_session)
+        chosen = static.choose_static(program, job, job.calibration(), make_session=make_session)
         notes = {**chosen.notes, **notes}
         if chosen.nodes:
             model = quantize_static(model, chosen, shared_scale=weights_of_one_scale(program, job, chosen))
@@ -117,7 +111,7 @@ def weight_block(group_size: int) -> tuple[int, str]:
     return LARGEST_BLOCK, f"its weights are in groups of {LARGEST_BLOCK}, not {asked}: no packed kernel is wider"
 
 
-def weights_of_one_scale(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> frozenset[str]:
+def weights_of_one_scale(program: OnnxProgram, job: LoweringJob, chosen: static.StaticChoice) -> frozenset[str]:
     """Names of the weights that are planned with one scale per tensor."""
     constants = {tensor.name for tensor in program.model.graph.initializer}
     return frozenset(
@@ -136,17 +130,14 @@ def _node_types(model: Any) -> list[str]:
     return [node.op_type for node in model.graph.node]
 
 
-# --- static ---
-
-
-def quantize_static(model: Any, chosen: StaticChoice, *, shared_scale: Collection[str]) -> Any:
+def quantize_static(model: Any, chosen: static.StaticChoice, *, shared_scale: Collection[str]) -> Any:
     """The model with pairs around the chosen nodes; the constants in ``shared_scale`` get one scale for all channels.
 
     The bias of a ``MatMul`` is added in float, and so is what goes on behind it.
     """
-    from onnxruntime.quantization import CalibrationMethod, QuantType  # noqa: PLC0415 - optional package
-    from onnxruntime.quantization.calibrate import TensorsData  # noqa: PLC0415
-    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer  # noqa: PLC0415
+    from onnxruntime.quantization import CalibrationMethod, QuantType
+    from onnxruntime.quantization.calibrate import TensorsData
+    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 
     ranges = chosen.ranges
     bounds = {name: (np.float32(min(low, 0.0)), np.float32(max(high, 0.0))) for name, (low, high) in ranges.items()}
@@ -163,7 +154,7 @@ def quantize_static(model: Any, chosen: StaticChoice, *, shared_scale: Collectio
             TensorsData(CalibrationMethod.MinMax, data),
             sorted(nodes),
             [],
-            sorted(PRODUCT_TYPES | FOLLOWING_TYPES),
+            sorted(static.PRODUCT_TYPES | static.FOLLOWING_TYPES),
             {
                 "WeightSymmetric": True,
                 "ActivationSymmetric": False,  # ranges around 0 were made so before
@@ -194,8 +185,8 @@ def without_biases(model: Any, chosen: frozenset[str]) -> frozenset[str]:
         and any(name in constants for name in node.input)
         and any(name in products for name in node.input)
     }
-    leading = {node.name for node in model.graph.node if node.op_type in PRODUCT_TYPES and node.name in chosen}
-    return frozenset(with_followers(model, chosen - biases, leading, constants))
+    leading = {node.name for node in model.graph.node if node.op_type in static.PRODUCT_TYPES and node.name in chosen}
+    return frozenset(static.with_followers(model, chosen - biases, leading, constants))
 
 
 def read_float_values(model: Any, quantized: frozenset[str]) -> None:
@@ -258,12 +249,12 @@ def shield_float_products(model: Any, quantized: frozenset[str]) -> None:
     ONNX Runtime quantizes a product by itself if its input was just dequantized and its result is quantized. A ``Max``
     of one value in between prevents that.
     """
-    import onnx  # noqa: PLC0415 - optional package
+    import onnx
 
     dequantized = {node.output[0] for node in model.graph.node if node.op_type == "DequantizeLinear"}
     nodes = []
     for node in model.graph.node:
-        if node.op_type in PRODUCT_TYPES and node.name not in quantized and node.input[0] in dequantized:
+        if node.op_type in static.PRODUCT_TYPES and node.name not in quantized and node.input[0] in dequantized:
             shielded = f"{node.name}_float_input"
             nodes.append(onnx.helper.make_node("Max", [node.input[0]], [shielded], name=shielded))
             node.input[0] = shielded
@@ -272,12 +263,9 @@ def shield_float_products(model: Any, quantized: frozenset[str]) -> None:
     model.graph.node.extend(nodes)
 
 
-# --- dynamic and weight only ---
-
-
 def _quantize_dynamic(model: Any, nodes: Sequence[str], *, is_per_channel: bool) -> Any:
-    from onnxruntime.quantization import QuantizationMode, QuantType  # noqa: PLC0415 - optional package
-    from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer  # noqa: PLC0415
+    from onnxruntime.quantization import QuantizationMode, QuantType
+    from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
 
     split = _split_gemms(model, set(nodes))
     _rename_type(model, "Gemm", _HIDDEN_GEMM)
@@ -335,7 +323,7 @@ def _mark_new_names(model: Any, known: set[str], *, mark: str) -> None:
 
 
 def _pack_weights(model: Any, nodes: Sequence[str], *, bits: int, block: int) -> Any:
-    from onnxruntime.quantization.matmul_nbits_quantizer import (  # noqa: PLC0415 - optional package
+    from onnxruntime.quantization.matmul_nbits_quantizer import (
         DefaultWeightOnlyQuantConfig,
         MatMulNBitsQuantizer,
     )
@@ -356,7 +344,7 @@ def _split_gemms(model: Any, nodes: set[str]) -> list[str]:
 
     The integer and the packed kernels exist for ``MatMul`` only.
     """
-    import onnx  # noqa: PLC0415 - optional package
+    import onnx
 
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     made: list[str] = []

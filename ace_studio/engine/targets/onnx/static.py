@@ -232,7 +232,7 @@ def _all_values(session: Any, watched: Mapping[str, Any], feed: dict[str, Any]) 
 
 
 def _watched_values(model: Any) -> dict[str, Any]:
-    import onnx  # noqa: PLC0415 - optional package
+    import onnx
 
     inferred = onnx.shape_inference.infer_shapes(model).graph
     infos = {info.name: info for info in [*inferred.value_info, *model.graph.input, *model.graph.output]}

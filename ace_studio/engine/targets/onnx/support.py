@@ -62,7 +62,7 @@ def unread_onnx_ops(names: Iterable[str]) -> frozenset[str]:
 @cache
 def _is_unread(name: str) -> bool:
     """Whether OpenVINO refuses to read a model of this one operator; the inputs need not fit it."""
-    import onnx  # noqa: PLC0415 - an optional package
+    import onnx
 
     if not onnx.defs.has(name):
         return False  # a helper function of the exporter, not an operator

@@ -56,7 +56,7 @@ def planned_lookups(program: OnnxProgram, job: LoweringJob) -> tuple[frozenset[s
 
 def pack_tables(model: Any, names: Collection[str]) -> None:
     """Store the tables of these lookups in 8 bits, in place; lookups of one table share it."""
-    from onnx import helper, numpy_helper  # noqa: PLC0415 - optional package
+    from onnx import helper, numpy_helper
 
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in [node for node in lookups(model) if node.name in names]:

@@ -64,8 +64,8 @@ def profile_kernels(
         heavy: The captured graph, to know its weighted ops.
         folder: Where the profile and the optimized graph are written.
     """
-    import onnx  # noqa: PLC0415 - optional package
-    import onnxruntime  # noqa: PLC0415
+    import onnx
+    import onnxruntime
 
     optimized_path = folder / "onnxruntime-optimized.onnx"
     options.optimized_model_filepath = str(optimized_path)

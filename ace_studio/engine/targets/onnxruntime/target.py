@@ -122,7 +122,7 @@ class OnnxRuntimeLowered(Lowered):
 
 def session_options(*, threads: int) -> Any:
     """Options of every session: so many threads, all graph optimizations, silence, no spinning between calls."""
-    import onnxruntime  # noqa: PLC0415 - optional package
+    import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -140,7 +140,7 @@ def providers_for(device: torch.device) -> list[str]:
 
     Raises: AceError(NOT_INSTALLED) if the device is a GPU and this build of ONNX Runtime has no provider for it.
     """
-    import onnxruntime  # noqa: PLC0415 - optional package
+    import onnxruntime
 
     if device.type == "cpu":
         return ["CPUExecutionProvider"]
@@ -159,7 +159,7 @@ def make_session(model: bytes, *, threads: int, device: torch.device | None = No
 
     Raises: AceError(UNSUPPORTED) in the runtime's words if it refuses the model.
     """
-    import onnxruntime  # noqa: PLC0415 - optional package
+    import onnxruntime
 
     providers = providers_for(device or torch.device("cpu"))
     try:
@@ -175,7 +175,7 @@ def make_session(model: bytes, *, threads: int, device: torch.device | None = No
 
 def _runtime_errors() -> tuple[type[Exception], ...]:
     """All exceptions of the runtime's compiled part, which have no common base class."""
-    from onnxruntime.capi import onnxruntime_pybind11_state  # noqa: PLC0415 - optional package
+    from onnxruntime.capi import onnxruntime_pybind11_state
 
     known = vars(onnxruntime_pybind11_state).values()
     return (RuntimeError, *(one for one in known if isinstance(one, type) and issubclass(one, Exception)))

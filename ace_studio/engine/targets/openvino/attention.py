@@ -20,19 +20,7 @@ from torch import fx
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.base import LoweringJob
-from ace_studio.engine.targets.onnx.masks import (
-    ATTENTION,
-    Bias,
-    attention_arguments,
-    bias_of,
-    constant,
-    guarded,
-    is_mask,
-    key_nodes,
-    put_behind,
-    rewritten,
-    small_node,
-)
+from ace_studio.engine.targets.onnx import masks
 from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts, value_names
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.openvino.library import import_openvino
@@ -50,7 +38,7 @@ class _Site:
     op_id: str
     inputs: tuple[str, str, str]
     result: str
-    bias: Bias | None
+    bias: masks.Bias | None
     scale: float
     is_causal: bool
 
@@ -71,7 +59,7 @@ def read_onnx(model: Any) -> Any:
     """
     core = import_openvino().Core()
     if any(opset.domain == _DOMAIN for opset in model.opset_import):
-        from openvino.frontend.onnx import ConversionExtension  # noqa: PLC0415 - optional package
+        from openvino.frontend.onnx import ConversionExtension
 
         core.add_extension(ConversionExtension(WHOLE, _DOMAIN, _converted))
     return core.read_model(model.SerializeToString())
@@ -79,7 +67,7 @@ def read_onnx(model: Any) -> Any:
 
 def _converted(node: Any) -> list[Any]:
     """OpenVINO's operation for one of our nodes."""
-    from openvino import opset13  # noqa: PLC0415 - optional package
+    from openvino import opset13
 
     inputs = [node.get_input(index) for index in range(node.get_input_size())]
     scale, is_causal = node.get_attribute("scale", 0.0), bool(node.get_attribute("is_causal", 0))
@@ -98,15 +86,15 @@ def with_whole_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxP
         program: The fp32 model; it is not changed.
         captured: The graph it was exported from.
     """
-    program = guarded(program, captured)
-    attentions = [node for node in captured.program.graph.nodes if node.target is ATTENTION]
+    program = masks.guarded(program, captured)
+    attentions = [node for node in captured.program.graph.nodes if node.target is masks.ATTENTION]
     names = value_names(program, captured) if attentions else {}
     sites = [site for node in attentions if (site := _site_of(node, names, program)) is not None]
-    return rewritten(program, sites, _put_in_place, domain=_DOMAIN)
+    return masks.rewritten(program, sites, _put_in_place, domain=_DOMAIN)
 
 
 def _site_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) -> _Site | None:
-    given = attention_arguments(node)
+    given = masks.attention_arguments(node)
     parts = [given[name] for name in ("query", "key", "value")]
     shapes = [shape_texts(one) for one in parts]
     if given.get("dropout_p") or any(len(shape) != 4 for shape in shapes) or not names.keys() >= {*parts, node}:
@@ -116,9 +104,9 @@ def _site_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) 
     is_square = shapes[0][2] == shapes[1][2]
     if len(heads) > 1 or (is_causal and not is_square) or dtype_of(node) is not torch.float32:
         return None
-    if mask is not None and not is_mask(mask, shapes[0], shapes[1][2], heads=("1", *heads)):
+    if mask is not None and not masks.is_mask(mask, shapes[0], shapes[1][2], heads=("1", *heads)):
         return None
-    bias, is_known = bias_of(node.name, mask, program)
+    bias, is_known = masks.bias_of(node.name, mask, program)
     if not is_known:
         return None
     query, key, value = (names[one] for one in parts)
@@ -129,7 +117,7 @@ def _site_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) 
 
 def _put_in_place(graph: Any, site: _Site, owners: dict[str, tuple[str, ...]]) -> None:
     """Write our node in place of the node that made the result; the parts that it replaces are dropped later."""
-    from onnx import helper  # noqa: PLC0415 - optional package
+    from onnx import helper
 
     replaced = next(node for node in graph.node if site.result in node.output)
     name = replaced.name
@@ -144,10 +132,10 @@ def _put_in_place(graph: Any, site: _Site, owners: dict[str, tuple[str, ...]]) -
         nodes.append(helper.make_node("Mul", [made, has_key], [site.result], name=f"{name}_guard"))
     behind = _guard_behind(turn, has_key, name) if turn is not None else []
     owners.update({node.name: (site.op_id,) for node in (*nodes, *behind)})
-    put_behind(graph, replaced, nodes)
+    masks.put_behind(graph, replaced, nodes)
     graph.node.remove(replaced)
     if turn is not None:
-        put_behind(graph, turn, behind)
+        masks.put_behind(graph, turn, behind)
 
 
 def _turn_behind(graph: Any, result: str) -> Any | None:
@@ -161,7 +149,7 @@ def _turn_behind(graph: Any, result: str) -> Any | None:
 
 def _guard_behind(turn: Any, has_key: str, name: str) -> list[Any]:
     """The guard behind the transposition, so that the transposition stays part of the kernel; renames in place."""
-    from onnx import helper  # noqa: PLC0415 - optional package
+    from onnx import helper
 
     result = turn.output[0]
     turned, turn.output[0] = f"{result}.has_key", f"{result}.unguarded"
@@ -171,7 +159,7 @@ def _guard_behind(turn: Any, has_key: str, name: str) -> list[Any]:
     ]
 
 
-def _masking(graph: Any, bias: Bias) -> tuple[str, str, list[Any]]:
+def _masking(graph: Any, bias: masks.Bias) -> tuple[str, str, list[Any]]:
     """Names of what is added to the scores and of which queries have a key (1 or 0; empty: all have); the new nodes.
 
     Layers that share a mask share the nodes. torch gives zeros for a query without any key; softmax of minus infinity
@@ -179,10 +167,10 @@ def _masking(graph: Any, bias: Bias) -> tuple[str, str, list[Any]]:
     """
     if bias.has_keys:
         return bias.name, "", []
-    nodes, has_key = key_nodes(graph, bias)
+    nodes, has_key = masks.key_nodes(graph, bias)
     if math.isfinite(bias.lowest):
         return bias.name, has_key, nodes
-    added, lowest = f"{bias.name}.finite", constant(graph, "attention_lowest_finite", _LOWEST)
+    added, lowest = f"{bias.name}.finite", masks.constant(graph, "attention_lowest_finite", _LOWEST)
     if all(added not in node.output for node in graph.node):
-        nodes.append(small_node("Max", [bias.name, lowest], added))
+        nodes.append(masks.small_node("Max", [bias.name, lowest], added))
     return added, has_key, nodes

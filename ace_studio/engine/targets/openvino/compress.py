@@ -87,7 +87,7 @@ def keep_picked_dims(model: Any) -> None:
     OpenVINO (2026.4) moves the scales of an 8-bit product behind a Gather with all of their dimensions, so that the
     result has one dimension too many. It moves them through Gather and Squeeze correctly.
     """
-    from openvino import opset13  # noqa: PLC0415 - optional package
+    from openvino import opset13
 
     for op in [
         op for op in model.get_ops() if op.get_type_name() == "Gather" and op.get_output_element_type(0).is_real()
@@ -167,7 +167,7 @@ def _quantize(
     model: Any, program: OnnxProgram, chosen: StaticChoice, calibration: CalibrationFeed, *, is_smoothed: bool
 ) -> Any:
     nncf = import_nncf()
-    from nncf.quantization.range_estimator import RangeEstimatorParametersSet  # noqa: PLC0415 - optional package
+    from nncf.quantization.range_estimator import RangeEstimatorParametersSet
 
     with hushed():
         return nncf.quantize(
@@ -241,8 +241,7 @@ def _compress_weights(
             all_layers=True,
             ignored_scope=scope,
             advanced_parameters=nncf.AdvancedCompressionParameters(
-                group_size_fallback_mode=nncf.GroupSizeFallbackMode.ADJUST,
-                min_adjusted_group_size=INT4_SMALLEST_GROUP,
+                group_size_fallback_mode=nncf.GroupSizeFallbackMode.ADJUST, min_adjusted_group_size=INT4_SMALLEST_GROUP
             ),
         )
 

@@ -14,7 +14,7 @@ not keep it from writing an id into the home folder."""
 def import_openvino() -> Any:
     """The ``openvino`` package, without its sender of usage data."""
     _hide_sender()
-    import openvino  # noqa: PLC0415 - optional package
+    import openvino
 
     return openvino
 
@@ -22,7 +22,7 @@ def import_openvino() -> Any:
 def import_nncf() -> Any:
     """The ``nncf`` package, without its sender of usage data and with its logger at ERROR."""
     _hide_sender()
-    import nncf  # noqa: PLC0415 - optional package
+    import nncf
 
     logging.getLogger("nncf").setLevel(logging.ERROR)
     return nncf

@@ -59,7 +59,7 @@ def _sort(model: Any) -> None:
 
 
 def _constants_of(model: Any) -> dict[str, np.ndarray[Any, Any]]:
-    import onnx  # noqa: PLC0415 - optional package
+    import onnx
 
     return {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
 
@@ -128,7 +128,7 @@ def _named(made: dict[str, np.ndarray[Any, Any]], name: str, value: np.ndarray[A
 
 def _store(model: Any, made: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Add the new constants, and drop those that nobody reads any more."""
-    import onnx  # noqa: PLC0415 - optional package
+    import onnx
 
     model.graph.initializer.extend(
         onnx.numpy_helper.from_array(np.ascontiguousarray(value), name) for name, value in made.items()

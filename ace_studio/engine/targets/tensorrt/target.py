@@ -134,7 +134,7 @@ def profile_sizes(
 
 def build_engine(model: bytes, program: OnnxProgram, job: LoweringJob) -> bytes:
     """Build the engine. Raises: AceError(UNSUPPORTED) in TensorRT's own words if it refuses the model."""
-    import tensorrt as trt  # noqa: PLC0415 - optional package
+    import tensorrt as trt
 
     builder = trt.Builder(_logger())
     halves = [_HALF_FLAGS[one] for one in job.plan.precisions if one in _HALF_FLAGS]
@@ -172,7 +172,7 @@ def _add_profile(builder: Any, network: Any, config: Any, sizes: Mapping[str, tu
 
 
 def _logger() -> Any:
-    import tensorrt as trt  # noqa: PLC0415 - optional package
+    import tensorrt as trt
 
     return trt.Logger(trt.Logger.ERROR)
 
@@ -270,7 +270,7 @@ def _opened(engine_bytes: bytes, *, name: str, device: torch.device) -> tuple[Ca
 
     Raises: AceError(BAD_FILE) if this GPU, or this release of TensorRT, cannot open it.
     """
-    import tensorrt as trt  # noqa: PLC0415 - optional package
+    import tensorrt as trt
 
     try:
         engine = trt.Runtime(_logger()).deserialize_cuda_engine(engine_bytes)
@@ -316,7 +316,7 @@ def _bad_size(name: str, tensor: Tensor) -> AceError:
 
 def _dtype(engine: Any, name: str) -> torch.dtype:
     """The element type of an engine's tensor, as torch calls it."""
-    import tensorrt as trt  # noqa: PLC0415 - optional package
+    import tensorrt as trt
 
     words = {
         "FLOAT": torch.float32, "HALF": torch.float16, "BF16": torch.bfloat16, "INT8": torch.int8,

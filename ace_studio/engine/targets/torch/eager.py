@@ -30,9 +30,8 @@ _INT8_PROBLEM = (
 class EagerTarget(Target):
     """The captured graph interpreted by torch."""
 
-    def device_problem(self, device: torch.device) -> str:
+    def device_problem(self, _: torch.device) -> str:
         """Eager runs wherever the model is."""
-        del device
         return ""
 
     def precision_problem(self, precision: Precision) -> str:

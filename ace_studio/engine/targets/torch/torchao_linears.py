@@ -41,7 +41,7 @@ class _InBf16(nn.Module):
 
 def torchao_config(precision: Precision, *, group_size: int) -> Any:
     """Torchao's configuration for a precision; the group is that of 4-bit weights (0: the widest)."""
-    from torchao.quantization import (  # noqa: PLC0415 - slow, optional
+    from torchao.quantization import (
         Float8DynamicActivationFloat8WeightConfig,
         Int4WeightOnlyConfig,
         Int8DynamicActivationInt8WeightConfig,
@@ -124,8 +124,8 @@ def _quantized(layer: nn.Linear, precision: Precision, group_size: int, op_id: s
     host: nn.Module = _InBf16(layer) if precision in _IN_BF16 else nn.Sequential(layer)
     try:
         with hushed():
-            from torchao.quantization import quantize_  # noqa: PLC0415 - slow, optional
-            from torchao.utils import unwrap_tensor_subclass  # noqa: PLC0415 - slow, optional
+            from torchao.quantization import quantize_
+            from torchao.utils import unwrap_tensor_subclass
 
             quantize_(host, torchao_config(precision, group_size=group_size))
             is_changed = any(type(one) is not nn.Parameter for one in host.parameters())

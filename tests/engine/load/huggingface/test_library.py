@@ -37,4 +37,4 @@ def test_downloads_are_forbidden_inside_only(transformers, monkeypatch):
 
 
 def test_the_install_line_names_the_interpreter():
-    assert install_line() == f"{__import__('sys').executable} -m pip install transformers"
+    assert install_line("transformers") == f"{__import__('sys').executable} -m pip install transformers"

@@ -21,7 +21,6 @@ from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import LoweringJob, Target
 from ace_studio.engine.targets.partial import lower as subgraphs
-from ace_studio.engine.targets.partial import timing as subgraph_timing
 from ace_studio.engine.targets.partial.lower import lower_subgraphs
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
@@ -65,7 +64,7 @@ def partial() -> PartialModel:
 @pytest.fixture(autouse=True)
 def every_subgraph_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine must not decide which subgraphs are tested."""
-    monkeypatch.setattr("ace_studio.engine.targets.partial.timing.SLOWER", 1e9)
+    monkeypatch.setattr("ace_studio.engine.targets.partial.lower.SLOWER", 1e9)
 
 
 def job_of(partial: PartialModel, target: Target, folder: Path, plan: Plan) -> LoweringJob:
@@ -215,7 +214,7 @@ def test_a_target_that_can_take_no_subgraph_is_an_error(
 def test_a_subgraph_that_is_slower_than_eager_is_not_used(
     partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ace_studio.engine.targets.partial.timing.SLOWER", 0.0)
+    monkeypatch.setattr("ace_studio.engine.targets.partial.lower.SLOWER", 0.0)
     lowered = lower(partial, "eager", tmp_path)
     assert all("slower than eager here" in one.reason for one in lowered.read_back())
     with torch.no_grad():
@@ -227,8 +226,8 @@ def test_that_no_subgraph_is_worth_its_place_is_said_as_that(
     partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slower: float, said: list[str]
 ) -> None:
     # Every subgraph by itself is fast enough; the model as a whole decides.
-    monkeypatch.setattr(subgraphs, "unless_slower", subgraph_timing.BuiltSubgraph)
-    monkeypatch.setattr(subgraph_timing, "SLOWER", slower)
+    monkeypatch.setattr(subgraphs, "unless_slower", subgraphs.BuiltSubgraph)
+    monkeypatch.setattr(subgraphs, "SLOWER", slower)
     job = job_of(partial, TARGETS["eager"], tmp_path, Plan())
     lower_subgraphs(TARGETS["eager"], partial, job)
     assert [one.code for one in job.reporter.warnings] == said
@@ -290,3 +289,19 @@ def test_subgraphs_with_attention_go_on_running_after_the_first_call() -> None:
         captured.example.copied().call(runner)
         per_call.append(runner.ran - before)
     assert per_call == [len(captured.subgraphs)] * 6
+
+
+def test_calls_take_turns_and_the_first_two_rounds_do_not_count(monkeypatch):
+    clock = iter(range(10_000))
+    order = []
+    monkeypatch.setattr(subgraphs, "perf_counter", lambda: float(next(clock)) / 1e3)
+    times = subgraphs.timed_in_turn([lambda: order.append("a"), lambda: order.append("b")])
+    assert order == ["a", "b"] * (subgraphs.ROUNDS + 2)
+    assert times == pytest.approx([1.0, 1.0])
+
+
+def test_rounds_end_when_a_comparison_takes_too_long(monkeypatch):
+    monkeypatch.setattr(subgraphs, "LONGEST_S", 0.0)
+    order = []
+    subgraphs.timed_in_turn([lambda: order.append("a")])
+    assert len(order) == 3

@@ -12,12 +12,7 @@ from functools import partial
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search.bisection import Evaluation, fewest_high, most_high
 from ace_studio.engine.pipeline.compress.search.evaluation import EvaluatedPlan, PlanEvaluator
-from ace_studio.engine.pipeline.compress.search.variants import (
-    METHODS_TO_TRY,
-    SearchVariant,
-    ranking_of,
-    variants_of,
-)
+from ace_studio.engine.pipeline.compress.search.variants import METHODS_TO_TRY, SearchVariant, ranking_of, variants_of
 from ace_studio.engine.pipeline.compress.trying import expect_builds
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.goals import cost, is_accurate, is_affordable, rank, step_figures

@@ -11,7 +11,7 @@ from torch import nn
 import ace_studio
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.targets.base import OpActual
-from ace_studio.engine.targets.torch.inductor_times import with_times
+from ace_studio.engine.targets.torch.inductor import with_times
 from ace_studio.engine.torch_private.inductor import CompiledNode
 from ace_studio.engine.torch_private.kernels import TimedCall, WrittenCode, listening_to_code, time_calls
 
