@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ace_studio.gui.graph_layout.sizes import short_op
-from ace_studio.gui.style.colours import LIGHT, Colours
+from ace_studio.gui.style.colours import INK_ON_DARK, INK_ON_LIGHT, LIGHT, Colours
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.ops import OpFamily, family_of
@@ -125,7 +125,7 @@ def luminance(colour: str) -> float:
 
 def text_on(fill: str) -> str:
     """Black or white, whichever has more contrast on the fill."""
-    return "#10141a" if luminance(fill) > 0.179 else "#ffffff"
+    return INK_ON_LIGHT if luminance(fill) > 0.179 else INK_ON_DARK
 
 
 def blend(over: str, under: str, *, share: float) -> str:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWi
 from ace_studio.gui.graph_view.colours import Colouring, text_on
 from ace_studio.gui.graph_view.partial import Partial
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.sizes import LETTER_PX, STRONG
 
 SWATCH = 16
 
@@ -106,7 +107,7 @@ class Legend(QWidget):
         self._colours = colours
         self._name = colouring.label[:1].upper() + colouring.label[1:]
         self._title.setStyleSheet(
-            f"QToolButton {{ color: {colours.text}; font-weight: 600; padding: 0 2px 3px 2px; border: none }}"
+            f"QToolButton {{ color: {colours.text}; font-weight: {STRONG}; padding: 0 2px 3px 2px; border: none }}"
             f"QToolButton:hover, QToolButton:focus {{ color: {colours.accent} }}"
         )
         counts = np.bincount(category[category >= 0], minlength=len(colouring.categories))
@@ -174,7 +175,7 @@ class Legend(QWidget):
         square = QRectF(1, 1, SWATCH - 2, SWATCH - 2)
         painter.drawRoundedRect(square, 4, 4)
         font = painter.font()
-        font.setPixelSize(10)
+        font.setPixelSize(LETTER_PX)
         font.setBold(True)
         painter.setFont(font)
         painter.setPen(QPen(QColor(text_on(colour))))

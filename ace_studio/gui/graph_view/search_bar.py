@@ -7,6 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.sizes import SYMBOL_PX
 from ace_studio.gui.widgets.small import FilterField
 
 HELP = (
@@ -71,7 +72,7 @@ class SearchBar(QWidget):
             f"QLineEdit:focus {{ border-color: {colours.accent} }}"
             f"QLabel {{ color: {colours.text_dim} }}"
             f"QToolButton {{ color: {colours.text}; border: 1px solid transparent; border-radius: 4px;"
-            " padding: 1px 7px; font-size: 15px }"
+            f" padding: 1px 7px; font-size: {SYMBOL_PX}px }}"
             f"QToolButton:disabled {{ color: {colours.text_dim} }}"
             f"QToolButton:hover:enabled, QToolButton:focus {{ border-color: {colours.accent} }}"
         )

@@ -44,7 +44,7 @@ class AdviceCard(QFrame):
         self.setMaximumWidth(2 * CARD_WIDTH)
         self.setAccessibleName(f"Advice {index + 1}: {card.title}")
         heading = label(f"{index + 1}  {card.title}")
-        heading.setStyleSheet("font-weight: 600")
+        heading.setProperty("weight", "strong")
         gain = label(card.estimate, "good")
         sets = label("\n".join(change_words(card)), "dim")
         first = label(f"First: {card.do_first}", "warn")

@@ -70,7 +70,7 @@ class ProblemsPanel(Panel):
         card.setProperty("role", "card")
         card.setAccessibleName(problem.as_text())
         headline = _selectable(label(problem.what, "bad"))
-        headline.setStyleSheet("font-weight: 600")
+        headline.setProperty("weight", "strong")
         dismiss = QToolButton()
         dismiss.setAutoRaise(True)
         dismiss.setIcon(stroke_icon("close", self.colours.text_dim, self.colours.text_dim))

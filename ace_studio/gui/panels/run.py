@@ -45,7 +45,7 @@ class RunPanel(Panel):
         self._steps: tuple[StepTime, ...] = ()
         self._running_item: tuple[QTreeWidgetItem, StepTime] | None = None
         self._phase = label("", wrap=False)
-        self._phase.setStyleSheet("font-weight: 600")
+        self._phase.setProperty("weight", "strong")
         self._detail = label("", "dim", wrap=False)
         self._elapsed = label("", "dim", wrap=False)
         self.progress = QProgressBar()

@@ -38,7 +38,7 @@ class Bar(QFrame):
         self.setProperty("bar", mood)
         self._picture = QLabel()
         self._headline = QLabel()
-        self._headline.setStyleSheet("font-weight: 600")
+        self._headline.setProperty("weight", "strong")
         self._sentence = ElidedLabel()
         self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self._layout = QHBoxLayout(self)

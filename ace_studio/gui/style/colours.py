@@ -210,5 +210,9 @@ _HIGH_CONTRAST = replace(
     eager="#ff9d96",
 )
 
+INK_ON_LIGHT = "#10141a"
+INK_ON_DARK = "#ffffff"
+"""Text on a fill of the graph, whatever the theme."""
+
 THEMES: dict[str, Colours] = {theme.name: theme for theme in (LIGHT, DARK, _HIGH_CONTRAST)}
 """One row per theme; ``system`` chooses light or dark by the desktop."""

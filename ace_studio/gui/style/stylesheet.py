@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.sizes import NAME_PT, STRONG, TITLE_PT
 from ace_studio.records.places import resource_folder
 
 _TEMPLATE = """
@@ -51,9 +52,12 @@ QProgressBar {{ border: 1px solid {control}; border-radius: 4px; background: {wi
 QProgressBar::chunk {{ background: {accent}; border-radius: 3px; }}
 *[role="surface"] {{ background: {surface}; }}
 QLabel[role="dim"] {{ color: {text_dim}; }}
-QLabel[role="title"] {{ font-size: 15pt; font-weight: 600; }}
-QLabel[role="heading"] {{ font-weight: 600; color: {text}; padding-top: 4px; }}
-QToolButton[role="fold"] {{ border: 1px solid transparent; border-radius: 4px; padding: 2px 4px; font-weight: 600; }}
+QLabel[role="title"] {{ font-size: {title}pt; font-weight: {strong}; }}
+*[weight="strong"] {{ font-weight: {strong}; }}
+*[weight="name"] {{ font-weight: {strong}; font-size: {name_size}pt; }}
+QLabel[role="heading"] {{ font-weight: {strong}; color: {text}; padding-top: 4px; }}
+QToolButton[role="fold"] {{ border: 1px solid transparent; border-radius: 4px; padding: 2px 4px;
+  font-weight: {strong}; }}
 QToolButton[role="fold"]:hover {{ background: {raised}; }}
 QToolButton[role="fold"]:focus {{ border-color: {accent}; }}
 QToolButton[role="fold"]:checked {{ background: transparent; }}
@@ -127,7 +131,7 @@ QCheckBox::indicator:disabled {{ border-color: {border}; }}
 QCheckBox::indicator:checked:disabled {{ background: {border}; border-color: {border}; }}
 QCheckBox:disabled {{ color: {faded}; }}
 QPushButton[role="primary"], QToolButton[role="primary"] {{ background: {accent}; color: {on_accent};
-  border: 1px solid {accent}; border-radius: 5px; padding: 4px 14px; font-weight: 600; }}
+  border: 1px solid {accent}; border-radius: 5px; padding: 4px 14px; font-weight: {strong}; }}
 QPushButton[role="primary"]:hover {{ border-color: {text}; }}
 QPushButton[role="primary"]:focus {{ border: 1px solid {text}; }}
 QPushButton[role="primary"]:disabled {{ background: {raised}; color: {faded}; border-color: {border}; }}
@@ -148,6 +152,7 @@ QFrame[role="drop"][over="true"] {{ border-color: {accent}; background: {info_fi
 
 def stylesheet(colours: Colours) -> str:
     """The application's stylesheet in the colours of a theme."""
-    values = {name: value for name, value in vars(colours).items() if isinstance(value, str)}
+    sizes = {"strong": STRONG, "title": TITLE_PT, "name_size": NAME_PT}
+    values = sizes | {name: value for name, value in vars(colours).items() if isinstance(value, str)}
     icons = (resource_folder() / "icons").as_posix()
     return _TEMPLATE.format_map(values | {"icons": icons, "tone": "on-dark" if colours.is_dark else "on-light"})

@@ -24,9 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from ace_studio.gui.style.icons import stroke_pixmap
-
-GAP = 8
-MARGIN = 12
+from ace_studio.gui.style.sizes import GAP, MARGIN
 
 
 def label(text: str, role: str = "", *, wrap: bool = True) -> QLabel:

@@ -51,7 +51,7 @@ class FixCard(QFrame):
         colour = {"good": colours.good, "bad": colours.bad}.get(role, colours.text_dim)
         picture.setPixmap(stroke_pixmap(icon, colour, size=18, pixel_ratio=self.devicePixelRatioF()))
         title = label(sentence(fix.title[:1].upper() + fix.title[1:]).rstrip("."))
-        title.setStyleSheet("font-weight: 600")
+        title.setProperty("weight", "strong")
         head = row(picture, title, label(words, role, wrap=False))
         head.setStretch(1, 1)
         self.setProperty("role", "card")

@@ -106,7 +106,7 @@ class ControlsEditor(QWidget):
     def _line(self, at: int, control: CaptureControl, idle: str) -> QWidget:
         colours = self._theme.colours
         name = ElidedLabel(control.function, mode=Qt.TextElideMode.ElideLeft)
-        name.setStyleSheet("font-weight: 600")
+        name.setProperty("weight", "strong")
         kind = label(str(control.treat_as), "dim", wrap=False)
         kind.setToolTip(MEANINGS[control.treat_as])
         remove = QToolButton()

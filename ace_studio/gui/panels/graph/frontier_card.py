@@ -37,7 +37,7 @@ class FrontierCard(QFrame):
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self._picture = QLabel()
         self._heading = label("")
-        self._heading.setStyleSheet("font-weight: 600")
+        self._heading.setProperty("weight", "strong")
         self._close = QToolButton()
         self._close.setAutoRaise(True)
         self._close.setToolTip("Close; the list of breaks keeps the entry")

@@ -64,7 +64,7 @@ class ModelPanel(Panel):
         super().__init__(session, theme)
         self._report: FileReport | None = None
         self._name = ElidedLabel()
-        self._name.setStyleSheet("font-weight: 600; font-size: 12pt")
+        self._name.setProperty("weight", "name")
         self._kind = label("", "dim")
         self._where = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
         self._where.setProperty("role", "dim")

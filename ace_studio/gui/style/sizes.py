@@ -1,0 +1,18 @@
+"""Type and spacing of the window in one place; the colours are in `colours`. Pixels are logical, before scaling."""
+
+from __future__ import annotations
+
+STRONG = 600
+"""Weight of headings and of what stands out in a line; the rest has the desktop's."""
+TITLE_PT = 15
+NAME_PT = 12
+"""The name of the open model."""
+SYMBOL_PX = 15
+"""Arrows and signs that are buttons."""
+LETTER_PX = 10
+"""Letters in the swatches of the legend."""
+
+GAP = 8
+"""Between neighbours."""
+MARGIN = 12
+"""Around the content of a dialog or a form."""

@@ -1,0 +1,27 @@
+"""Colours and type are named in ``gui/style`` and nowhere else in the window."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+LITERALS = {
+    "a colour": r"#[0-9a-fA-F]{6}\b|QColor\([\"\d]",
+    "a size of type": r"font-size: *\d|set(?:Pixel|Point)Size\(\d",
+    "a weight of type": r"font-weight: *(?:\d|bold)",
+}
+
+
+@pytest.mark.parametrize("what", LITERALS)
+def test_no_module_of_the_window_writes_it_as_a_number(root, what):
+    window = root / "ace_studio/gui"
+    modules = [path for path in window.rglob("*.py") if path.parent.name != "style"]
+    found = [
+        f"{path.relative_to(window)}: {line.strip()}"
+        for path in modules
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(LITERALS[what], line)
+    ]
+    assert len(modules) > 150
+    assert found == []
