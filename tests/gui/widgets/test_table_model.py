@@ -83,4 +83,4 @@ def test_the_filter_is_prepared_in_parts(qapp):
         parts += 1
     assert parts >= 4
     model.set_filter("op_77")
-    assert model.rowCount() == 111 + 1000
+    assert model.rowCount() == 111
