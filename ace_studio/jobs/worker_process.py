@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
-import psutil
 
 from ace_studio.jobs.autopsy import Death, cannot_start, cause_of_death
 from ace_studio.jobs.channel import Channel, ChannelLost
@@ -286,6 +285,8 @@ class _WrongProtocol(Exception):  # noqa: N818 - private, and says what it is
 
 def _end_tree(process: subprocess.Popen[bytes]) -> None:
     """End the process and all it started: with SIGTERM, then with SIGKILL."""
+    import psutil  # noqa: PLC0415 - not needed for the first picture of the window
+
     try:  # while it still lives and can be asked; the only way on Windows
         descendants = psutil.Process(process.pid).children(recursive=True)
     except psutil.Error:

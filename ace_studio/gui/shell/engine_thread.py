@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from ace_studio.gui.ops.facts import prepare
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import AnyRequest, ModelCaptured
 
@@ -26,6 +25,8 @@ class _Events(QThread):
         self._client = client
 
     def run(self) -> None:
+        from ace_studio.gui.ops.facts import prepare  # noqa: PLC0415 - not needed for the first picture
+
         for event in self._client.events():
             if isinstance(event, ModelCaptured):
                 prepare(event.graph)  # here nobody waits for it

@@ -6,6 +6,9 @@ Length-prefixed msgpack over a private channel, tagged unions, one protocol vers
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import msgspec
 
 from ace_studio.records.messages.events import (
@@ -62,8 +65,12 @@ JOB_ENDS = (FileInspected, EnvironmentFound, InputsCaught, PruningPreviewed, Job
 """Every job of a running worker ends with exactly one of these; WorkerLost ends all jobs of a dead worker."""
 
 _encoder = msgspec.msgpack.Encoder()
-_request_decoder = msgspec.msgpack.Decoder(AnyRequest)
-_event_decoder: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    """Made when it is first needed: that takes a tenth of the start of the window, and neither process needs both."""
+    return msgspec.msgpack.Decoder(kind)
 
 
 def encode_message(message: AnyRequest | AnyEvent) -> bytes:
@@ -73,10 +80,11 @@ def encode_message(message: AnyRequest | AnyEvent) -> bytes:
 
 def decode_request(payload: bytes) -> AnyRequest:
     """Read a request. Raises: msgspec.ValidationError if it is not one."""
-    request: AnyRequest = _request_decoder.decode(payload)
+    request: AnyRequest = _decoder(AnyRequest).decode(payload)
     return request
 
 
 def decode_event(payload: bytes) -> AnyEvent:
     """Read an event. Raises: msgspec.ValidationError if it is not one."""
-    return _event_decoder.decode(payload)
+    event: AnyEvent = _decoder(AnyEvent).decode(payload)
+    return event

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from random import Random
-from statistics import median, quantiles
 from typing import Any
 
 import msgspec
@@ -136,6 +134,9 @@ def latency_difference(first: Latency | None, second: Latency | None, *, drift: 
 def _ratio_interval(first: Latency, second: Latency) -> tuple[float, float]:
     if len(first.samples) < 5 or len(second.samples) < 5:
         return second.p10 / first.p90, second.p90 / first.p10
+    from random import Random  # noqa: PLC0415 - these two take long to import, and the window starts without them
+    from statistics import median, quantiles  # noqa: PLC0415
+
     draws = Random(0)
 
     def resampled(latency: Latency) -> float:

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from ace_studio.records.recipes.recipe import Recipe
 
@@ -44,7 +43,6 @@ class Autosave:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._own = {"pid": os.getpid(), "process_started_s": _started_s(os.getpid())}
 
     def write(self, saved: SavedChoices) -> None:
         """Store choices as those of this process.
@@ -52,7 +50,8 @@ class Autosave:
         The file is not synced to disk: it protects from a crash, not from a power cut. Errors are ignored; a full disk
         is reported when the user saves.
         """
-        self._write(msgspec.structs.replace(saved, **self._own, changed_s=time.time()))
+        own = os.getpid()
+        self._write(msgspec.structs.replace(saved, pid=own, process_started_s=_started_s(own), changed_s=time.time()))
 
     def recall(self, name: str) -> SavedChoices | None:
         """The unsaved choices of what has this name; None if there are none, or they cannot be read."""
@@ -100,6 +99,8 @@ def _read(path: Path) -> SavedChoices | None:
 
 def _started_s(pid: int) -> float:
     """When a process began, in seconds since the epoch; 0 if there is none."""
+    import psutil  # noqa: PLC0415 - not needed for the first picture of the window
+
     try:
         return float(psutil.Process(pid).create_time())
     except psutil.Error:
