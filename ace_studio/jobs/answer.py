@@ -28,6 +28,7 @@ HANDLER_NAMES: dict[type[messages.AnyRequest], str] = {
     messages.SensitivityRequest: "sensitivity",
     messages.PrunePreviewRequest: "preview_prune",
     messages.CatchRequest: "catch_inputs",
+    messages.ValuesRequest: "values",
 }
 """Kind of request -> the function of the handler module that serves it."""
 DETAILS_LIMIT = 20_000

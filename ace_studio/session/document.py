@@ -17,6 +17,7 @@ from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result, TargetRun
 from ace_studio.records.results.pruning import PruningReport
+from ace_studio.records.values import OpValues
 from ace_studio.session.comparison.sides import Pin, PinnedPair
 from ace_studio.session.kept.history import RunSummary
 
@@ -81,6 +82,7 @@ class JobKind(StrEnum):
     CATCH = "catch"
     SENSITIVITY = "sensitivity"
     PRUNE = "prune"
+    VALUES = "values"
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,6 +231,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """The findings of the last scan so far; None if this model was not scanned."""
     pruning: PruningReport | None = None
     """The last preview of pruning."""
+    values: OpValues | None = None
+    """What was looked at last of an op of this graph."""
 
     baseline: Baseline | None = None
     runs: tuple[TargetRun, ...] = ()
@@ -313,7 +317,7 @@ PART_OF_FIELD: dict[str, Part] = {
     "refusals": Part.GRAPH, "rungs": Part.GRAPH,
     "rung_at_work": Part.GRAPH,
     "captured_with": Part.GRAPH, "graph_job": Part.GRAPH, "failure": Part.GRAPH,
-    "sensitivity": Part.RUNS, "pruning": Part.RUNS,
+    "sensitivity": Part.RUNS, "pruning": Part.RUNS, "values": Part.RUNS,
     "fixes": Part.FIXES, "caught": Part.CAUGHT, "history": Part.HISTORY, "history_waits": Part.HISTORY,
     "pins": Part.FILE, "comparison": Part.FILE, "past": Part.FILE,
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,

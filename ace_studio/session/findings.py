@@ -16,6 +16,12 @@ from ace_studio.session.document import CaptureFailure, Document, JobKind, Selec
 from ace_studio.session.recipe_paths import rebase_recipe
 
 PROBLEM_LIMIT = 50
+CHANGED_MODEL = Problem(
+    code=ErrorCode.USAGE,
+    what="The values are of another graph than the one that is shown",
+    why="A file of the model, or a choice, changed since the graph was captured",
+    remedy="Trace again, then show the values",
+)
 _NO_FAILURE = frozenset({ErrorCode.UNTRUSTED, ErrorCode.CANCELLED})
 
 
@@ -102,6 +108,7 @@ def _captured(document: Document, event: messages.ModelCaptured, asked_with: Rec
         sensitivity=document.sensitivity if document.fingerprint in ("", event.fingerprint) else None,
         capture=event.capture,
         graph=event.graph,
+        values=None,
         sources=event.sources,
         refusals=event.refusals,
         rungs=event.capture.rungs or document.rungs,
@@ -166,6 +173,13 @@ def _fix(document: Document, event: messages.FixTried, _: Recipe) -> Document:
     return replace(document, fixes=(*others, fix))
 
 
+def _values(document: Document, event: messages.ValuesFound, _: Recipe) -> Document:
+    """Values of another graph than the one that is shown are dropped: its files changed meanwhile."""
+    if event.fingerprint == document.fingerprint:
+        return replace(document, values=event.values)
+    return with_problems(document, CHANGED_MODEL)
+
+
 _REDUCERS: dict[type[messages.AnyEvent], Callable[[Document, Any, Recipe], Document]] = {
     messages.Progress: _progress,
     messages.AttemptStarted: _rung_started,
@@ -181,4 +195,5 @@ _REDUCERS: dict[type[messages.AnyEvent], Callable[[Document, Any, Recipe], Docum
     messages.FixTried: _fix,
     messages.SensitivityFound: lambda document, event, _: replace(document, sensitivity=event),
     messages.PruningPreviewed: lambda document, event, _: replace(document, pruning=event.report),
+    messages.ValuesFound: _values,
 }

@@ -23,6 +23,7 @@ VERBS: dict[type[messages.AnyRequest], JobKind] = {
     messages.CatchRequest: JobKind.CATCH,
     messages.SensitivityRequest: JobKind.SENSITIVITY,
     messages.PrunePreviewRequest: JobKind.PRUNE,
+    messages.ValuesRequest: JobKind.VALUES,
 }
 
 

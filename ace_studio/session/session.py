@@ -12,7 +12,7 @@ from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.session.advice import without_origin
 from ace_studio.session.choices import prefill
-from ace_studio.session.document import Document, Part
+from ace_studio.session.document import Document, JobKind, Part
 from ace_studio.session.findings import apply_finding, with_failure
 from ace_studio.session.job_queue import EngineLink, JobQueue
 from ace_studio.session.kept.autosave import Autosave
@@ -169,8 +169,8 @@ class Session:
 
     def _follow_steps(self, event: messages.AnyEvent) -> None:
         """Keep the time of every phase, and whether the job was cancelled."""
-        if not self.document.activity.is_working:
-            return  # the look at a file is no step
+        if not self.document.activity.is_working or self.document.activity.verb is JobKind.VALUES:
+            return  # a look at a file or at an op is no step
         if isinstance(event, messages.Progress):
             self._state.change(steps=self._steps.heard(event, self.document))
         elif isinstance(event, messages.JOB_ENDS):

@@ -188,6 +188,7 @@ run = trace
 try_fixes = trace
 preview_prune = trace
 sensitivity = trace
+values = trace
 catch_inputs = doctor
 
 

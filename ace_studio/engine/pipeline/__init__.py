@@ -27,6 +27,7 @@ from ace_studio.engine.pipeline.frontends import FRONTENDS
 from ace_studio.engine.pipeline.preparing import Prepared, check_subgraphs, prepare_model, preview_pruning
 from ace_studio.engine.pipeline.ready import ReadyModel, make_ready
 from ace_studio.engine.pipeline.sensitivity import scan_folder, scanned_precisions, sense
+from ace_studio.engine.pipeline.values import LastModel, Watched
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.targets import report_refusals, report_targets
@@ -83,6 +84,25 @@ def sensitivity(request: messages.SensitivityRequest, reporter: Reporter) -> Non
                 folder=scan_folder(None),
             )
     reporter.emit(messages.JobFinished(job=request.job))
+
+
+_last_model = LastModel()
+
+
+def values(request: messages.ValuesRequest, reporter: Reporter) -> None:
+    """Compute what one op gives; the model stays loaded until another job comes."""
+    recipe, folder = request.recipe, Path(request.folder)
+
+    def open_model() -> tuple[Watched, tuple[Path, ...]]:
+        ready = make_ready(load(request, reporter), recipe, folder)
+        captured, _ = _captured(ready, recipe, reporter, request.rungs_done)
+        return Watched(captured, ready.loaded.data), tuple(Path(one).absolute() for one in ready.loaded.files)
+
+    with contextlib.chdir(folder), torch.no_grad():
+        model = _last_model.get(request, open_model)
+        found = model.values(request, reporter)
+    fingerprint = model.captured.fingerprint
+    reporter.emit(messages.ValuesFound(job=request.job, fingerprint=fingerprint, values=found))
 
 
 def run(request: messages.RunRequest, reporter: Reporter) -> None:
@@ -144,6 +164,7 @@ def _files_changed(loaded: LoadedModel) -> bool:
 def load(request: messages.TraceRequest, reporter: Reporter) -> LoadedModel:
     """Load the model that a request names, within the trust that it carries."""
     reporter.phase(messages.Phase.LOAD, Path(request.recipe.model.source).name)
+    _last_model.forget()
     trusted = frozenset(request.trusted_sha256)
     return load_model(
         request.recipe,
@@ -195,11 +216,7 @@ def capture(
 
     ``rungs_done`` are outcomes of an engine process that ended under the last of them.
     """
-    loaded = ready.loaded
-    with torch.no_grad():
-        captured, report = FRONTENDS[loaded.frontend].capture(
-            loaded, ready.examples, recipe, ready.device, reporter, rungs_done
-        )
+    captured, report = _captured(ready, recipe, reporter, rungs_done)
     reporter.emit(
         messages.ModelCaptured(
             job=reporter.job,
@@ -211,6 +228,14 @@ def capture(
         )
     )
     return captured, report
+
+
+def _captured(
+    ready: ReadyModel, recipe: Recipe, reporter: Reporter, rungs_done: tuple[CaptureAttempt, ...] = ()
+) -> tuple[AnyCapture, CaptureReport]:
+    with torch.no_grad():
+        frontend = FRONTENDS[ready.loaded.frontend]
+        return frontend.capture(ready.loaded, ready.examples, recipe, ready.device, reporter, rungs_done)
 
 
 def compress(

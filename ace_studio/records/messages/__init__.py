@@ -31,6 +31,7 @@ from ace_studio.records.messages.events import (
     PruningPreviewed,
     SensitivityFound,
     TargetFinished,
+    ValuesFound,
     WorkerLost,
     WorkerReady,
 )
@@ -58,10 +59,13 @@ from ace_studio.records.messages.requests import (
     SensitivityRequest,
     ShutdownRequest,
     TraceRequest,
+    ValuesRequest,
 )
 
 PROTOCOL_VERSION = 1
-JOB_ENDS = (FileInspected, EnvironmentFound, InputsCaught, PruningPreviewed, JobFinished, JobFailed, JobCancelled)
+JOB_ENDS = (
+    FileInspected, EnvironmentFound, InputsCaught, PruningPreviewed, ValuesFound, JobFinished, JobFailed, JobCancelled
+)  # fmt: skip
 """Every job of a running worker ends with exactly one of these; WorkerLost ends all jobs of a dead worker."""
 
 _encoder = msgspec.msgpack.Encoder()

@@ -13,6 +13,7 @@ from ace_studio.records.messages.reports import EnvironmentReport, FileReport, M
 from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, OpSensitivity, Result, TargetRun
 from ace_studio.records.results.pruning import PruningReport
 from ace_studio.records.tensors import TensorSpec
+from ace_studio.records.values import OpValues
 
 
 class Phase(StrEnum):
@@ -35,6 +36,7 @@ class Phase(StrEnum):
     CATCH = "Running the script"
     PRUNE = "Pruning"
     FINETUNE = "Fine-tuning"
+    VALUES = "Computing values"
     ADVISE = "Looking for advice"
 
 
@@ -158,6 +160,13 @@ class PruningPreviewed(Event, frozen=True, kw_only=True):
     report: PruningReport
 
 
+class ValuesFound(Event, frozen=True, kw_only=True):
+    """Answer to ValuesRequest."""
+
+    fingerprint: str
+    values: OpValues
+
+
 class BaselineMeasured(Event, frozen=True, kw_only=True):
     """Eager has been measured (again)."""
 
@@ -199,6 +208,6 @@ class WorkerLost(Event, frozen=True, kw_only=True):
 
 AnyEvent = (
     WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | AttemptStarted | AttemptEnded | ModelCaptured
-    | SensitivityFound | FixTried | InputsCaught | PruningPreviewed | BaselineMeasured | TargetFinished | JobFinished
-    | JobFailed | JobCancelled | WorkerLost
+    | SensitivityFound | FixTried | InputsCaught | PruningPreviewed | ValuesFound | BaselineMeasured | TargetFinished
+    | JobFinished | JobFailed | JobCancelled | WorkerLost
 )  # fmt: skip

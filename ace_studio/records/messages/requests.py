@@ -60,6 +60,20 @@ class SensitivityRequest(TraceRequest, frozen=True, kw_only=True):
     """Values of `Precision`; empty: those of the recipe's plan, or those that a search for its goal begins with."""
 
 
+class ValuesRequest(TraceRequest, frozen=True, kw_only=True):
+    """Compute what one op gives for one example, in float and under the plan, and what its weights hold."""
+
+    op_id: str
+    example: int = 0
+    """Index among the examples that the model was traced with."""
+    target: str = ""
+    """Target whose rounding is simulated; empty: the strictest of the recipe's."""
+    assigned: dict[str, str] = {}
+    """Op id -> `Precision` word, where a run decided otherwise than the recipe's plan."""
+    save: str = ""
+    """Path of an ``.npz`` file for the whole tensors; empty: none is written."""
+
+
 class CatchRequest(Request, frozen=True, kw_only=True):
     """Run the user's script and keep the inputs that a module in it is called with."""
 
@@ -91,6 +105,6 @@ class ShutdownRequest(Request, frozen=True, kw_only=True):
 
 
 AnyRequest = (
-    InspectRequest | TraceRequest | RunRequest | SensitivityRequest | FixRequest | PrunePreviewRequest | CatchRequest
-    | DoctorRequest | CancelRequest | ShutdownRequest
+    InspectRequest | TraceRequest | RunRequest | SensitivityRequest | FixRequest | PrunePreviewRequest | ValuesRequest
+    | CatchRequest | DoctorRequest | CancelRequest | ShutdownRequest
 )  # fmt: skip

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ace_studio.records import messages
 from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.fixes import FixReport
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import AdviceOrigin
 from ace_studio.records.safe_file import file_sha256
 from ace_studio.records.tensors import TensorSpec
@@ -113,6 +114,29 @@ class JobVerbs:
         if self._can_start():
             self._state.change(pruning=None)
             self._start(self._request(messages.PrunePreviewRequest), self.preview_pruning)
+
+    def show_values(self, op_id: str, *, example: int = 0, save: str = "") -> None:
+        """Compute what an op gives, in float and compressed as the selected run (else the plan) says.
+
+        Args:
+            op_id: Of the graph.
+            example: Index among the examples that were traced.
+            save: File (``.npz``) for the whole tensors; empty for none.
+        """
+        if self._can_start():
+            document = self._state.document
+            at = document.selection.run
+            run = document.runs[at] if at is not None and at < len(document.runs) else None
+            known = frozenset(Precision)
+            request = self._request(
+                messages.ValuesRequest,
+                op_id=op_id,
+                example=example,
+                target=run.target if run is not None else "",
+                assigned={op.id: op.actual if op.actual in known else op.planned for op in run.ops} if run else {},
+                save=save,
+            )
+            self._start(request, partial(self.show_values, op_id, example=example, save=save))
 
     def catch_inputs(
         self, script: str | Path, module: str = "", *, calls: int = 8, arguments: Sequence[str] = ()

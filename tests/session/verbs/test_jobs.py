@@ -14,7 +14,10 @@ from ace_studio.records.messages import (
     FixTried,
     JobFinished,
     RunRequest,
+    ValuesFound,
+    ValuesRequest,
 )
+from ace_studio.records.values import OpValues
 from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import (
@@ -77,3 +80,30 @@ def test_fixes_are_asked_for_one_place_and_collected(partial, engine):
     assert partial.document.activity.state is EngineState.IDLE
     partial.jobs.try_fixes("/models/net.py", 20)
     assert [fix.line for fix in partial.document.fixes] == [10]
+
+
+def test_the_values_of_an_op_are_those_of_the_selected_run_and_no_step_of_a_job(
+    opened: Session, engine: FakeEngineLink
+) -> None:
+    opened.jobs.run()
+    opened.apply(captured(engine.job, "a"))
+    opened.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output="/tmp/o"))
+    opened.view.select_run(0)
+    steps = opened.document.steps
+    opened.jobs.show_values("a", example=1)
+    request = engine.sent[-1]
+    assert isinstance(request, ValuesRequest) and (request.target, request.example) == ("eager", 1)
+    values = OpValues(op_id="a", precision="fp32", example=1, examples=2, tensors=())
+    opened.apply(ValuesFound(job=engine.job, fingerprint=opened.document.fingerprint, values=values))
+    assert opened.document.values is values and opened.document.steps == steps
+    assert opened.document.activity.state is EngineState.IDLE
+
+
+def test_values_of_another_graph_than_the_shown_one_are_not_shown(opened: Session, engine: FakeEngineLink) -> None:
+    opened.jobs.trace()
+    opened.apply(captured(engine.job, "a"))
+    opened.apply(JobFinished(job=engine.job))
+    opened.jobs.show_values("a")
+    values = OpValues(op_id="a", precision="fp32", example=0, examples=1, tensors=())
+    opened.apply(ValuesFound(job=engine.job, fingerprint="another", values=values))
+    assert opened.document.values is None and "another graph" in opened.document.problems[-1].what

@@ -98,7 +98,7 @@ class Improvements:
         return Improved(reports=tuple(left))
 
     def _improve(self, captured: CapturedModel, plan: Plan, methods: Methods) -> Improved:
-        bound = bind_plan(plan, captured.table, op_problem=_any_target)
+        bound = bind_plan(plan, captured.table, op_problem=any_target)
         examples = [example.tensors() for example in self.calibration()]
         ranges = ranges_of(self.recipe)
         style = most_rounding(target.int8_style(plan, ranges) for target in targets_of(self.recipe))
@@ -115,6 +115,6 @@ def _rounding_part(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, rules=tuple(rule for rule in plan.rules if rule.precision not in HIGH))
 
 
-def _any_target(_op: str, _precision: Precision) -> str:
+def any_target(_op: str, _precision: Precision) -> str:
     """No op is a problem: the gain in a graph does not depend on a target."""
     return ""

@@ -64,8 +64,20 @@ class OpArithmetic:
                 for index, one in enumerate(args)
             )
         else:
-            args = fx.node.map_aggregate(args, _copied) if target._schema.is_mutable else args
+            args = fx.node.map_aggregate(args, copied) if target._schema.is_mutable else args
         return target(*args, **kwargs)
+
+    def weight(self, node: fx.Node, precision: Precision, scheme: Scheme) -> tuple[Tensor, Tensor, int] | None:
+        """The stored factor of a product in float and at a precision, and its axis of output channels."""
+        role = op_role(str(node.target))
+        stored = None if role is None else constant_of(self.graph_module, node.args[role.weight])
+        if role is None or stored is None:
+            return None
+        if precision in HALF_DTYPES:
+            rounded = cast_round_trip(stored, HALF_DTYPES[precision])
+        else:
+            rounded = self._rounded_weight(node, stored, role, precision, scheme)
+        return stored, rounded, role.weight_axes(node, stored).output
 
     def rounded_value(self, value: Any, name: str, scheme: Scheme) -> Any:
         """A value rounded to the 8-bit grid over the range of a node; anything but a float tensor as it is."""
@@ -123,7 +135,8 @@ def _is_float(value: object) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point() and value.numel() > 0
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """A tensor of its own; anything else as it is."""
     return value.clone() if isinstance(value, Tensor) else value
 
 

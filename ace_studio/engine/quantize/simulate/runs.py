@@ -6,15 +6,19 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from torch import Tensor, fx
+from torch.utils import _pytree as pytree
 
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.ops.roles import stores_table
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, simulated_precisions
+from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, copied, simulated_precisions
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Layout, int8_layout
 from ace_studio.engine.quantize.simulate.op_error import add_energy
 from ace_studio.engine.torch_private.operators import is_operator
 from ace_studio.records.recipes.plan import Precision, Scheme
+
+KEPT_BYTES = 512 << 20
+"""Values of one run are kept up to this size, so that a question about another op need not run the graph again."""
 
 Visit = Callable[[str, Precision, Tensor, Tensor], None]
 """Called with op id, precision, the op's float result and its simulated one (same shape, float32)."""
@@ -106,6 +110,12 @@ class _Pair:
     def __init__(self, wide: Any, rounded: Any) -> None:
         self.wide, self.rounded = wide, rounded
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of both."""
+        sides = (self.wide,) if self.rounded is self.wide else (self.wide, self.rounded)
+        return sum(leaf.nbytes for leaf in pytree.tree_leaves(sides) if isinstance(leaf, Tensor))
+
 
 def new_pair(leaf: Tensor) -> object:
     """An input of a `PairRun`, which may write into it."""
@@ -135,17 +145,63 @@ class PairRun(fx.Interpreter):
         how = self._ops.how(n) or (Precision.FP32, Scheme())
         target: Any = n.target
         rounded = self._ops.value_for_readers(n, self._run(n, args, kwargs, how))
+        if is_operator(target) and target._schema.is_mutable:
+            wide_args = fx.node.map_aggregate(wide_args, copied)
         wide = target(*wide_args, **wide_kwargs)
         op_id = n.meta.get(OP_ID, "")
         if op_id and isinstance(wide, Tensor) and wide.is_floating_point():
-            add_energy(self.sums.setdefault(op_id, [0.0, 0.0]), wide, rounded)
+            self.compare(op_id, wide, rounded)
         return _Pair(wide, rounded)
+
+    def compare(self, op_id: str, wide: Tensor, rounded: Tensor) -> None:
+        """Take in both values of an op."""
+        add_energy(self.sums.setdefault(op_id, [0.0, 0.0]), wide, rounded)
 
     def _run(self, node: fx.Node, args: Any, kwargs: Any, how: How) -> Any:
         if is_operator(node.target):
             return self._arithmetic.run_op(node, args, kwargs, how)
         target: Any = node.target
         return target(*args, **kwargs)
+
+
+class Reached(Exception):  # noqa: N818 - ends a run that has what it was for
+    """All wanted nodes have run."""
+
+
+Kept = dict[fx.Node, Any]
+"""Values of earlier nodes of the same run, to go on from."""
+
+
+class ValueRun(PairRun):
+    """Runs both sides up to some nodes. Raises: Reached."""
+
+    def __init__(self, arithmetic: OpArithmetic, plan: BoundPlan, wanted: Collection[fx.Node], kept: Kept) -> None:
+        super().__init__(arithmetic, plan)
+        self._missing = set(wanted) - set(kept)
+        self._kept = kept
+        self._room = KEPT_BYTES - sum(pair.nbytes for pair in kept.values())
+        self.found = {node: kept[node] for node in wanted if node in kept}
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node; the name of the argument is the base class's."""
+        pair = super().run_node(n)
+        if n.op == "placeholder" or (isinstance(pair, _Pair) and pair.nbytes <= self._room):
+            self._kept[n] = pair
+            self._room -= pair.nbytes
+        if n in self._missing:
+            self._missing.remove(n)
+            self.found[n] = pair
+            if self.is_done:
+                raise Reached
+        return pair
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every wanted value is known."""
+        return not self._missing
+
+    def compare(self, op_id: str, wide: Tensor, rounded: Tensor) -> None:
+        """The differences on the way are not wanted."""
 
 
 def _side(value: Any, name: str) -> Any:

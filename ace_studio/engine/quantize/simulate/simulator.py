@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
+from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.simulate.arithmetic import OpArithmetic
 from ace_studio.engine.quantize.simulate.float_graph import FloatGraph
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Style
 from ace_studio.engine.quantize.simulate.op_error import OpError, add_energy
-from ace_studio.engine.quantize.simulate.runs import LocalRun, PairRun, PlanRun, Visit, new_pair
+from ace_studio.engine.quantize.simulate.runs import (
+    Kept,
+    LocalRun,
+    PairRun,
+    PlanRun,
+    Reached,
+    ValueRun,
+    Visit,
+    new_pair,
+)
 from ace_studio.records.recipes.plan import Precision, Scheme
 
 
@@ -83,6 +95,25 @@ class Simulator:
         errors = {op_id: OpError(signal, noise) for op_id, (signal, noise) in run.sums.items()}
         homes = {norm: errors[home] for norm, home in self.folded.items() if home in errors}
         return errors | homes
+
+    def values(
+        self, plan: BoundPlan, example: Sequence[Tensor], nodes: Collection[fx.Node], kept: Kept
+    ) -> list[tuple[Any, Any]]:
+        """Value of each node in float and in the whole model under the plan; ops behind the last of them do not run.
+
+        ``kept`` has what earlier questions with the same plan and example found, and gets what this one finds.
+
+        Raises: ValueError if an int8-static op reads a value whose range is not known.
+        """
+        run = ValueRun(self._arithmetic, plan, nodes, kept)
+        if not run.is_done:
+            with torch.no_grad(), suppress(Reached):
+                run.run(*[new_pair(leaf) for leaf in example], initial_env=dict(kept))
+        return [(run.found[node].wide, run.found[node].rounded) for node in nodes]
+
+    def weight(self, plan: BoundPlan, node: fx.Node) -> tuple[Tensor, Tensor, int] | None:
+        """The stored factor of a product in float and as the plan stores it, and its axis of output channels."""
+        return self._arithmetic.weight(node, plan.precision_of(node.meta[OP_ID]), plan.scheme_of(node.meta[OP_ID]))
 
     def sqnr_db(
         self,
