@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import pyqtgraph as pg
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtWidgets import QLabel, QWidget
 
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import ElidedLabel, column
@@ -44,6 +44,13 @@ class Chart(QWidget):
         self._row_names: Sequence[str] = ()
         self._names: list[tuple[pg.TextItem, float, float]] = []
         self._include: tuple[Sequence[float], Sequence[float]] = ((), ())
+        self.reads: Callable[[float, float], str] = lambda x, y: ""  # noqa: ARG005 - nothing to read by default
+        """What the place under the mouse stands for, in words; empty if there is nothing."""
+        self._line = pg.InfiniteLine(angle=90)
+        self._reading = QLabel(self.widget)
+        self._reading.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._reading.hide()
+        self.widget.scene().sigMouseMoved.connect(self._hover)
         self.setMinimumWidth(140)
         self.setLayout(column(self.title, self.widget, gap=2))
         self.layout().setContentsMargins(4, 8, 4, 4)  # type: ignore[union-attr]
@@ -58,6 +65,15 @@ class Chart(QWidget):
         self._include = ((), ())
         self._value_px = 0
         self._row_names = ()
+        self.reads = lambda x, y: ""  # noqa: ARG005 - until the chart says what can be read
+        self._line.setPen(pg.mkPen(colours.control))
+        self.plot.addItem(self._line, ignoreBounds=True)
+        self._line.hide()
+        self._reading.hide()
+        self._reading.setStyleSheet(
+            f"background: {colours.raised}; color: {colours.text};"
+            f" border: 1px solid {colours.control}; padding: 3px 6px"
+        )
         self.plot.showGrid(x=True, y=y_grid, alpha=0.15)
         self.widget.setBackground(colours.surface)
         for side in ("bottom", "left"):
@@ -66,6 +82,27 @@ class Chart(QWidget):
             axis.setTextPen(pg.mkPen(colours.text_dim))
             axis.setZValue(-1000)
         return self.plot
+
+    def _hover(self, place: QPointF) -> None:
+        """Read the value under the mouse: a line through it, and its words beside it."""
+        at = self.plot.vb.mapSceneToView(place)
+        is_inside = self.plot.vb.sceneBoundingRect().contains(place) and self.widget.underMouse()
+        words = self.reads(at.x(), at.y()) if is_inside else ""
+        self._line.setVisible(bool(words))
+        self._line.setValue(at.x())
+        self._reading.setVisible(bool(words))
+        if words:
+            self._reading.setText(words)
+            self._reading.adjustSize()
+            corner = self.widget.mapFromScene(place) + QPoint(14, 14)
+            room = self.widget.size() - self._reading.size()
+            self._reading.move(max(0, min(corner.x(), room.width())), max(0, min(corner.y(), room.height())))
+
+    def leaveEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt's name
+        """The mouse is gone: nothing is read."""
+        super().leaveEvent(event)
+        self._line.hide()
+        self._reading.hide()
 
     def describe(self, words: str) -> None:
         """Describe the plot for screen readers."""

@@ -41,6 +41,8 @@ CHARTS: tuple[ChartRow, ...] = (
              tip="How the error of the selected run grows from op to op"),
     ChartRow(id="sensitivity", text="Sensitivity", module="sensitivity", view="SensitivityChart",
              tip="Which ops disturb the outputs most when they are compressed"),
+    ChartRow(id="values", text="Values at an op", module="values", view="ValuesChart",
+             tip="What one op gives for an example, and its weights: float, compressed, difference"),
     ChartRow(id="transitions", text="Precision changes", module="transitions", view="Transitions",
              tip="Which precision feeds which, planned or actual"),
     ChartRow(id="weights", text="Work on weights", module="weights", view="WeightWork",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os.path
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from ace_studio.gui.words.formatting import (
 )
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import OpReport
+from ace_studio.records.values import Statistics, TensorValues
 from ace_studio.session.document import Document
 
 _LISTED = 12
@@ -54,8 +56,42 @@ def details_of(document: Document) -> tuple[Group, ...]:
     facts = op_facts(document)
     if not rows:
         return ()
-    made = _of_op(graph, facts, rows[0]) if len(rows) == 1 else _of_ops(graph, facts, rows)
+    made = [*(_of_op(graph, facts, rows[0]) if len(rows) == 1 else _of_ops(graph, facts, rows))]
+    values = document.values
+    if values is not None and document.selection.op_ids == (values.op_id,):
+        of = f"example {values.example + 1} of {values.examples}, {values.precision}"
+        for one in values.tensors:
+            lines = [Detail(name, value) for name, value in tensor_lines(one).items()]
+            made.append((f"Values: {one.name}" + ("" if one.channels else f", {of}"), lines))
+        made.append(("Notes on values", [Detail("", note) for note in values.notes]))
     return tuple(Group(title, found) for title, lines in made if (found := tuple(one for one in lines if one.value)))
+
+
+def tensor_lines(found: TensorValues) -> dict[str, str]:
+    """What is known of the values of a tensor, by name; empty texts for what is not."""
+
+    def told(one: Statistics | None) -> str:
+        if one is None:
+            return ""
+        odd = f", {one.not_finite:,} not finite" if one.not_finite else ""
+        zeros = f", {percent_text(one.zeros)} zeros" if one.zeros else ""
+        return f"{one.low:.3g} … {one.high:.3g}, mean {one.mean:.3g}, std {one.std:.3g}{zeros}{odd}"
+
+    def first(one: Statistics | None) -> str:
+        return ", ".join(f"{value:.4g}" for value in one.first[:_LISTED]) if one is not None else ""
+
+    widths = sorted(high - low for low, high in found.channels)
+    db = found.sqnr_db
+    return {
+        "SQNR": decibel_text(db) if db is not None else "",
+        "largest difference": f"{found.largest_difference:.3g}" if found.largest_difference is not None else "",
+        "float": told(found.original),
+        "compressed": told(found.compressed),
+        "ranges of channels": f"{widths[0]:.3g} … {widths[-1]:.3g} wide" if widths else "",
+        "first values": first(found.original),
+        "first compressed": first(found.compressed),
+        "counted": f"every {found.every:,}th element" if found.every > 1 else "",
+    }
 
 
 def as_text(groups: Iterable[Group]) -> str:
@@ -132,10 +168,12 @@ def _of_ops(graph: GraphTable, facts: OpFacts, rows: Sequence[int]) -> Iterator[
     yield "Actual precision", _counted(report.actual for report in reports)
     yield "Cost", _costs(graph, ops)
     timed = [report.latency_ms for report in reports if report.latency_ms is not None]
+    shares = [report.share for report in reports if report.share is not None]
     worst = min((one for one in reports if one.error_db is not None), key=_error, default=None)
     yield "Selected run", [
         Detail("target", facts.run.target if facts.run and reports else ""),
         Detail("latency", f"{ms_text(sum(timed))} in {plural(len(timed), 'timed op')}" if timed else ""),
+        Detail("share of time", percent_text(sum(shares)) if shares else ""),
         Detail("largest error", f"{decibel_text(worst.error_db)} at {worst.id}" if worst else "",
                worst.id if worst else ""),
     ]  # fmt: skip
@@ -184,10 +222,17 @@ def _costs(graph: GraphTable, rows: Sequence[int]) -> list[Detail]:
         return text(found) if found else ""
 
     return [
+        Detail("parameters", count_text(count) if (count := sum(parameters(graph, row) for row in rows)) else ""),
         Detail("FLOPs", total(graph.flops, count_text)),
         Detail("weights", total(graph.weight_bytes, bytes_text)),
         Detail("results", total(graph.output_bytes, bytes_text)),
     ]
+
+
+def parameters(graph: GraphTable, row: int) -> int:
+    """Elements of the weights that an op reads."""
+    shapes = (line.split(" ")[1] for line in (graph.weights[row] if graph.weights else "").splitlines())
+    return sum(math.prod(int(size) for size in shape.split("x") if size.isdigit()) for shape in shapes)
 
 
 def _common_module(graph: GraphTable, rows: Sequence[int]) -> str:

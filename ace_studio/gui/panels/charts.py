@@ -31,6 +31,8 @@ class ChartsPanel(Panel):
         super().__init__(session, theme)
         self.views: dict[str, ChartView] = {}
         self._shown: tuple[object, ...] = ()
+        self._answered = ""
+        """The op whose values were asked for last."""
         self.list = QListWidget()
         self.list.setAccessibleName("Charts")
         for chart in CHARTS:
@@ -72,10 +74,16 @@ class ChartsPanel(Panel):
         self.show_chart(part_id)
 
     def update_from(self, document: Document) -> None:
-        """Draw the chosen chart, if its data changed."""
+        """Draw the chosen chart, if its data changed. Values of another op bring their chart to the front."""
+        asked = document.values.op_id if document.values is not None else ""
+        if asked != self._answered:
+            self._answered = asked
+            if asked:
+                self.show_chart("values")
         wanted = (
             self.chart_id, document.runs, document.baseline, document.selection, document.result, document.recipe,
             document.graph, document.activity.verb, document.activity.fraction, document.sensitivity, document.pruning,
+            document.values,
         )  # fmt: skip
         if len(self._shown) == len(wanted) and all(old is new for old, new in zip(self._shown, wanted, strict=True)):
             return

@@ -20,6 +20,7 @@ from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, EmptyState, button, column, row
+from ace_studio.gui.words.starting import why_not
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -42,7 +43,7 @@ class DetailsPanel(Panel):
     """A tree of two columns. A line about another op leads to it; everything can be copied."""
 
     title = "Details"
-    shows = frozenset({Part.GRAPH, Part.RUNS, Part.RECIPE, Part.SELECTION})
+    shows = frozenset({Part.GRAPH, Part.RUNS, Part.RECIPE, Part.SELECTION, Part.ACTIVITY, Part.TRUST})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Start empty."""
@@ -67,7 +68,8 @@ class DetailsPanel(Panel):
         self.tree.copy_wanted.connect(self.copy)
         self.about = ElidedLabel()
         self.copy_button = button("Copy", self.copy_all, tip="Copy everything that is shown (Ctrl+C: selected lines)")
-        head = row(self.about, self.copy_button)
+        self.values_button = button("Show values", self._show_values)
+        head = row(self.about, self.values_button, self.copy_button)
         head.setContentsMargins(GAP, GAP, GAP, GAP)
         head.setStretch(0, 1)
         content = QWidget()
@@ -86,6 +88,9 @@ class DetailsPanel(Panel):
         is_compared = document.comparison is not None
         groups = details_beside(document, details_of) if is_compared else details_of(document)
         self._pages.setCurrentIndex(1 if groups else 0)
+        why = why_not(document) or ("" if len(document.selection.op_ids) == 1 else "Select a single op")
+        self.values_button.setEnabled(not why)
+        self.values_button.setToolTip(why or "What the op gives for an example, and its weights: float and compressed")
         if groups == self.groups:
             return
         self.groups = groups
@@ -110,6 +115,11 @@ class DetailsPanel(Panel):
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
         self._empty.tint(colours.text_dim)
+
+    def _show_values(self) -> None:
+        """Ask for the values; the chart shows them when they are there."""
+        self.session.jobs.show_values(self.session.document.selection.op_ids[0])
+        self.panel_wanted.emit("charts")
 
     def copy(self) -> None:
         """Copy the selected lines."""

@@ -1,0 +1,162 @@
+"""The values of one op or of its weights: float, compressed and the difference as pictures, and a histogram."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtWidgets import QFileDialog, QGridLayout
+
+from ace_studio.gui.charts.chart import Chart, ChartView
+from ace_studio.gui.ops.details import tensor_lines
+from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.widgets.fields import ComboBox
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, fill_combo, row
+from ace_studio.gui.words.formatting import shape_text
+from ace_studio.records.values import BINS, TensorValues, ValuePicture
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+_TITLES = ("Float", "Compressed", "Difference")
+
+
+class ValuesChart(ChartView):
+    """What *Show values* found. The mouse over a picture or the histogram reads a value."""
+
+    def __init__(self, session: Session, colours: Colours) -> None:
+        """Build the empty plots."""
+        super().__init__(session, colours)
+        self.tensor, self.example = ComboBox(), ComboBox()
+        self.tensor.setAccessibleName("Tensor")
+        self.example.setAccessibleName("Example")
+        self.tensor.activated.connect(lambda _: self.update_from(session.document))
+        self.example.activated.connect(lambda at: self._ask(example=at))
+        self.save_button = button("Save values…", self._save, tip="The whole tensors as a file for numpy (.npz)")
+        self._about, self._notes = ElidedLabel(), ElidedLabel()
+        self._notes.setProperty("role", "dim")
+        tools = row(self.tensor, self.example, self._about, self.save_button)
+        tools.setStretch(2, 1)
+        self.pictures = tuple(Chart(title) for title in _TITLES)
+        for chart in self.pictures:
+            chart.plot.hideAxis("left")
+            chart.plot.hideAxis("bottom")
+            chart.plot.invertY()
+            chart.plot.setAspectLocked()
+        self.histogram = Chart("Histogram")
+        plots = QGridLayout()
+        for at, chart in enumerate((*self.pictures, self.histogram)):
+            plots.addWidget(chart, 0, at)
+            plots.setColumnStretch(at, 1)
+        top = column(tools, self._notes, gap=4)
+        top.setContentsMargins(GAP, 6, GAP, 0)
+        self.setLayout(column(top, plots, gap=0))
+        self.layout().setStretch(1, 1)  # type: ignore[union-attr]
+
+    def missing(self, document: Document) -> str:
+        """Needs an op that was asked about."""
+        return "" if document.values is not None else "Select an op, and press Show values in Details (Alt+D)."
+
+    def update_from(self, document: Document) -> None:
+        """Draw the chosen tensor."""
+        values = document.values
+        if values is None:
+            return
+        offered = [(f"{one.name}  {shape_text(one.shape)}", one.name) for one in values.tensors]
+        names = [name for _, name in offered]
+        chosen = self.tensor.currentData()
+        fill_combo(self.tensor, offered, chosen if chosen in names else names[0])
+        examples = [(f"example {at + 1} of {values.examples}", str(at)) for at in range(values.examples)]
+        fill_combo(self.example, examples, str(values.example))
+        for each in (self.example, self.save_button):
+            each.setEnabled(not document.activity.is_working)
+        found = values.tensors[names.index(self.tensor.currentData())]
+        told = tensor_lines(found)
+        told.pop("first values", "")
+        words = [values.op_id, values.precision, *(f"{name}: {value}" for name, value in told.items() if value)]
+        self._about.setText("  ·  ".join(words))
+        self._notes.setText("  ·  ".join(values.notes))
+        self._notes.setVisible(bool(values.notes))
+        for at, chart in enumerate(self.pictures):
+            chart.setVisible(at < len(found.pictures))
+            if at < len(found.pictures):
+                self._draw_picture(chart, _TITLES[at], found, at)
+        self._draw_histogram(found)
+
+    def _draw_picture(self, chart: Chart, title: str, found: TensorValues, at: int) -> None:
+        tiles, picture = found.tiles, found.pictures[at]
+        shown = f", {tiles.count} of {tiles.total}" if tiles.count < tiles.total else ""
+        plot = chart.start(f"{title}: {picture.low:.3g} … {picture.high:.3g}{shown}", self.colours)
+        plot.showGrid(x=False, y=False)
+        width = tiles.across * tiles.width
+        levels = np.frombuffer(picture.levels, np.uint8)
+        if not levels.size:
+            return
+        image = pg.ImageItem(levels.reshape(-1, width), axisOrder="row-major", levels=(0, 255))
+        image.setLookupTable(self._lookup(is_difference=at == len(_TITLES) - 1))
+        plot.addItem(image)
+        height = levels.size // width
+        plot.setXRange(0, width, padding=0.01)
+        plot.setYRange(0, height, padding=0.01)
+        chart.reads = lambda x, y: read_cell(found, picture, int(x), int(y)) if 0 <= x < width and y >= 0 else ""
+        chart.describe(f"{title} of {found.name}, {shape_text(found.shape)}")
+
+    def _lookup(self, *, is_difference: bool) -> np.ndarray[tuple[int, ...], np.dtype[np.ubyte]]:
+        """Level -> colour; level 0 is the ground."""
+        ends = (self.colours.series[0], self.colours.surface, self.colours.series[1])
+        stops = ends if is_difference else self.colours.scale
+        ramp = pg.ColorMap(np.linspace(0, 1, len(stops)), list(stops)).getLookupTable(nPts=255)
+        ground = pg.mkColor(self.colours.surface).getRgb()[:3]
+        return np.vstack([np.array([ground], np.ubyte), ramp[:, :3].astype(np.ubyte)])
+
+    def _draw_histogram(self, found: TensorValues) -> None:
+        plot = self.histogram.start("Histogram: elements per value", self.colours, y_grid=True)
+        edges = np.linspace(found.low, found.high if found.high > found.low else found.low + 1, BINS + 1)
+        highest = 1
+        for at, one in enumerate((found.original, found.compressed)):
+            if one is not None:
+                fill = None if at else pg.mkColor(self.colours.series[0] + "70")
+                pen = pg.mkPen(self.colours.series[at], width=1.5)
+                line = pg.PlotDataItem(edges, one.counts, stepMode="center", pen=pen, fillLevel=0, brush=fill)
+                line.setToolTip(_TITLES[at])
+                plot.addItem(line)
+                highest = max(highest, *one.counts)
+        plot.setXRange(edges[0], edges[-1], padding=0.02)
+        plot.setYRange(0, 1.06 * highest, padding=0)
+        self.histogram.reads = lambda x, _: _read_bar(found, edges, x)
+
+    def _ask(self, *, example: int, save: str = "") -> None:
+        values = self.session.document.values
+        if values is not None:
+            self.session.jobs.show_values(values.op_id, example=example, save=save)
+
+    def _save(self) -> None:
+        values = self.session.document.values
+        name = str(Path(self.session.document.folder) / f"{values.op_id if values else 'values'}.npz")
+        path, _ = QFileDialog.getSaveFileName(self, "Save values", name, "numpy (*.npz)")
+        if path and values is not None:
+            self._ask(example=values.example, save=path)
+
+
+def read_cell(found: TensorValues, picture: ValuePicture, x: int, y: int) -> str:
+    """Which element a cell of a picture is, and its value to one part in 254 of the scale."""
+    tiles = found.tiles
+    place = y * tiles.across * tiles.width + x
+    level = picture.levels[place] if place < len(picture.levels) else 0
+    if not level:
+        return ""
+    value = picture.low + (level - 1) / 254 * (picture.high - picture.low)
+    matrix = y // tiles.height * tiles.across + x // tiles.width
+    at_row = y % tiles.height * tiles.rows // tiles.height
+    at_column = x % tiles.width * tiles.columns // tiles.width
+    where = f"[{at_row}, {at_column}]"
+    return f"{f'channel {matrix} ' if tiles.total > 1 else ''}{where}: {value:.3g}"
+
+
+def _read_bar(found: TensorValues, edges: np.ndarray[tuple[int, ...], np.dtype[np.float64]], x: float) -> str:
+    at = int(np.searchsorted(edges, x)) - 1
+    if not 0 <= at < BINS:
+        return ""
+    sides = [(one, name) for one, name in zip((found.original, found.compressed), _TITLES, strict=False) if one]
+    counts = ", ".join(f"{name.lower()} {one.counts[at]:,}" for one, name in sides)
+    return f"{edges[at]:.3g} … {edges[at + 1]:.3g}: {counts}"
