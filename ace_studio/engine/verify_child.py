@@ -15,9 +15,12 @@ from ace_studio.engine.examples.stored_calls import read_tensors, stored_example
 from ace_studio.engine.export import ModelSource, VerifyOrder
 from ace_studio.engine.flow import LoadedModel, tensor_leaves
 from ace_studio.engine.load import load_model
+from ace_studio.engine.load.import_gate import install_gate
+from ace_studio.engine.load.sniff import checked_sha256
 from ace_studio.engine.peak_memory import PeakMemory
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.targets import TARGETS
 
 
@@ -29,6 +32,7 @@ def main(folder_name: str) -> int:
     folder = Path(folder_name)
     order = msgspec.json.decode((folder / "order.json").read_bytes(), type=VerifyOrder)
     torch.set_num_threads(order.threads)
+    install_gate()
     try:
         memory = PeakMemory()
         answer: dict[str, object] = {"sqnr_db": _compare(folder, order, memory), "peak_bytes": memory.grown_bytes()}
@@ -64,9 +68,18 @@ def _compare(folder: Path, order: VerifyOrder, memory: PeakMemory) -> float:
 
 
 def _load_users_module(model: ModelSource) -> LoadedModel:
-    """The user's module. It is trusted: the job that gave the order ran the same files."""
+    """The user's module. Only code that ran in the job that gave the order runs here.
+
+    Raises: AceError(UNTRUSTED) if a file has changed since.
+    """
+    allowed = None if model.code is None else {*model.code, checked_sha256(Path(run_pieces.__file__))}
     with contextlib.chdir(model.folder):
-        return load_model(model.recipe, Path(model.folder), is_trusted=lambda _: True, reporter=Reporter())
+        return load_model(
+            model.recipe,
+            Path(model.folder),
+            is_trusted=lambda sha256: allowed is None or sha256 in allowed,
+            reporter=Reporter(),
+        )
 
 
 def _compare_subgraphs(folder: Path, order: VerifyOrder, model: ModelSource, memory: PeakMemory) -> float:

@@ -7,6 +7,7 @@ own stdout and stderr, which the parent reads: a crash in native code loses none
 from __future__ import annotations
 
 import _thread
+import importlib
 import os
 import platform
 import queue
@@ -38,6 +39,9 @@ def run_worker(config: Mapping[str, Any]) -> NoReturn:
     begin = time.perf_counter()
     channel = Channel(_connect(config))
     handlers = load_handlers(str(config.get("handlers") or ENGINE_MODULE))
+    if not config.get("handlers"):
+        # By name: other handlers do without the engine, and its import takes seconds.
+        importlib.import_module("ace_studio.engine.load.import_gate").install_gate()
     torch = sys.modules.get("torch")
     ready = messages.WorkerReady(
         protocol=messages.PROTOCOL_VERSION,

@@ -34,6 +34,8 @@ class ModelSource(msgspec.Struct, frozen=True, kw_only=True):
 
     recipe: Recipe
     folder: str
+    code: tuple[str, ...] | None = None
+    """SHA-256 of the code that may run; None for a module that came from the caller's own program."""
 
 
 class VerifyOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ class LoadedModel:
     data: DataSources = field(default_factory=DataSources)
     files: tuple[Path, ...] = ()
     """Every file that was read, for the hash check at the end."""
+    code: Mapping[str, str] = field(default_factory=dict)
+    """Path -> SHA-256 of the user's code that ran; it grows while forward() imports more. Empty for a given module."""
     frontend: str = "torch"
     """How its graph is obtained: a row of the pipeline's registry of frontends."""
     reference: nn.Module | None = None

@@ -91,7 +91,7 @@ def build_from_exported_program(job: LoadJob) -> OpenedModel:
     """Open an exported program; the inputs that it was exported with become examples."""
     open_archive(job.path).check_content()
     with job.library.user.guard(f"Opening {job.path.name}"):
-        program = torch.export.load(job.path)
+        program = torch.export.load(job.content)
         return _from_program(program)
 
 
@@ -192,7 +192,7 @@ def _unpickle(job: LoadJob) -> Any:
     with job.library.user.guard(f"Loading {job.path.name}", folder=job.path.parent):
         try:
             return torch.load(  # noqa: TID251 - trusted, and a whole module cannot be read otherwise
-                job.path, map_location="cpu", weights_only=False, pickle_module=reader
+                job.content, map_location="cpu", weights_only=False, pickle_module=reader
             )
         except (ModuleNotFoundError, AttributeError) as error:
             raise AceError.of(

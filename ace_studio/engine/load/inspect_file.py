@@ -8,7 +8,7 @@ from pathlib import Path
 from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.sniff import checked_sha256
-from ace_studio.records.messages import FileReport
+from ace_studio.records.messages import FileReport, FileToTrust
 from ace_studio.records.recipes.named_source import named_source
 
 
@@ -25,6 +25,9 @@ def inspect_file(path: Path) -> FileReport:
         note = f"its name ends in '{path.suffix}', but its content is: {row.label}"
         facts = facts | {"notes": (note, *facts["notes"])}
     is_file = path.is_file()
+    files = row.code_to_run(path)
+    imported = (text for file in files[1:] for text in file.would_run)
+    facts = facts | {"would_run": tuple(dict.fromkeys((*facts["would_run"], *imported)))}
     return FileReport(
         path=str(path),
         kind=row.name,
@@ -32,6 +35,7 @@ def inspect_file(path: Path) -> FileReport:
         sha256=checked_sha256(path) if is_file else _listing_sha256(path),
         size_bytes=path.stat().st_size if is_file else 0,
         trust=row.trust.value,
+        files=tuple(FileToTrust(path=str(file.path), sha256=file.sha256, would_run=file.would_run) for file in files),
         **facts,
     )
 

@@ -18,15 +18,17 @@ from ace_studio.engine.load.huggingface import (
     looks_like_huggingface,
     read_folder,
 )
+from ace_studio.engine.load.imports_beside import files_of_module, imports_beside
 from ace_studio.engine.load.load_job import Description, LoadJob, OpenedModel
 from ace_studio.engine.load.named.fits import fitting_models, summary_of
 from ace_studio.engine.load.named.loader import build_named, describe_named
 from ace_studio.engine.load.onnx.model import build_from_onnx, describe_onnx
 from ace_studio.engine.load.roles import loads_weights
 from ace_studio.engine.load.safetensors_header import read_header
-from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
+from ace_studio.engine.load.sniff import ZIP_MAGIC, checked_sha256, read_head
 from ace_studio.engine.load.stored_tensors import list_tensors_of_file
 from ace_studio.engine.load.torchscript.program import build_from_torchscript
+from ace_studio.engine.load.trust import CodeToRun
 from ace_studio.records.messages import StoredTensor
 
 _MOST_NAMES = 20
@@ -54,13 +56,26 @@ class Loader:
     describe: Callable[[Path], Description]
     build: Callable[[LoadJob], OpenedModel]
     code_files: Callable[[Path], tuple[Path, ...]] = lambda path: (path,)
-    """Files that the user must trust, for kinds that run code."""
+    """Files that the user must trust, for kinds that run code; what they import is found from them."""
     frontend: str = "torch"
     """Name of the frontend that obtains the graph of the opened model."""
     has_own_entry: bool = False
     """Whether the recipe's ``entry`` is a word that this kind defines, not a callable in a ``.py`` file."""
     is_openable: bool = True
     """False if ``build`` only raises the reason; then no trust is asked for."""
+
+    def code_to_run(self, path: Path) -> list[CodeToRun]:
+        """The code that opening a file runs: the file itself first, then what it imports from its folders.
+
+        Raises: AceError(BAD_FILE) if it is damaged.
+        """
+        if self.trust is not TrustLevel.CODE:
+            return []
+        would_run = self.describe(path).would_run
+        files = [CodeToRun(file, checked_sha256(file), would_run) for file in self.code_files(path)]
+        sources = [parse_source(file.path, file.path.read_bytes()) for file in files if file.path.suffix == ".py"]
+        listed = {file.path.resolve() for file in files}
+        return [*files, *(file for file in imports_beside(sources) if file.path not in listed)]
 
 
 def _describe_python(path: Path) -> Description:
@@ -97,13 +112,21 @@ def _describe_weights(path: Path, tensors: tuple[StoredTensor, ...], notes: tupl
     )
 
 
-def _describe_pickle(path: Path) -> Description:
+def _globals_of_pickle(path: Path) -> tuple[str, ...]:
     is_archive = read_head(path).startswith(ZIP_MAGIC)
-    names = (
-        pickles.unsafe_globals_of_archive(open_archive(path)) if is_archive else pickles.unsafe_globals_of_file(path)
-    )
+    return pickles.unsafe_globals_of_archive(open_archive(path)) if is_archive else pickles.unsafe_globals_of_file(path)
+
+
+def _files_of_pickle(path: Path) -> tuple[Path, ...]:
+    """The pickle, and the files beside it that hold the classes it names."""
+    files = [file for name in _globals_of_pickle(path) for file in files_of_module(name, path.parent)]
+    return (path, *dict.fromkeys(files))
+
+
+def _describe_pickle(path: Path) -> Description:
     return Description(
-        would_run=tuple(f"imports and may call {name}" for name in names[:_MOST_NAMES]), notes=_storage_notes(path)
+        would_run=tuple(f"imports and may call {name}" for name in _globals_of_pickle(path)[:_MOST_NAMES]),
+        notes=_storage_notes(path),
     )
 
 
@@ -187,6 +210,7 @@ _ROWS = (
         trust=TrustLevel.CODE,
         suffixes=(".pt", ".pth", ".bin", ".ckpt", ".pkl", ".tar"),
         describe=_describe_pickle,
+        code_files=_files_of_pickle,
         build=builders.build_from_pickle,
     ),
     Loader(

@@ -20,6 +20,8 @@ class LoadJob:
 
     path: Path
     """The model's source."""
+    content: Path
+    """Where to read it: a private copy if it is code, so that what was hashed for the trust check is what runs."""
     entry: CallableReference | None
     library: CodeLibrary
     reporter: Reporter

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from ace_studio.engine.flow import DataSources, Example, LoadedModel
 from ace_studio.engine.load.callables import CallableReference, CodeFile, CodeLibrary, choose_entry, parse_reference
 from ace_studio.engine.load.first_layers import propose_rows
 from ace_studio.engine.load.identify import identify, model_path
+from ace_studio.engine.load.import_gate import GATE, hashes_of
+from ace_studio.engine.load.imports_beside import imports_beside
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.proposals import examples_of
@@ -66,9 +71,26 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
     make_importable()
     reporter.phase(Phase.LOAD, recipe.model.source)
     sources = _find_sources(recipe, folder)
+    GATE.begin(is_trusted)
+    for place in (folder, sources.source if sources.source.is_dir() else sources.source.parent):
+        GATE.add_folder(place)
+    with _content_to_open(sources) as content:
+        return _load(recipe, folder, sources, content, is_trusted=is_trusted, reporter=reporter)
+
+
+def _load(
+    recipe: Recipe,
+    folder: Path,
+    sources: _Sources,
+    content: Path,
+    *,
+    is_trusted: Callable[[str], bool],
+    reporter: Reporter,
+) -> LoadedModel:
     library = CodeLibrary(sources.code, UserModules())
     job = LoadJob(
         path=sources.source,
+        content=content,
         entry=sources.entry,
         library=library,
         reporter=reporter,
@@ -77,7 +99,9 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
     )
     if not sources.loader.is_openable:
         sources.loader.build(job)
-    require_trust(_code_to_run(sources), is_trusted)
+    code = _code_to_run(sources, content)
+    require_trust(code, is_trusted)
+    GATE.ran.update({str(file.path): file.sha256 for file in code})
     functions = _find_functions(sources.roles, library) | _caught_functions(recipe, folder)
     built = sources.loader.build(job)
     forbid_unsafe_loading()  # the user's code may have set it
@@ -89,7 +113,10 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
     if written:
         reporter.advance(None, f"computed weights written out: {len(written)} ({written[0]}, ...)")
     warn_if_standing_in(built.module, library.user.files(), reporter)
+    GATE.raise_refused()
     files = _all_files(sources, built, library)
+    if not GATE.environment:
+        GATE.ran.update(hashes_of(library.user.files()))
     examples = built.examples
     is_given = recipe.inputs != InputsChoice() or recipe.calibration.inputs or recipe.calibration.caught
     if not examples and not is_given and sources.loader.frontend == "torch":
@@ -111,6 +138,7 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
             finetune_loss=functions.get("finetune_loss"),
         ),
         files=files,
+        code=GATE.ran,
         frontend=sources.loader.frontend,
         reference=built.reference,
     )
@@ -248,16 +276,46 @@ def _read_code(paths: Iterable[Path]) -> dict[Path, CodeFile]:
     return code
 
 
-def _code_to_run(sources: _Sources) -> list[CodeToRun]:
-    """The source if opening it runs code, and every ``.py`` file that the recipe names."""
-    files = [
-        CodeToRun(path, code.sha256, LOADERS["python"].describe(path).would_run) for path, code in sources.code.items()
-    ]
-    if sources.loader.trust is TrustLevel.CODE and sources.source not in sources.code:
-        would_run = sources.loader.describe(sources.source).would_run
-        named = sources.loader.code_files(sources.source)
-        files[:0] = [CodeToRun(path, checked_sha256(path), would_run) for path in named]
-    return files
+@contextlib.contextmanager
+def _content_to_open(sources: _Sources) -> Iterator[Path]:
+    """A private copy of a source that holds code, so that it is opened as it was hashed; else the source itself.
+
+    Python files are read once (`CodeFile`), and those of a folder pass through the import gate.
+
+    Raises: AceError(BAD_FILE) if there is no room for the copy.
+    """
+    source = sources.source
+    if sources.loader.trust is not TrustLevel.CODE or source.is_dir() or source in sources.code:
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="ace-open-", ignore_cleanup_errors=True) as name:
+        copy = Path(name) / source.name
+        try:
+            shutil.copyfile(source, copy)
+        except OSError as error:
+            raise bad_file(
+                source,
+                "could not be copied to a private folder, where nothing can change it while it is opened",
+                why=str(error),
+                remedy=f"make room in {Path(name).parent}, or set TMPDIR to a folder with enough",
+            ) from error
+        yield copy
+
+
+def _code_to_run(sources: _Sources, content: Path) -> list[CodeToRun]:
+    """The code that opening the source runs, and every ``.py`` file that the recipe names, with what these import."""
+    files = {} if sources.source in sources.code else {file.path: file for file in _code_of_source(sources, content)}
+    for path, code in sources.code.items():
+        files.setdefault(path, CodeToRun(path, code.sha256, LOADERS["python"].describe(path).would_run))
+    for file in imports_beside([code.source for code in sources.code.values()]):
+        files.setdefault(file.path, file)
+    return list(files.values())
+
+
+def _code_of_source(sources: _Sources, content: Path) -> list[CodeToRun]:
+    """What opening the source runs; the hash of the source is that of its private copy."""
+    files = sources.loader.code_to_run(sources.source)
+    return [replace(file, sha256=checked_sha256(content)) if file.path == sources.source else file for file in files]
 
 
 def _find_functions(roles: dict[str, CallableReference], library: CodeLibrary) -> dict[str, Callable[..., Any]]:

@@ -19,6 +19,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ace_studio.engine.load.entries import PythonSource
+from ace_studio.engine.load.import_gate import GATE
 from ace_studio.engine.load.user_errors import is_library_file, user_code_error
 from ace_studio.records.errors import AceError
 
@@ -128,6 +129,7 @@ class UserModules:
         It stays there because a forward() may import a neighbour late, and last so that it hides no library's module.
         """
         name = str(folder)
+        GATE.add_folder(folder)
         if name not in self._folders:
             self._folders.append(name)
             sys.path.append(_UserFolder.of(name))
@@ -148,7 +150,7 @@ class UserModules:
 
     def files(self) -> list[Path]:
         """Every imported file of the user, sorted."""
-        marked = [module for module in list(sys.modules.values()) if _is_marked(module)]
+        marked = [module for module in list(sys.modules.values()) if is_users_module(module)]
         places = {Path(place).resolve() for place in map(_place_of, marked) if place}
         return sorted({place for place in places if place.is_file()} | set(self._imported))
 
@@ -279,19 +281,20 @@ def _place_of(module: ModuleType) -> str:
     return folders[0] if folders else ""
 
 
-def _is_marked(module: ModuleType) -> bool:
+def is_users_module(module: ModuleType) -> bool:
+    """Whether a load brought the module in from the user's files."""
     return bool(vars(module).get(MARK)) if isinstance(module, ModuleType) else False
 
 
 def _parent_is_marked(name: str) -> bool:
     parent = sys.modules.get(name.rpartition(".")[0])
-    return parent is not None and _is_marked(parent)
+    return parent is not None and is_users_module(parent)
 
 
 def _forget_earlier_load() -> None:
     folders = [entry for entry in sys.path if isinstance(entry, _UserFolder)]
     for name, module in list(sys.modules.items()):
-        if _is_marked(module) or any(_came_late(name, module, folder) for folder in folders):
+        if is_users_module(module) or any(_came_late(name, module, folder) for folder in folders):
             del sys.modules[name]
     sys.path[:] = [entry for entry in sys.path if not isinstance(entry, _UserFolder)]
     linecache.checkcache()

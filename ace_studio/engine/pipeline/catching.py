@@ -7,6 +7,8 @@ from pathlib import Path
 
 from ace_studio.engine.catch import CallRecorder, caught_rows, run_script, store_calls
 from ace_studio.engine.load.callables import CodeFile
+from ace_studio.engine.load.import_gate import GATE
+from ace_studio.engine.load.imports_beside import imports_beside
 from ace_studio.engine.load.torchvision.ops import make_importable
 from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.load.user_code import UserModules
@@ -25,7 +27,10 @@ def catch_inputs(request: CatchRequest, reporter: Reporter) -> None:
     code = _read_script(script)
     trusted = frozenset(request.trusted_sha256)
     would_run = (f"the whole script {script.name}, as `python {script.name}` does",)
-    require_trust([CodeToRun(script, code.sha256, would_run)], lambda sha256: request.trust_all or sha256 in trusted)
+    files = [CodeToRun(script, code.sha256, would_run), *imports_beside([code.source])]
+    GATE.begin(lambda sha256: request.trust_all or sha256 in trusted)
+    GATE.add_folder(script.parent)
+    require_trust(files, lambda sha256: request.trust_all or sha256 in trusted)
     make_importable()
     reporter.phase(Phase.CATCH, script.name)
     recorder = CallRecorder(wanted=request.module, calls=request.calls, check=reporter.check)
@@ -40,6 +45,7 @@ def catch_inputs(request: CatchRequest, reporter: Reporter) -> None:
         stop = asked
     except AceError as error:
         problem = error.problem
+    GATE.raise_refused()
     _tell(request, recorder, problem, reporter, is_stopped=stop is not None)
     if stop is not None:
         raise stop

@@ -11,6 +11,7 @@ import torch
 
 from ace_studio.engine.capture import capture_fingerprint, capture_model
 from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
+from ace_studio.engine.load.import_gate import GATE
 from ace_studio.engine.pipeline import onnx_file
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import report_support, select_targets
@@ -47,7 +48,12 @@ def _capture_module(
     reporter: Reporter,
     rungs_done: tuple[CaptureAttempt, ...],
 ) -> tuple[AnyCapture, CaptureReport]:
-    captured, report = capture_model(loaded, examples, recipe, device=device, reporter=reporter, rungs_done=rungs_done)
+    try:
+        captured, report = capture_model(
+            loaded, examples, recipe, device=device, reporter=reporter, rungs_done=rungs_done
+        )
+    finally:
+        GATE.raise_refused()  # forward() may import late, and its own code or a capture method may hide the refusal
     support = report_support(captured, select_targets(recipe.targets.names))
     return captured, msgspec.structs.replace(report, support=support)
 

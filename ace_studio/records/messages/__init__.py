@@ -41,6 +41,7 @@ from ace_studio.records.messages.reports import (
     EntryRole,
     EnvironmentReport,
     FileReport,
+    FileToTrust,
     ModuleCalls,
     StoredTensor,
     TargetRefusals,

@@ -51,6 +51,15 @@ class StoredTensor(msgspec.Struct, frozen=True, kw_only=True):
     shape: tuple[int, ...]
 
 
+class FileToTrust(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of code that opening a model runs."""
+
+    path: str
+    sha256: str
+    would_run: tuple[str, ...] = ()
+    """What of it runs, as texts for people."""
+
+
 class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a file is, found without running any code in it."""
 
@@ -65,6 +74,8 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     """``inspect``, ``data`` or ``code``: the level of trust that opening it needs."""
     would_run: tuple[str, ...] = ()
     """What opening it would run, as texts for people."""
+    files: tuple[FileToTrust, ...] = ()
+    """The code that has to be trusted: the file itself, and what it imports from its folders."""
     entries: tuple[EntryPoint, ...] = ()
     tensors: tuple[StoredTensor, ...] = ()
     notes: tuple[str, ...] = ()

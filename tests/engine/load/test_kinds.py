@@ -22,9 +22,13 @@ def test_every_row_of_the_registry_says_what_it_is():
 
 def test_every_kind_that_runs_code_names_the_files_to_trust(tmp_path):
     path = write_net(tmp_path)
+    torch.save(Plain(), tmp_path / "whole.pt")
     for row in LOADERS.values():
         if row.trust is TrustLevel.CODE and row.name != "huggingface-code":
-            assert row.code_files(path) == (path,)
+            file = tmp_path / "whole.pt" if row.name == "pickle-module" else path
+            assert row.code_files(file) == (file,)
+        elif row.trust is not TrustLevel.CODE:
+            assert row.code_to_run(path) == []
 
 
 def test_what_only_says_why_not_is_not_openable():

@@ -33,7 +33,7 @@ def describe_huggingface(path: Path) -> Description:
         notes.append(f"opening it needs transformers: {install_line('transformers')}")
     would_run: tuple[str, ...] = ()
     if folder.needs_its_own_code:
-        would_run = tuple(f"{file.name} from top to bottom" for file in folder.code_files)
+        would_run = tuple(f"{file.relative_to(path)} from top to bottom" for file in folder.code_files)
         notes.append("it brings Python code of its own, which the installed transformers does not have")
     known = known_classes(folder) if is_here and not folder.needs_its_own_code else {}
     accepts = parameters_of(next(iter(known.values()))) if known else None

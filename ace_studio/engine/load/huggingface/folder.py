@@ -52,8 +52,8 @@ class ModelFolder:
 
     @property
     def code_files(self) -> tuple[Path, ...]:
-        """The Python files of the folder."""
-        return tuple(sorted(self.path.glob("*.py")))
+        """The Python files of the folder and of the folders in it: a class may be named in any of them."""
+        return tuple(sorted(file for file in self.path.rglob("*.py") if file.is_file()))
 
     def weight_files(self) -> tuple[Path, ...]:
         """The files that hold the weights, safetensors before pickles; empty if there are none.

@@ -95,7 +95,7 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
             chosen,
             expected=expected,
             module=job.captured.module,
-            model=export.ModelSource(recipe=job.recipe, folder=str(Path.cwd())),
+            model=_source_of(job),
             threads=job.threads,
             reporter=job.reporter,
         )
@@ -110,6 +110,12 @@ def _take_proof(job: CompressionJob, candidate: Candidate, *, proof: Proof) -> N
     candidate.note(verified=True, peak_memory_bytes=proof.result())
 
 
+def _source_of(job: CompressionJob) -> export.ModelSource:
+    """How another process loads the model again, with the code that ran here and no other."""
+    code = tuple(job.loaded.code.values()) if job.loaded.files else None
+    return export.ModelSource(recipe=job.recipe, folder=str(Path.cwd()), code=code)
+
+
 def _registering_source(job: CompressionJob, captured: CapturedModel) -> export.ModelSource | None:
     """Source of the code that registers custom operators; None if there are none, or the source is unknown."""
     names = foreign_operators(captured.program)
@@ -121,7 +127,7 @@ def _registering_source(job: CompressionJob, captured: CapturedModel) -> export.
         "opens one must import that code first",
         where=str(job.loaded.source) if job.loaded.files else "",
     )
-    return export.ModelSource(recipe=job.recipe, folder=str(Path.cwd())) if job.loaded.files else None
+    return _source_of(job) if job.loaded.files else None
 
 
 def _report_ops(job: CompressionJob, candidate: Candidate) -> None:
