@@ -6,7 +6,7 @@ all of them if weights or examples changed. An entry that differs from eager, is
 was written is dropped, and the model is traced.
 
 Nothing is ever unpickled. A stored graph holds expressions over sizes that torch evaluates as Python when it reads
-them; anything in them but arithmetic over names is refused, when written and when read.
+them; the store gives only files that it has signed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from ace_studio.engine.capture.cache_expressions import check_expressions
 from ace_studio.engine.capture.cache_key import cache_key, content_digest, file_digest, late_files, own_tensors
 from ace_studio.engine.capture.cache_store import CaptureStore
 from ace_studio.engine.capture.eager import EagerRun, has_bad_numbers, run_example
@@ -32,7 +31,6 @@ from ace_studio.engine.capture.verify import GraphRun, check_example
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import compare_examples, example_at, tracing_example
-from ace_studio.engine.torch_private.sizes import program_guards
 from ace_studio.engine.torch_private.stored import program_from_json, program_to_json, reading_of
 from ace_studio.records.errors import AceError
 from ace_studio.records.graph import GraphTable
@@ -181,7 +179,6 @@ class CaptureCache:
         if not all(type(value) in (Tensor, nn.Parameter) for value in stored.values()):
             return None
         graph = program_to_json(program)
-        check_expressions(graph, program_guards(program))
         entry = CacheEntry(
             key=self.key,
             report=report,
@@ -207,7 +204,6 @@ def _program_of(entry: CacheEntry, parts: Mapping[str, bytes], module: nn.Module
     device = next((tensor.device for tensor in (*own.values(), *tracing.tensors())), torch.device("cpu"))
     stored = {name: value.to(device) for name, value in safetensors.torch.load(parts["constants"]).items()}
     graph = parts["graph"]
-    check_expressions(graph, msgspec.json.decode(graph, type=_Guards).guards_code)
     with captured_output():
         program = program_from_json(
             graph,
@@ -240,9 +236,3 @@ def _at_shapes(example: Example, shapes: Shapes) -> Example:
 
 def _ranges(program: ExportedProgram) -> dict[str, str]:
     return {str(symbol): str(bounds) for symbol, bounds in program.range_constraints.items()}
-
-
-class _Guards(msgspec.Struct):
-    """The conditions in a stored graph."""
-
-    guards_code: list[str] = []

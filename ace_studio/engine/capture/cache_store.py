@@ -1,14 +1,19 @@
 """The folder of captures: one file per capture in the user's cache folder; the least recently used are removed first.
 
-``ACE_STUDIO_CACHE`` names another folder, or ``off``; ``ACE_STUDIO_CACHE_MB`` sets another size. A file is a zip whose
-checksums reveal damage. Its content becomes a program again, so the folder is used only if it belongs to the user and
-nobody else may write into it.
+``ACE_STUDIO_CACHE`` names another folder, or ``off``; ``ACE_STUDIO_CACHE_MB`` sets another size.
+
+A file is a zip behind an HMAC of it with a key of the user's own. torch evaluates expressions in a stored graph as
+Python, so a file that this user's engine did not write is never read: neither a damaged one nor one that somebody
+placed there. The folder is used only if it belongs to the user and nobody else may write into it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import io
 import os
+import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -25,6 +30,8 @@ DEFAULT_LIMIT_BYTES = 2_000_000_000
 LARGEST_ENTRY_BYTES = 1_000_000_000
 """Unpacked. Without weights even a capture of thousands of ops is far smaller."""
 _SUFFIX = ".capture"
+_KEY_NAME = "capture-key"
+_MAC_BYTES = 32
 _DAMAGED = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, RuntimeError)
 
 
@@ -33,6 +40,8 @@ class CaptureStore:
     """A folder of captures."""
 
     folder: Path
+    secret: bytes
+    """The user's key, which is kept outside of the folder."""
     limit_bytes: int = DEFAULT_LIMIT_BYTES
 
     @classmethod
@@ -43,16 +52,24 @@ class CaptureStore:
             return None
         folder = Path(named).expanduser() if named else user_cache_folder() / "captures"
         limit = os.environ.get(SIZE_VARIABLE, "")
-        store = cls(folder, int(float(limit) * 1e6) if limit.replace(".", "", 1).isdigit() else DEFAULT_LIMIT_BYTES)
+        try:
+            secret = user_key(user_data_folder())
+        except OSError:
+            return None
+        limit_bytes = int(float(limit) * 1e6) if limit.replace(".", "", 1).isdigit() else DEFAULT_LIMIT_BYTES
+        store = cls(folder, secret, limit_bytes)
         return store if store._is_usable() else None
 
     def read(self, key: str) -> dict[str, bytes] | None:
-        """The parts of a capture, which becomes the most recently used; None if it is not there or damaged."""
+        """The parts of a capture, which becomes the most recently used; None if it is not there, damaged or foreign."""
         path = self._path(key)
         if not path.is_file():
             return None
         try:
-            with zipfile.ZipFile(path) as archive:
+            content = path.read_bytes()
+            if not hmac.compare_digest(self._mac(content[_MAC_BYTES:]), content[:_MAC_BYTES]):
+                raise ValueError("it was not written with this user's key")
+            with zipfile.ZipFile(io.BytesIO(content[_MAC_BYTES:])) as archive:
                 if sum(info.file_size for info in archive.infolist()) > LARGEST_ENTRY_BYTES:
                     raise ValueError("too large")
                 parts = {name: archive.read(name) for name in archive.namelist()}
@@ -71,13 +88,16 @@ class CaptureStore:
         if packed.tell() > self.limit_bytes:
             return
         with suppress(OSError):  # a full disk
-            write_atomically(self._path(key), packed.getvalue())
+            write_atomically(self._path(key), self._mac(packed.getvalue()) + packed.getvalue())
             self._make_room()
 
     def drop(self, key: str) -> None:
         """Remove a capture."""
         with suppress(OSError):
             self._path(key).unlink(missing_ok=True)
+
+    def _mac(self, content: bytes) -> bytes:
+        return hmac.digest(self.secret, content, hashlib.sha256)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{_SUFFIX}"
@@ -106,10 +126,33 @@ class CaptureStore:
         return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
+def user_key(folder: Path) -> bytes:
+    """The key that stored captures are signed with, made at the first use. Raises: OSError if it cannot be kept."""
+    path = folder / _KEY_NAME
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with suppress(FileExistsError):
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(_MAC_BYTES))
+    key = path.read_bytes()
+    if len(key) != _MAC_BYTES:  # another process is writing it, or a full disk cut it
+        raise OSError(f"{path} holds no key")
+    return key
+
+
 def user_cache_folder() -> Path:
     """The user's cache folder. The engine's interpreter may lack platformdirs, which knows it."""
+    return _user_folder("cache", "XDG_CACHE_HOME", ".cache")
+
+
+def user_data_folder() -> Path:
+    """The user's folder for data that no program may throw away."""
+    return _user_folder("data", "XDG_DATA_HOME", ".local/share")
+
+
+def _user_folder(kind: str, variable: str, default: str) -> Path:
     try:
         import platformdirs  # noqa: PLC0415 - optional here
     except ImportError:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ace-studio"
-    return platformdirs.user_cache_path("ace-studio", appauthor=False)
+        return Path(os.environ.get(variable) or Path.home() / default) / "ace-studio"
+    return Path(getattr(platformdirs, f"user_{kind}_path")("ace-studio", appauthor=False))

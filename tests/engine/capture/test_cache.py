@@ -176,18 +176,25 @@ def test_an_entry_of_another_model_under_our_name_is_refused(folder: Path) -> No
     assert not capture(Scaled(), X)[1].cached
 
 
-def test_code_in_the_place_of_an_expression_is_never_evaluated(folder: Path, tmp_path: Path) -> None:
+def test_code_in_the_place_of_an_expression_is_never_evaluated(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch would evaluate it: a file that was not signed with this user's key is not read at all."""
     capture(Scaled(), X)
     (entry,) = folder.iterdir()
-    store, key = CaptureStore(folder), entry.stem
-    parts = store.read(key)
+    own = CaptureStore.of_user()
+    assert own is not None
+    parts = own.read(entry.stem)
     assert parts is not None
     trap = tmp_path / "trap"
-    graph = parts["graph"].replace(b"Symbol(", f"open({str(trap)!r}, 'w') or Symbol(".encode())
+    graph = parts["graph"].replace(b"Symbol(", f"__import__('os').mkdir({str(trap)!r}) or Symbol(".encode())
     assert graph != parts["graph"]
-    store.write(key, {**parts, "graph": graph})
+    CaptureStore(folder, b"the key of somebody else").write(entry.stem, {**parts, "graph": graph})
     assert not capture(Scaled(), X)[1].cached
     assert not trap.exists()
+    own.write(entry.stem, {**parts, "graph": graph})
+    capture(Scaled(), X)
+    assert trap.exists(), "else the payload proves nothing"
 
 
 # --- helper modules ---

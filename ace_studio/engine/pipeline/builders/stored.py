@@ -13,12 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ace_studio.engine.capture.cache_expressions import check_expressions
 from ace_studio.engine.capture.output import captured_output
 from ace_studio.engine.examples import stored_calls
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.torch_private.operators import foreign_operators
-from ace_studio.engine.torch_private.sizes import program_guards
 from ace_studio.engine.torch_private.stored import program_from_json, program_to_json, reading_of
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.tensors import InputFinding
@@ -42,7 +40,6 @@ class StoredCapture(msgspec.Struct, frozen=True, kw_only=True):
     """Name of a parameter or buffer -> name of the tensor in the file; tied ones share it."""
     constants: dict[str, str]
     parameters: tuple[str, ...]
-    guards: tuple[str, ...]
     reading: str
 
 
@@ -67,7 +64,6 @@ def store_capture(captured: CapturedModel, calibration: Sequence[Example], folde
         state=state,
         constants=constants,
         parameters=tuple(name for name, value in program.state_dict.items() if isinstance(value, nn.Parameter)),
-        guards=tuple(program_guards(program)),
         reading=reading_of(program),
     )
     try:
@@ -93,7 +89,6 @@ def read_capture(folder: Path) -> tuple[CapturedModel, list[Example]]:
     ]
     tensors = load_file(folder / _WEIGHTS)
     graph = (folder / _GRAPH).read_bytes()
-    check_expressions(graph, about.guards)
     with captured_output():
         program = program_from_json(
             graph,
