@@ -18,11 +18,12 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def write_atomically(path: Path, content: bytes, *, keep_backup: bool = False) -> None:
+def write_atomically(path: Path, content: bytes, *, keep_backup: bool = False, mode: int | None = None) -> None:
     """Replace the file's content atomically: temporary file beside it, write, fsync, rename, fsync the folder.
 
     With ``keep_backup`` the old content is kept as ``NAME.bak`` (one generation); saving equal content changes nothing,
-    so the backup stays the last different version. Links are followed, and the permissions of the old file are kept.
+    so the backup stays the last different version. Links are followed, and the permissions of the old file are kept
+    unless ``mode`` sets others.
 
     Raises: OSError; then ``path`` still has its old content.
     """
@@ -30,7 +31,8 @@ def write_atomically(path: Path, content: bytes, *, keep_backup: bool = False) -
     old = target.read_bytes() if target.is_file() else None
     if old == content:
         return
-    mode = stat.S_IMODE(target.stat().st_mode) if old is not None else 0o666 & ~_umask()
+    if mode is None:
+        mode = stat.S_IMODE(target.stat().st_mode) if old is not None else 0o666 & ~_umask()
     if keep_backup and old is not None:
         _replace(target.with_name(target.name + ".bak"), old, mode=mode)
     _replace(target, content, mode=mode)

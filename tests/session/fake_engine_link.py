@@ -10,6 +10,7 @@ from ace_studio.records.messages import (
     EntryPoint,
     FileInspected,
     FileReport,
+    FileToTrust,
     ModelCaptured,
     WorkerLost,
     WorkerReady,
@@ -62,11 +63,16 @@ def entry(name: str, required_arguments: int = 0, kind: str = "function", is_mod
 
 
 def inspected(
-    job: str, *names: str, sha256: str = "aa", trust: str = "code", path: str = "/m/model.py"
+    job: str,
+    *names: str,
+    sha256: str = "aa",
+    trust: str = "code",
+    path: str = "/m/model.py",
+    files: tuple[FileToTrust, ...] = (),
 ) -> FileInspected:
     entries = tuple(entry(name, required_arguments=1 if name == "evaluate" else 0) for name in names)
     report = FileReport(
-        path=path, kind="python", label="Python", sha256=sha256, size_bytes=1, trust=trust, entries=entries
+        path=path, kind="python", label="Python", sha256=sha256, size_bytes=1, trust=trust, entries=entries, files=files
     )
     return FileInspected(job=job, report=report)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import FileReport
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.session.document import Document
 
@@ -27,7 +29,7 @@ class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrustStore:
-    """The list of trusted files, kept as JSON. A damaged list trusts nothing."""
+    """The list of trusted files, kept as JSON. A list that is damaged, or that others may write, trusts nothing."""
 
     def __init__(self, path: Path, *, today: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._path = path
@@ -104,7 +106,7 @@ class TrustStore:
     def _write(self, files: list[TrustedFile]) -> None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(files), indent=2))
+            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(files), indent=2), mode=0o600)
         except OSError as error:
             raise AceError.of(
                 ErrorCode.NOT_FOUND,
@@ -117,22 +119,29 @@ class TrustStore:
 
 def _read(path: Path) -> list[TrustedFile]:
     try:
+        status = path.stat()
+        if os.name == "posix" and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+            return []  # others may have written it
         return msgspec.json.decode(path.read_bytes(), type=list[TrustedFile])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return []
 
 
 def files_to_trust(document: Document) -> Iterator[tuple[str, str]]:
-    """Path and SHA-256 of the files to trust: the inspected file, and those that the engine asked trust for.
+    """Path and SHA-256 of the files to trust: those of the inspected file, and those that the engine asked trust for.
 
     Only contents that were shown to the user. Trust in a file that changed since then is asked for again.
     """
-    report = document.file
-    if report is not None and report.sha256:
-        yield report.path, report.sha256
+    if document.file is not None:
+        yield from contents_of(document.file)
     for problem in document.problems:
         if problem.code is ErrorCode.UNTRUSTED and (sha256 := hash_in(problem)):
             yield problem.where, sha256
+
+
+def contents_of(report: FileReport) -> tuple[tuple[str, str], ...]:
+    """Path and SHA-256 of the code that opening a file runs; of the file itself where it runs none."""
+    return tuple((file.path, file.sha256) for file in report.files) or ((report.path, report.sha256),)
 
 
 def hash_in(problem: Problem) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import FileReport
-from ace_studio.session.kept.trust import FOLDER, TrustedFile, TrustStore, files_to_trust
+from ace_studio.session.kept.trust import FOLDER, TrustedFile, TrustStore, contents_of, files_to_trust
 from ace_studio.session.state import SessionState
 from ace_studio.session.verbs.jobs import JobVerbs
 
@@ -67,19 +67,21 @@ class TrustVerbs:
         """Remember which content the opened file has. Returns: whether that may run."""
         self._seen = report.sha256, _stamp(report.path)
         known = any(file.path == report.path for file in self._store.files)
-        may_run = report.trust != "code" or self._store.trust_covered(report.path, report.sha256)
+        covered = [self._store.trust_covered(*each) for each in contents_of(report)]
+        may_run = report.trust != "code" or all(covered)
         self._state.change(has_changed_since_trust=known and not may_run)
         return may_run
 
     def revoke_trust(self, sha256: str = "") -> None:
-        """Withdraw the trust in a content, or in the opened file and in the folders that it lies in.
+        """Withdraw the trust in a content, or in the opened file with what it imports and in the folders it lies in.
 
         It has to be trusted again before it runs.
         """
         with self._state.reporting():
             report = self._state.document.file
             folders = () if sha256 else self.folders
-            for each in (sha256 or (report.sha256 if report is not None else ""), *(FOLDER + one for one in folders)):
+            own = [content for _, content in contents_of(report)] if report is not None else []
+            for each in (*([sha256] if sha256 else own), *(FOLDER + one for one in folders)):
                 self._store.revoke(each)
             self.check_trust()
 
@@ -88,7 +90,7 @@ class TrustVerbs:
         report = self._state.document.file
         if report is None or report.trust != "code":
             return
-        if not self._store.is_trusted(report.sha256):
+        if not all(self._store.is_trusted(sha256) for _, sha256 in contents_of(report)):
             self._state.change(is_trusted=False, needs_trust=True)
         if report.sha256 == self._seen[0] and self._seen[1] != _stamp(report.path):
             self._jobs.inspect_source()

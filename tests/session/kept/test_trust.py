@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,14 @@ def test_an_empty_hash_is_never_trusted(tmp_path: Path) -> None:
     store = TrustStore(tmp_path / "t.json")
     store.trust("/a.py", "")
     assert not store.is_trusted("")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_the_list_is_its_users_own_and_trusts_nothing_if_others_may_write_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    TrustStore(path).trust("/a.py", "a" * 64)
+    assert path.stat().st_mode & 0o077 == 0
+    path.chmod(0o620)
+    assert TrustStore(path).hashes == ()
+    path.chmod(0o600)
+    assert TrustStore(path).hashes == ("a" * 64,)

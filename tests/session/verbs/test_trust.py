@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
+    FileToTrust,
     InspectRequest,
     JobFailed,
     RunRequest,
@@ -57,6 +58,28 @@ def test_only_what_was_shown_is_trusted(session: Session, engine: FakeEngineLink
     model.write_text("import os  # changed after it was inspected")
     session.trust.trust_file()
     assert [file.sha256 for file in session.trust.files] == ["shown"]
+
+
+def test_trust_is_given_to_all_files_that_the_opened_one_imports_and_withdrawn_from_all(
+    session: Session, engine: FakeEngineLink, model: Path
+) -> None:
+    names = ("net", "helper")
+    files = tuple(FileToTrust(path=f"/code/{name}.py", sha256=name * 12) for name in names)
+    session.apply(READY)
+    session.files.open_path(model)
+    session.apply(inspected(engine.job, "make_model", sha256=files[0].sha256, path=str(model), files=files))
+    session.trust.trust_file()
+    assert [(file.path, file.sha256) for file in session.trust.files] == [(one.path, one.sha256) for one in files]
+    changed = (files[0], FileToTrust(path=files[1].path, sha256="changed"))
+    session.files.open_path(model)
+    session.apply(inspected(engine.job, "make_model", sha256=files[0].sha256, path=str(model), files=changed))
+    assert session.document.needs_trust, "a file that it imports has changed"
+    session.files.open_path(model)
+    session.apply(inspected(engine.job, "make_model", sha256=files[0].sha256, path=str(model), files=files))
+    assert session.document.is_trusted
+    session.trust.revoke_trust()
+    assert session.trust.files == ()
+    assert session.document.needs_trust
 
 
 def test_a_file_without_code_needs_no_trust(session: Session, engine: FakeEngineLink, model: Path) -> None:
