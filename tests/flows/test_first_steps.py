@@ -11,9 +11,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QPushButton
 from torch import nn
 
+from ace_studio.engine.load import make_importable
+from ace_studio.engine.load.named.models import find_model
 from ace_studio.gui.shell.app import Studio
+from ace_studio.records.recipes.named_source import NamedSource
 from ace_studio.records.recipes.recipe import MeasureChoice
 from ace_studio.session.kept.folders import UserFolders
+from tests.engine.load.onnx_samples import write_classifier
 
 pytestmark = pytest.mark.slow
 
@@ -123,6 +127,47 @@ def test_code_with_its_own_names_and_weights_beside_it_takes_eight_clicks_at_mos
     assert run.precision == "int8-static"
     assert run.metric is not None
     assert hand.document.result.goal_met
+    assert hand.clicks <= MOST_CLICKS
+
+
+def known_weights(folder):
+    """A fine-tuned model of a package: 7 classes instead of 1000."""
+    module = find_model(NamedSource("torchvision", "shufflenet_v2_x0_5", 7)).build()
+    torch.save(module.state_dict(), folder / "tuned.pth")
+    return folder / "tuned.pth"
+
+
+def onnx_file(folder):
+    return write_classifier(folder / "classifier.onnx")
+
+
+def huggingface_folder(folder):
+    """A small ViT, saved as transformers does."""
+    make_importable()
+    import transformers
+
+    small = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    config = transformers.ViTConfig(image_size=32, patch_size=8, num_labels=5, **small)
+    transformers.ViTForImageClassification(config).save_pretrained(folder / "vit")
+    return folder / "vit" / "config.json"
+
+
+@pytest.mark.parametrize("make", [known_weights, onnx_file, huggingface_folder])
+def test_a_file_of_any_kind_takes_eight_clicks_at_most_to_a_verified_artifact(hand, tmp_path, monkeypatch, make):
+    open_file(hand, monkeypatch, make(tmp_path))
+    hand.wait(lambda: hand.document.file is not None)
+    if make is known_weights:
+        origin = hand.studio.window.workbench.panel("model").origin
+        hand.wait(origin.isVisible)
+        hand.click(origin.findChildren(QPushButton)[0])
+        hand.wait(lambda: hand.document.file is not None and hand.document.file.kind == "torchvision")
+        assert hand.document.recipe.model.source.endswith("?num_classes=7")
+        assert hand.document.recipe.model.weights == "tuned.pth"
+    run_and_export(hand, monkeypatch, tmp_path)
+    run = hand.document.runs[0]
+    assert run.precision == "int8-static"
+    assert run.verified is not None
+    assert not any(warning.code == "random-weights" for warning in hand.document.result.warnings)
     assert hand.clicks <= MOST_CLICKS
 
 

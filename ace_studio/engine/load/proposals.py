@@ -27,11 +27,15 @@ class ProposedInput:
     values: ValueSource = ValueSource.RANDOM
     below: int = 0
     """Exclusive upper bound of random integers."""
+    span: tuple[float, float] | None = None
+    """Lowest and highest of random floats, uniform between them; None: standard normal."""
 
     def spec(self) -> TensorSpec:
         """The input as a cell of the shape table."""
         is_bounded = self.values is ValueSource.RANDOM and self.below > 0 and self.dtype is not torch.bool
         bounds = f" 0..{self.below - 1}" if is_bounded else ""
+        if self.span is not None:
+            bounds = f" {self.span[0]:g}..{self.span[1]:g}"
         return TensorSpec(
             shape=self.shape, dtype=str(self.dtype).removeprefix("torch."), values=f"{self.values}{bounds}"
         )
@@ -41,6 +45,9 @@ class ProposedInput:
         generator = torch.Generator().manual_seed(_SEED + seed)
         if self.values is not ValueSource.RANDOM:
             return torch.full(self.shape, int(self.values is ValueSource.ONES), dtype=self.dtype)
+        if self.span is not None:
+            low, high = self.span
+            return (torch.rand(self.shape, generator=generator) * (high - low) + low).to(self.dtype)
         if self.dtype.is_floating_point:
             return torch.randn(self.shape, generator=generator).to(self.dtype)
         return torch.randint(0, max(1, self.below), self.shape, generator=generator).to(self.dtype)

@@ -44,7 +44,6 @@ class GroupBar(QFrame):
             made.setIconSize(QSize(_ICON_PX, _ICON_PX))
             made.setProperty("role", "group")
             made.setText(group.short)
-            made.setFixedWidth(max(60, made.fontMetrics().horizontalAdvance(group.short) + 18))
             made.clicked.connect(lambda _=False, group=group: self.wanted.emit(group))
             self._exclusive.addButton(made)
             layout.addWidget(made, alignment=Qt.AlignmentFlag.AlignHCenter)
@@ -69,8 +68,10 @@ class GroupBar(QFrame):
         with_words = len(self.buttons) * (_ICON_PX + self.fontMetrics().height() + 16)
         is_high = self.height() >= with_words
         style = Qt.ToolButtonStyle.ToolButtonTextUnderIcon if is_high else Qt.ToolButtonStyle.ToolButtonIconOnly
-        for made in self.buttons.values():
+        for group, made in self.buttons.items():
             made.setToolButtonStyle(style)
+            words_px = max(60, made.fontMetrics().horizontalAdvance(group.short) + 18)
+            made.setFixedWidth(words_px if is_high else _ICON_PX + 18)
 
     def _restyle(self, colours: Colours) -> None:
         for group, made in self.buttons.items():

@@ -75,9 +75,9 @@ class StepLine(QFrame):
             self._show(self.buttons[step.id], step)
         following = next((step for step in steps if step.state in (StepState.NEXT, StepState.WORKING)), None)
         self._sentence.setText(following.why if following is not None else "")
+        self._fit()
 
     def _show(self, made: QToolButton, step: NextStep) -> None:
-        made.setText(f"{_MARKS.get(step.state, '')}{step.title}")
         made.setEnabled(step.state is not StepState.BLOCKED)
         made.setToolTip(step.why)
         made.setAccessibleName(f"{step.title}: {step.state}. {step.why}")
@@ -88,3 +88,14 @@ class StepLine(QFrame):
         super().resizeEvent(event)
         for each in (*self._arrows, self._sentence):
             each.setVisible(self.width() >= _WIDE_PX)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Show the words of all steps; where there is no room for them, only the mark of those that are done."""
+        for is_short in (False, True):
+            for step in self._steps:
+                is_mark = is_short and step.state is StepState.DONE
+                mark = _MARKS.get(step.state, "")
+                self.buttons[step.id].setText(mark.strip() if is_mark else f"{mark}{step.title}")
+            if sum(made.sizeHint().width() + 2 for made in self.buttons.values()) <= self.width() - 2 * MARGIN:
+                return

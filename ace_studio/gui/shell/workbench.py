@@ -98,7 +98,10 @@ class Workbench(QWidget):
             for at in range(splitter.count()):
                 splitter.setStretchFactor(at, int(at == stretchy))
         for area, tabs in self._tabs.items():
-            tabs.setMinimumHeight(90) if area is Area.BOTTOM else tabs.setMinimumWidth(230)
+            if area is Area.BOTTOM:
+                tabs.setMinimumHeight(90)
+            else:  # both and the graph fit a window of 512 pixels
+                tabs.setMinimumWidth(190 if area is Area.SIDE else 120)
         self._slots["graph"].setMinimumSize(160, 90)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -111,11 +114,13 @@ class Workbench(QWidget):
         super().showEvent(event)
         if not self._is_laid_out:
             self._is_laid_out = True
-            room = self._columns.width()
+            parent = self.parentWidget()
+            whole = parent.size() if parent is not None else self.size()  # at first its own is none yet
+            room = whole.width() - self._groups.sizeHint().width()
             side = min(SIDE_WIDTH, round(0.38 * room))
-            bottom = min(BOTTOM_HEIGHT, round(0.48 * self.height()))
+            bottom = min(BOTTOM_HEIGHT, round(0.48 * whole.height()))
             self._columns.setSizes([side, room - side, side])
-            self._rows.setSizes([self.height() - bottom, bottom])
+            self._rows.setSizes([whole.height() - bottom, bottom])
 
     # --- the document ---
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 COLLECTIONS = ("timm", "torchvision")
 """Packages whose models can be named; each is a row of the engine's registry of loaders."""
-_PATTERN = re.compile(rf"({'|'.join(COLLECTIONS)}):([\w.\-]+)")
+_PATTERN = re.compile(rf"({'|'.join(COLLECTIONS)}):([\w.\-]+)(?:\?num_classes=([1-9]\d*))?")
 
 
 @dataclass(frozen=True)
@@ -17,15 +17,17 @@ class NamedSource:
 
     collection: str
     model: str
+    classes: int = 0
+    """How many classes it tells apart; 0 for as many as the package's weights do."""
 
     @property
     def text(self) -> str:
         """As the recipe writes it."""
-        return f"{self.collection}:{self.model}"
+        return f"{self.collection}:{self.model}" + (f"?num_classes={self.classes}" if self.classes else "")
 
 
 def named_source(source: str | Path) -> NamedSource | None:
     """The model that the last part of a path names; None if it names none or the path exists."""
     path = Path(source)
     match = _PATTERN.fullmatch(path.name)
-    return NamedSource(match[1], match[2]) if match and not path.exists() else None
+    return NamedSource(match[1], match[2], int(match[3] or 0)) if match and not path.exists() else None

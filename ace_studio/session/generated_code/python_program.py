@@ -113,8 +113,9 @@ class _Program:
             self.body.append(f"model = {maker}({self.path(source)}, local_files_only=True)")
         elif (named := named_source(source)) is not None:
             line, expression = _BY_NAME[named.collection]
+            more = f", num_classes={named.classes}" if named.classes else ""
             self.needs(line)
-            self.body.append(f"model = {expression.format(name=named.model)}")
+            self.body.append(f"model = {expression.format(name=named.model, more=more)}")
         else:
             loader = _LOADERS.get(kind) or _LOADERS.get(suffix) or _LOADERS[".pt"]
             self.needs("import torch")
@@ -189,8 +190,8 @@ _LOADERS: dict[str, Callable[[str], str]] = {
 
 
 _BY_NAME = {
-    "timm": ("import timm", "timm.create_model({name!r}, pretrained=False)"),
-    "torchvision": ("import torchvision", "torchvision.models.get_model({name!r}, weights=None)"),
+    "timm": ("import timm", "timm.create_model({name!r}, pretrained=False{more})"),
+    "torchvision": ("import torchvision", "torchvision.models.get_model({name!r}, weights=None{more})"),
 }
 """Package -> the import, and the expression that makes a model by name."""
 

@@ -54,7 +54,7 @@ def build_huggingface(job: LoadJob) -> OpenedModel:
             config.use_cache = False  # a cache is no tensor, and one call of the model needs none
     if is_step:
         return _step(module, folder)
-    rows = config_rows(folder.config, parameters_of(module))
+    rows = config_rows(folder.facts, parameters_of(module))
     return OpenedModel(module.eval(), examples_of(rows, module), files=folder.files())
 
 

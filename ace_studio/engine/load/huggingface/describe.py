@@ -42,7 +42,7 @@ def describe_huggingface(path: Path) -> Description:
         entries=(*(entry_of(name, made) for name, made in known.items()), *step_entries(known)),
         tensors=tuple(tensor for file in files for tensor in _stored(file)),
         notes=tuple(notes),
-        inputs=specs_of(config_rows(folder.config, accepts)),
+        inputs=specs_of(config_rows(folder.facts, accepts)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,7 @@ INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 SINGLE_FILES = ("model.safetensors", "pytorch_model.bin")
 FOLDER_FILES = (CONFIG, *INDEXES)
 """Files that open their folder when they are opened."""
+_COMPANIONS = {"preprocessor": "preprocessor_config.json", "tokenizer": "tokenizer_config.json"}
 _LARGEST_CONFIG_BYTES = 10_000_000
 
 
@@ -27,6 +29,15 @@ class ModelFolder:
 
     path: Path
     config: Mapping[str, Any]
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The configuration, and those of the pictures and the tokens under ``preprocessor`` and ``tokenizer``."""
+        found: dict[str, Any] = dict(self.config)
+        for key, name in _COMPANIONS.items():
+            with suppress(AceError, OSError):  # they only improve what is proposed
+                found[key] = _read_json(self.path / name)
+        return found
 
     @property
     def architectures(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -28,7 +28,8 @@ def config_rows(config: Config, accepted: Collection[str] | None = None) -> tupl
     """Two rows, or none if the configuration does not determine the inputs.
 
     Args:
-        config: The content of ``config.json``.
+        config: The content of ``config.json``, with that of ``preprocessor_config.json`` and of
+            ``tokenizer_config.json`` under ``preprocessor`` and ``tokenizer``.
         accepted: Parameters of forward; None if they are not known. Other inputs are left out.
     """
     rows = []
@@ -45,6 +46,8 @@ def _text(config: Config, batch: int, length: int) -> list[ProposedInput]:
     if not vocabulary or _is_sound(config):
         return []
     positions = _number(text, "max_position_embeddings", "n_positions", "max_sequence_length")
+    longest = _number(_part(config, "tokenizer"), "model_max_length")
+    positions = min(filter(None, (positions, longest)), default=0)
     fitting = min(length, max(1, positions - _SPECIAL_POSITIONS)) if positions > 0 else length
     inputs = [_ids("input_ids", (batch, fitting), vocabulary), _mask("attention_mask", (batch, fitting))]
     if config.get("is_encoder_decoder"):
@@ -56,13 +59,39 @@ def _pictures(config: Config, batch: int, _: int) -> list[ProposedInput]:
     vision = _part(config, "vision_config")
     if not any(key in vision for key in ("image_size", "patch_size", "num_channels")) or _is_sound(config):
         return []
-    size = vision.get("image_size", _DEFAULT_SIDE)
-    side = list(size) if isinstance(size, list | tuple) and len(size) == 2 else [size, size]
-    if not all(isinstance(number, int) and number > 0 for number in side):
-        side = [_DEFAULT_SIDE, _DEFAULT_SIDE]
+    pictures = config.get("preprocessor", {})
+    offered = (vision.get("image_size"), pictures.get("crop_size"), pictures.get("size"), _DEFAULT_SIDE)
+    side = next(side for size in offered if (side := _sides(size)))
     frames = [_number(vision, "num_frames")] if _number(vision, "num_frames") else []
     channels = _number(vision, "num_channels") or _DEFAULT_CHANNELS
-    return [ProposedInput("pixel_values", (batch, *frames, channels, *side))]
+    return [ProposedInput("pixel_values", (batch, *frames, channels, *side), span=_pixel_span(pictures))]
+
+
+def _sides(size: Any) -> list[int]:
+    """Height and width of a number, a pair, or a table of a preprocessor; empty if it says neither."""
+    if isinstance(size, dict):
+        edge = size.get("shortest_edge")
+        size = [size.get("height", edge), size.get("width", edge)]
+    side = list(size) if isinstance(size, list | tuple) and len(size) == 2 else [size, size]
+    return side if all(isinstance(number, int) and number > 0 for number in side) else []
+
+
+def _pixel_span(pictures: Config) -> tuple[float, float] | None:
+    """The lowest and highest value that the preprocessor gives; None if it does not say."""
+    if not pictures.get("do_rescale", True):
+        return None
+    if not pictures.get("do_normalize", "image_mean" in pictures):
+        return (0.0, 1.0) if pictures else None
+    means, deviations = pictures.get("image_mean"), pictures.get("image_std")
+    if not (_are_numbers(means) and _are_numbers(deviations) and len(means) == len(deviations) and all(deviations)):
+        return None
+    pairs = list(zip(means, deviations, strict=True))
+    lowest, highest = min(-mean / by for mean, by in pairs), max((1 - mean) / by for mean, by in pairs)
+    return round(lowest, 3), round(highest, 3)
+
+
+def _are_numbers(values: Any) -> TypeGuard[list[float]]:
+    return isinstance(values, list) and bool(values) and all(isinstance(one, int | float) for one in values)
 
 
 def _sound(config: Config, batch: int, length: int) -> list[ProposedInput]:

@@ -11,7 +11,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,9 @@ from ace_studio.records.recipes.named_source import NamedSource
 
 _TABLE = Path(__file__).with_name("known.json")
 _COUNTER = "num_batches_tracked"
+_Named = tuple[str, tuple[int, ...]]
+_USUAL_CLASSES = (1000, 21841, 21)
+"""Classes of ImageNet, of its large edition, and of the segmentation models."""
 _MOST = 6
 _DEEPEST_PREFIX = 2
 _FAMILIES = {
@@ -33,13 +36,18 @@ _FAMILIES = {
 
 
 def fitting_models(tensors: Sequence[StoredTensor]) -> tuple[str, ...]:
-    """Models that have exactly these tensors, such as ``timm:resnet18``; only of packages that are installed."""
+    """Models that have exactly these tensors, such as ``timm:resnet18``; only of packages that are installed.
+
+    Where only the number of classes differs, it is in the name: ``timm:resnet18?num_classes=7``.
+    """
     known = _known()
     for names in _readings(tensors):
-        found = [one for one in known.get(_hash(names), ()) if find_spec(one.partition(":")[0]) is not None]
-        if found:
-            # A quantized model's class has the tensors of the plain one, but computes something else.
-            return tuple(sorted(found, key=lambda one: "quantized_" in one)[:_MOST])
+        for classes, usual in ((0, names), *_with_usual_classes(names)):
+            found = [one for one in known.get(_hash(usual), ()) if find_spec(one.partition(":")[0]) is not None]
+            if found:
+                # A quantized model's class has the tensors of the plain one, but computes something else.
+                found.sort(key=lambda one: "quantized_" in one)
+                return tuple(f"{one}?num_classes={classes}" if classes else one for one in found[:_MOST])
     return ()
 
 
@@ -61,7 +69,7 @@ def summary_of(tensors: Sequence[StoredTensor]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _readings(tensors: Sequence[StoredTensor]) -> Iterable[list[tuple[str, tuple[int, ...]]]]:
+def _readings(tensors: Sequence[StoredTensor]) -> Iterable[list[_Named]]:
     """Names and shapes as they are, and below the keys that a checkpoint wraps around them."""
     named = [(unwrapped(one.name), one.shape) for one in tensors]
     yield named
@@ -74,6 +82,25 @@ def _readings(tensors: Sequence[StoredTensor]) -> Iterable[list[tuple[str, tuple
         if not head or not named:
             return
         yield named
+
+
+def _with_usual_classes(names: Sequence[_Named]) -> Iterator[tuple[int, list[_Named]]]:
+    """Yield the names with the shapes of the package's weights, for each number that may be the file's classes.
+
+    The classes are the first size of a last layer: a matrix, or a convolution of one pixel, with a bias of that size.
+    """
+    shapes = dict(names)
+    heads: dict[int, set[str]] = {}
+    for name, shape in names:
+        stem = name.removesuffix("weight")
+        is_matrix = len(shape) >= 2 and all(size == 1 for size in shape[2:])
+        if stem != name and is_matrix and shapes.get(f"{stem}bias") == shape[:1]:
+            heads.setdefault(shape[0], set()).update((name, f"{stem}bias"))
+    last = [shape[0] for name, shape in names if name in heads.get(shape[0] if shape else 0, ())]
+    for classes in dict.fromkeys(reversed(last)):
+        for usual in _USUAL_CLASSES:
+            changed = heads[classes]
+            yield classes, [(name, (usual, *shape[1:]) if name in changed else shape) for name, shape in names]
 
 
 def _hash(named: Iterable[tuple[str, Sequence[int]]]) -> str:

@@ -38,7 +38,8 @@ class Collection:
 
     package: str
     names: Callable[[ModuleType], list[str]]
-    build: Callable[[ModuleType, str], nn.Module]
+    build: Callable[..., nn.Module]
+    """Of the package, a name, and ``num_classes`` if another number is wanted."""
     rows: Callable[[ModuleType, str, nn.Module | None], tuple[ProposedRow, ...]]
     function: Callable[[ModuleType, str], Callable[..., Any]]
     """The function that builds a name; its file counts as read."""
@@ -74,7 +75,8 @@ class NamedModel:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # advice about weights and coming changes of the package
             torch.manual_seed(0)
-            module = self.collection.build(self.module, self.source.model)
+            asked = {"num_classes": self.source.classes} if self.source.classes else {}
+            module = self.collection.build(self.module, self.source.model, **asked)
         put_in_eval_mode(module)
         return module
 
@@ -124,10 +126,10 @@ def _timm_rows(timm: ModuleType, name: str, module: nn.Module | None) -> tuple[P
     return _picture_rows(module, tuple(getattr(config, "input_size", None) or (3, 224, 224)))
 
 
-def _torchvision_build(models: ModuleType, name: str) -> nn.Module:
+def _torchvision_build(models: ModuleType, name: str, **given: int) -> nn.Module:
     """Build without fetching weights; two models skip a slow initialisation."""
     accepted = inspect.signature(models.get_model_builder(name)).parameters
-    asked: dict[str, Any] = {"weights": None}
+    asked: dict[str, Any] = {"weights": None, **given}
     if "weights_backbone" in accepted:
         asked["weights_backbone"] = None
     if "init_weights" in accepted or name in ("googlenet", "inception_v3"):
@@ -175,7 +177,7 @@ _COLLECTIONS: dict[str, Collection] = {
     "timm": Collection(
         package="timm",
         names=lambda timm: list(timm.list_models()),
-        build=lambda timm, name: timm.create_model(name, pretrained=False),
+        build=lambda timm, name, **given: timm.create_model(name, pretrained=False, **given),
         rows=_timm_rows,
         function=lambda timm, name: timm.model_entrypoint(name.partition(".")[0]),
     ),

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QFrame
 
 from ace_studio.gui.widgets.small import button, clear_layout, column, label
 from ace_studio.records.messages import FileReport
+from ace_studio.records.recipes.named_source import named_source
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 from ace_studio.session.steps import WEIGHTS_ALONE
@@ -28,7 +29,9 @@ class Origin(QFrame):
         self._buttons = column(gap=4)
         title = label("What are these weights of?", "heading")
         text = label(
-            "A file of weights holds numbers, not the code that uses them. Choose what makes the model.", "dim"
+            "A file of weights holds numbers, not the code that uses them. Choose what makes the model. "
+            "Known models are listed if they have these very tensors.",
+            "dim",
         )
         self.setLayout(column(title, text, self._buttons, margin=10, gap=4))
         self.hide()
@@ -41,11 +44,13 @@ class Origin(QFrame):
         if report is not None and is_alone and report is not self._report:
             self._report = report
             clear_layout(self._buttons)
-            for at, path in enumerate((*report.code, *report.fits)):
-                name = Path(path).name
-                words = (
-                    f"{name}, beside it" if path in report.code else f"{name}, a known model with these very tensors"
-                )
+            beside = Path(report.path).parent
+            for at, path in enumerate((*report.code, *(str(beside / name) for name in report.fits))):
+                named = named_source(path)
+                words = f"{Path(path).name}, beside it"
+                if named is not None:
+                    words = f"{named.model}\nof {named.collection}"
+                    words += f", {named.classes} classes" if named.classes else ""
                 role = "primary" if at == 0 else ""
                 self._buttons.addWidget(button(words, partial(self._open, path), role=role, tip=path))
             role = "" if report.code or report.fits else "primary"

@@ -2,7 +2,9 @@
 
 import pytest
 
+from ace_studio.engine.load.huggingface.folder import read_folder
 from ace_studio.engine.load.huggingface.inputs import config_rows
+from ace_studio.records.tensors import read_values
 from tests.engine.load.samples import load
 
 
@@ -38,8 +40,49 @@ def test_the_numbers_of_the_examples_stay_inside_the_vocabulary_and_the_lengths_
         ),
         ({"num_mel_bins": 128, "max_length": 64}, {"input_values": (2, 64, 128)}),
         ({"hidden_size": 3}, None),
+        ({"num_channels": 3, "preprocessor": {"size": {"shortest_edge": 96}}}, {"pixel_values": (2, 3, 96, 96)}),
+        (
+            {"num_channels": 3, "preprocessor": {"size": 99, "crop_size": {"height": 64, "width": 48}}},
+            {"pixel_values": (2, 3, 64, 48)},
+        ),
+        (
+            {"image_size": 32, "num_channels": 3, "preprocessor": {"size": {"height": 99, "width": 99}}},
+            {"pixel_values": (2, 3, 32, 32)},
+        ),
+        (
+            {"vocab_size": 500, "tokenizer": {"model_max_length": 12}},
+            {"input_ids": (2, 10), "attention_mask": (2, 10)},
+        ),
     ],
 )
 def test_examples_follow_from_the_configuration(config, shapes):
     rows = config_rows(config)
     assert ({one.name: one.shape for one in rows[1]} if rows else None) == shapes
+
+
+@pytest.mark.parametrize(
+    ("preprocessor", "values"),
+    [
+        ({"image_mean": [0.5, 0.4], "image_std": [0.5, 0.2]}, "random -2..3"),
+        ({"do_normalize": False}, "random 0..1"),
+        ({"do_rescale": False, "image_mean": [0.5], "image_std": [0.5]}, "random"),
+        ({"image_mean": "odd", "do_normalize": True}, "random"),
+        ({}, "random"),
+    ],
+)
+def test_the_values_of_pictures_are_those_that_the_preprocessor_gives(preprocessor, values):
+    (picture,) = config_rows({"image_size": 8, "num_channels": 3, "preprocessor": preprocessor})[0]
+    assert picture.spec().values == values
+    numbers = picture.tensor(seed=0)
+    if ".." in values:
+        low, high = read_values(values).numbers
+        assert low <= numbers.min() < numbers.max() <= high
+
+
+def test_the_files_beside_the_configuration_are_read_and_a_damaged_one_is_left_out(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "resnet", "num_channels": 3}')
+    (tmp_path / "preprocessor_config.json").write_text('{"size": 64}')
+    (tmp_path / "tokenizer_config.json").write_text("damaged")
+    facts = read_folder(tmp_path).facts
+    assert facts["preprocessor"] == {"size": 64}
+    assert "tokenizer" not in facts

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from ace_studio.engine.load.named import fits
 from ace_studio.engine.load.named.fits import fitting_models, summary_of
+from ace_studio.engine.load.named.loader import tensors_of
+from ace_studio.engine.load.named.models import find_model
 from ace_studio.records.messages import StoredTensor
+from ace_studio.records.recipes.named_source import named_source
 
 
 def tensors(*names, shape=(4, 3)):
@@ -37,3 +44,13 @@ def test_a_quantized_model_with_the_same_tensors_is_offered_last(monkeypatch):
     known = ["torchvision:quantized_net", "torchvision:net"]
     monkeypatch.setattr(fits, "_known", lambda: {fits._hash(plain): known})
     assert fitting_models(tensors("conv.weight")) == ("torchvision:net", "torchvision:quantized_net")
+
+
+@pytest.mark.parametrize("name", ["torchvision:resnet50", "torchvision:squeezenet1_0", "timm:vit_tiny_patch16_224"])
+def test_weights_of_another_number_of_classes_fit_a_known_model_that_is_built_with_that_number(name):
+    made = find_model(replace(named_source(name), classes=7)).build_on_meta()
+    found = fitting_models(tensors_of(made))
+    assert f"{name}?num_classes=7" in found
+    again = find_model(named_source(found[0])).build_on_meta()
+    assert {one.name: one.shape for one in tensors_of(again)} == {one.name: one.shape for one in tensors_of(made)}
+    assert all("?" not in one for one in fitting_models(tensors_of(find_model(named_source(name)).build_on_meta())))

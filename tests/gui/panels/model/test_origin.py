@@ -19,7 +19,7 @@ def test_what_fits_the_weights_comes_before_looking_for_code(desk):
     desk.bot.addWidget(origin)
     origin.update_from(Document(file=report))
     texts = [one.text() for one in origin.findChildren(QPushButton)]
-    assert texts[0].startswith("timm:resnet18")
+    assert texts[0] == "resnet18\nof timm"
     assert texts[1].startswith("Look for the code")
     origin.update_from(Document(file=replace(report, kind="python")))
     assert origin.isHidden()
