@@ -16,6 +16,7 @@ from ace_studio.gui.widgets.small import GAP, button, column, label, row
 from ace_studio.gui.words.formatting import latency_text, plural, seconds_text, speedup_text
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
 from ace_studio.session.document import Activity, Document, EngineState, JobKind, Part, StepTime
+from ace_studio.session.run_stages import run_stages
 from ace_studio.session.session import Session
 
 _ATTEMPT_WORDS: dict[AttemptStatus, str] = {
@@ -167,10 +168,10 @@ class RunPanel(Panel):
             self._step(f"capture: {attempt.name}", _attempt_text(attempt), _ATTEMPT_MOODS.get(attempt.status, "bad"))
         if document.baseline is not None and document.baseline.latency_ms is not None:
             self._step(document.baseline.name, latency_text(document.baseline.latency_ms), "")
-        for run in document.runs:
+        for run, stage in zip(document.runs, run_stages(document), strict=True):
             is_bad = run.status is RunStatus.FAILED
             name = f"{run.target} {run.precision}".strip()
-            self._step(name, _run_text(run), "bad" if is_bad else "good" if run.verified else "")
+            self._step(name, stage or _run_text(run), "bad" if is_bad else "good" if run.verified else "")
 
     def _step(self, name: str, outcome: str, mood: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem([name, outcome])

@@ -42,6 +42,7 @@ def try_plan(
         job.state.left_out.append(candidate)  # auto takes only targets that fit
         return candidate
     job.state.candidates.append(candidate)
+    job.tell(candidate)
     # a subgraph that cannot be built stays eager
     if job.captured.is_whole and (problem := unsupported_op(target, job.capture_report, job.captured.table)):
         candidate.fail(problem)
@@ -50,6 +51,7 @@ def try_plan(
     for step in (check, drop_if_lost, measure_accuracy):
         if candidate.lowered is not None:
             job.guarded(candidate, step)
+            job.tell(candidate)
     enter(job, candidate)
     job.tell(candidate)
     return candidate

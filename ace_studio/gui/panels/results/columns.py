@@ -25,6 +25,7 @@ from ace_studio.gui.words.formatting import (
 )
 from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun, Warning
 from ace_studio.session.document import Document
+from ace_studio.session.run_stages import run_stages
 from ace_studio.session.run_warnings import run_warnings
 
 
@@ -40,6 +41,8 @@ class ResultRow:
     plan: str
     is_chosen: bool = False
     warnings: tuple[Warning, ...] = ()
+    stage: str = ""
+    """What is being done with it now; empty if nothing is."""
 
 
 def result_rows(document: Document, *, is_grouped: bool = False, hides_dropped: bool = False) -> list[ResultRow]:
@@ -47,6 +50,7 @@ def result_rows(document: Document, *, is_grouped: bool = False, hides_dropped: 
     if document.comparison is not None:
         return _compared_rows(document)
     result = document.result
+    stages = run_stages(document)
     steps = {} if result is None else {step.run: step for step in result.search if step.run is not None}
     rows = [
         ResultRow(
@@ -55,6 +59,7 @@ def result_rows(document: Document, *, is_grouped: bool = False, hides_dropped: 
             plan=plan_words(run, steps.get(at)),
             is_chosen=result is not None and at == result.chosen,
             warnings=run_warnings(document, run),
+            stage=stages[at],
         )
         for at, run in enumerate(document.runs)
         if not (hides_dropped and run.status is RunStatus.DROPPED)
@@ -184,6 +189,8 @@ def _status(row: ResultRow) -> str:
     run = row.run
     if row.index is None:
         return "baseline"
+    if row.stage:
+        return row.stage
     words = run.status.value if run.status is not RunStatus.OK else "ok" if run.latency_ms else "built"
     return f"{words}, {plural(len(row.warnings), 'warning')}" if row.warnings else words
 

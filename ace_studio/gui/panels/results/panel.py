@@ -28,6 +28,7 @@ from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.session.comparison.sides import NAMES, PinnedPair
 from ace_studio.session.document import Document, Part
 from ace_studio.session.generated_code.opening import opening_code
+from ace_studio.session.run_stages import run_stages
 from ace_studio.session.run_warnings import job_warnings, run_warnings
 from ace_studio.session.session import Session
 
@@ -54,6 +55,14 @@ def _lost_words(runs: Sequence[TargetRun]) -> str:
     """The note on runs without numbers while no run is selected; empty if there are none."""
     lost = sum(run.error is not None for run in runs)
     return f"{lost} of {len(runs)} runs gave no numbers; select one to see why." if lost else ""
+
+
+def _unfinished_words(document: Document) -> str:
+    """What is done now, or how the run ended without a result."""
+    activity = document.activity
+    if activity.is_working:
+        return f"{activity.phase.value}: {activity.detail}" if activity.detail else f"{activity.phase.value} …"
+    return "Cancelled before the end" if document.was_cancelled else "Stopped before the end"
 
 
 def _is_uncompressed(result: Result) -> bool:
@@ -84,6 +93,7 @@ class ResultsPanel(Panel):
         """Start empty."""
         super().__init__(session, theme)
         self._shown: tuple[object, ...] = ()
+        self._stages: tuple[str, ...] = ()
         self._widths: dict[str, int] = {}
         self._exported: tuple[TargetRun | None, str] = (None, "")
         """The last exported run, and the note on it."""
@@ -166,8 +176,10 @@ class ResultsPanel(Panel):
         self._run_button.setEnabled(not document.activity.is_working and not document.needs_trust)
         self._pages.setCurrentIndex(1 if document.runs or document.baseline else 0)
         wanted = (document.runs, document.baseline, document.result, document.capture, document.comparison)
-        if any(old is not new for old, new in zip(self._shown, wanted, strict=False)) or not self._shown:
-            self._shown = wanted
+        stages = run_stages(document)
+        is_other = stages != self._stages or not self._shown
+        if is_other or any(old is not new for old, new in zip(self._shown, wanted, strict=False)):
+            self._shown, self._stages = wanted, stages
             self.rows = result_rows(
                 document, is_grouped=self.group_action.isChecked(), hides_dropped=self.dropped_action.isChecked()
             )
@@ -209,7 +221,7 @@ class ResultsPanel(Panel):
         if document.comparison is not None:
             words, role = _compared_words(document.comparison), ""
         elif result is None:
-            words, role = ("Measuring …" if document.activity.is_working else "Stopped before the end"), "dim"
+            words, role = _unfinished_words(document), "dim"
         elif _is_uncompressed(result):
             words, role = "Nothing was compressed: choose a precision or a goal first", "warn"
         elif result.goal_met is None:

@@ -14,7 +14,7 @@ from ace_studio.engine.flow import BoundPlan, Example, LoadedModel
 from ace_studio.engine.pipeline.compress import trying
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob, JobState
-from ace_studio.engine.pipeline.compress.trying import check
+from ace_studio.engine.pipeline.compress.trying import check, try_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import AceError, ErrorCode
@@ -125,3 +125,13 @@ def test_nobody_is_dropped_where_more_than_speed_decides(recipe: Recipe) -> None
     fast, slow = candidate("fast", 0.001), candidate("slow", 0.004)
     run_race(race_job(recipe), fast, slow)
     assert slow.run.status is RunStatus.OK
+
+
+def test_a_candidate_is_told_before_it_is_built_and_with_each_figure(job, monkeypatch):
+    told = []
+    monkeypatch.setattr(type(job), "tell", lambda _, candidate: told.append(candidate.run))
+    monkeypatch.setattr(TARGETS["eager"], "lower", lambda _: job.captured.module)
+    with torch.no_grad():
+        try_plan(job, TARGETS["eager"], Plan())
+    assert [run.build_seconds is None for run in told[:2]] == [True, False]
+    assert told[-1].sqnr_db is not None

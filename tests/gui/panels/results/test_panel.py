@@ -7,7 +7,9 @@ from pathlib import Path
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from ace_studio.records.results import RunStatus, Warning
+from ace_studio.records.messages import Phase
+from ace_studio.records.results import RunStatus, TargetRun, Warning
+from ace_studio.session.document import Activity, EngineState, JobKind
 from tests.gui.gestures import LEFT
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import TABLE, result_of, run_of, show_result, three_runs
@@ -192,3 +194,21 @@ def test_every_column_has_one_unit_and_says_what_it_is(desk, charts):
     assert [column.title for column in columns if not column.tip] == []
     latency = next(column for column in columns if column.title == "latency, ms")
     assert [latency.text(value) for value in latency.values] == ["10.00", "2.00", "4.00", "6.00"]
+
+
+def test_a_run_that_is_being_built_has_a_row_and_a_cancelled_job_says_so(desk):
+    desk.traced()
+    run = TargetRun(target="openvino", status=RunStatus.OK, precision="int8-static")
+    activity = Activity(
+        state=EngineState.BUSY, verb=JobKind.RUN, phase=Phase.LOWER, detail="openvino int8-static", job="j"
+    )
+    desk.session._state.change(runs=(run,), run_numbers=(0,), activity=activity, result=None)
+    desk.settle()
+    results = desk.panel("results")  # a run that starts brings its own panel to the front
+    assert results.model.index(0, 3).data() == "building …"
+    assert results._verdict.text() == "Building: openvino int8-static"
+    idle = Activity(state=EngineState.IDLE)
+    desk.session._state.change(activity=idle, was_cancelled=True)
+    desk.settle()
+    assert results.model.index(0, 3).data() == "unfinished"
+    assert results._verdict.text() == "Cancelled before the end"
