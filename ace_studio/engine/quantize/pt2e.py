@@ -22,9 +22,8 @@ from ace_studio.engine.ops.roles import is_convolution
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, call_before, constant_of, tidy
 from ace_studio.engine.quantize.layout import lay_out_inputs
-from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.observers import RangeChoice, write_out_range_searches
 from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
-from ace_studio.engine.quantize.range_search import write_out_range_searches
 from ace_studio.engine.quantize.residual import added_value
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import ActivationGrid, Scheme
