@@ -10,7 +10,7 @@ from ace_studio.gui.charts.kinds import CHARTS
 from ace_studio.gui.panels.plan.section import Section
 from ace_studio.gui.shell.panel_table import PANELS
 
-DIALOGS = ("settings", "catch", "help", "about")
+DIALOGS = ("settings", "catch", "open-named", "help", "about")
 """Actions that open a dialog."""
 
 

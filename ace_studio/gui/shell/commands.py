@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from ace_studio.gui.shell.panel_table import Area
 from ace_studio.gui.style.theme import Theme
@@ -103,10 +103,9 @@ class Commands(QObject):
 
     def open_by_name(self) -> None:
         """Ask for the name of a model of an installed package, and open it."""
-        words = "A model of timm or torchvision, such as timm:resnet18"
-        name, is_given = QInputDialog.getText(self._window, "Open a model by its name", words)
-        if is_given and name.strip():
-            self.open_path(name.strip())
+        from ace_studio.gui.dialogs.open_named import OpenNamedDialog  # noqa: PLC0415 - loaded when it is needed
+
+        self._show_dialog(OpenNamedDialog(self.open_path, self._window))
 
     def open_example(self) -> None:
         """Open the example that ships with the program."""
