@@ -12,8 +12,6 @@ from ace_studio.gui.graph_layout.ordering import Chains
 
 NODE_GAP = 26.0
 CHAIN_GAP = 14.0
-MAX_BALANCED = 20_000
-"""More nodes and points than this are aligned from above only, which halves the time."""
 
 
 def place(chains: Chains, widths: list[float], *, layers: list[list[int]]) -> dict[int, float]:
@@ -27,7 +25,7 @@ def place(chains: Chains, widths: list[float], *, layers: list[list[int]]) -> di
         return dict.fromkeys(nodes, middle)
     conflicts = _conflicts(chains, layers)
     candidates = []
-    for upward in (False, True) if len(nodes) <= MAX_BALANCED else (False,):
+    for upward in (False, True):
         neighbours = chains.down if upward else chains.up
         for mirrored in (False, True):
             rows = [list(reversed(layer)) if mirrored else layer for layer in layers]

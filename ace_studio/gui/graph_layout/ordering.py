@@ -10,9 +10,6 @@ import numpy as np
 
 from ace_studio.gui.graph_layout.ranks import Ranks
 
-MAX_COUNTED = 20_000
-"""Above this many points, crossings are not counted to compare sweeps."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Chains:
@@ -104,10 +101,6 @@ def order_layers(chains: Chains, *, sweeps: int = 6) -> None:
     _depth_first(chains)
     for layer in layers:
         _number(layer, position)
-    if len(chains.rank) > MAX_COUNTED:
-        for sweep in range(2):
-            _sweep(chains, position, downward=sweep % 2 == 0)
-        return
     fewest, best = _crossings(chains, position), [list(layer) for layer in layers]
     for sweep in range(sweeps):
         if fewest == 0:

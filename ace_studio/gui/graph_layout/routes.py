@@ -29,7 +29,6 @@ FOLD_FROM_RATIO = 2.2
 FOLDED_RATIO = 1.6
 COLUMN_SHARES = (0.3, 0.45, 0.6, 0.75, 0.9, 1.0, 1.2, 1.5, 2.0)
 """Numbers of columns to try, as shares of the number that suits if all bands are low."""
-MANY_BANDS = 500
 COLUMN_GAP = 36.0
 LANE = 9.0
 MAX_LANES = 16
@@ -333,8 +332,6 @@ def _fill(tall: list[float], gap: float, *, limit: float) -> list[int]:
 def _least_height(tall: list[float], gap: float, *, columns: int) -> float:
     """Least height of the tallest of so many columns, to within a hundredth."""
     low, high = max(tall), sum(tall) + gap * len(tall)
-    if len(tall) > MANY_BANDS:
-        return max(low, high / columns) + low + gap
     while high - low > 0.01 * high:
         middle = (low + high) / 2
         if len(_fill(tall, gap, limit=middle)) < columns:

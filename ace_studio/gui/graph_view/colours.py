@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import compress, pairwise
+
+import numpy as np
 
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.style.colours import INK_ON_DARK, INK_ON_LIGHT, LIGHT, Colours
@@ -90,11 +92,10 @@ class Colouring:
         top = max((value for value in numbers.values() if math.isfinite(value)), default=0.0) or 1.0
         limits = [top * step / steps for step in range(steps + 1)]
         names = tuple(f"{low:.3g} - {high:.3g} {unit}".rstrip() for low, high in pairwise(limits))
-        value_of = {
-            op_id: min(steps - 1, max(0, int(value / top * steps)))
-            for op_id, value in numbers.items()
-            if math.isfinite(value)
-        }
+        values = np.array(list(numbers.values()), dtype=np.float64)
+        known = np.isfinite(values)
+        places = np.clip(np.where(known, values, 0.0) / top * steps, 0, steps - 1).astype(int)
+        value_of = dict(compress(zip(numbers, places.tolist(), strict=True), known.tolist()))
         letters = tuple(str(step + 1) for step in range(steps))
         return cls(label=label, categories=names, colours=tuple(colours), letters=letters, value_of=value_of)
 

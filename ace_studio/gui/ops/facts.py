@@ -88,7 +88,7 @@ def _facts(
     capture: CaptureReport | None,
     compared: ComparedOps | None,
 ) -> OpFacts:
-    reports = {report.id: report for report in run.ops} if run is not None else {}
+    reports = _reports(run) if run is not None else {}
     if plan.from_goal:
         # With a goal, the search makes the plan during the run: take the plan of the selected run.
         planned: Mapping[str, str] = {op_id: report.planned for op_id, report in reports.items() if report.planned}
@@ -100,11 +100,21 @@ def _facts(
         planned_by=planned_by,
         reports=reports,
         fates=fates_of(graph, run) if run is not None else {},
-        sensitivity=sensitivity_by_op(sensitivity),
+        sensitivity=_sensitivity(sensitivity),
         support=_support(capture),
         run=run,
         compared=compared,
     )
+
+
+@kept_by_identity
+def _sensitivity(found: tuple[OpSensitivity, ...]) -> Mapping[str, float]:
+    return sensitivity_by_op(found)
+
+
+@kept_by_identity
+def _reports(run: TargetRun) -> Mapping[str, OpReport]:
+    return {report.id: report for report in run.ops}
 
 
 def _planned(graph: GraphTable, plan: Plan) -> tuple[RowTexts, RowTexts]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.recipes.plan_index import plan_index
 from ace_studio.records.results import OpReport, TargetRun
 
 
@@ -43,13 +45,34 @@ _HOST = re.compile(r"(?:kernel of|folded into|fused into|part of|absorbed by|ins
 _BY_ACTUAL = {"fused": Fate.FUSED, "folded": Fate.FOLDED, "unknown": Fate.UNKNOWN, "": Fate.UNKNOWN}
 
 
-def fates_of(graph: GraphTable, run: TargetRun) -> dict[str, OpFate]:
+@kept_by_identity
+def fates_of(graph: GraphTable, run: TargetRun) -> Mapping[str, OpFate]:
     """The fate of every op of the graph in a run; empty for a run that reports no ops."""
-    reports = {report.id: report for report in run.ops}
-    if not reports:
-        return {}
-    ids = frozenset(graph.op_id)
-    return {graph.op_id[row]: _fate(reports.get(graph.op_id[row]), ids) for row in graph.op_rows()}
+    return _Fates(graph, run) if run.ops else {}
+
+
+class _Fates(Mapping[str, OpFate]):
+    """Op id -> fate, found when it is asked for: most of 50,000 are never looked at."""
+
+    def __init__(self, graph: GraphTable, run: TargetRun) -> None:
+        self._rows = plan_index(graph).row_of_id
+        self._ids = frozenset(graph.op_id)
+        self._reports = {report.id: report for report in run.ops}
+        self._found: dict[str, OpFate] = {}
+
+    def __getitem__(self, op_id: str) -> OpFate:
+        if op_id not in self._found and op_id in self._rows:
+            self._found[op_id] = _fate(self._reports.get(op_id), self._ids)
+        return self._found[op_id]
+
+    def __contains__(self, op_id: object) -> bool:
+        return op_id in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def _fate(report: OpReport | None, ids: frozenset[str]) -> OpFate:

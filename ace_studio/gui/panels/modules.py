@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import (
@@ -22,6 +23,7 @@ from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import EmptyState, column, quiet
 from ace_studio.gui.words.formatting import bytes_text, count_text
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.recipes.plan_index import plan_index
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -40,10 +42,11 @@ def ancestors(path: str) -> Iterable[str]:
 
 def _with_parents(own: dict[str, list[int]]) -> dict[str, list[int]]:
     """Add the sums of inner modules to every module."""
-    total: dict[str, list[int]] = {}
+    total: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for path, sums in own.items():
         for above in ancestors(path):
-            total[above] = [old + new for old, new in zip(total.get(above, (0, 0, 0)), sums, strict=True)]
+            for at, value in enumerate(sums):
+                total[above][at] += value
     return total
 
 
@@ -66,7 +69,12 @@ class ModulesPanel(Panel):
         super().__init__(session, theme)
         self._shown: GraphTable | None = None
         self._items: dict[str, QTreeWidgetItem] = {}
-        self._ops: dict[str, list[str]] = {}
+        self._ops: Mapping[str, list[int]] = {}
+        """Module -> rows of the ops directly in it."""
+        self._costs: Mapping[str, Sequence[int]] = {}
+        self._types: Mapping[str, str] = {}
+        self._inside: dict[str, list[str]] = {}
+        """Module that was not opened -> modules directly in it."""
         self.tree = QTreeWidget()
         self.tree.setAccessibleName("Modules")
         self.tree.setHeaderLabels(["module", "ops", "weights", "FLOPs"])
@@ -82,6 +90,7 @@ class ModulesPanel(Panel):
             self.tree.headerItem().setTextAlignment(at, _RIGHT)
             self.tree.setItemDelegateForColumn(at, self._numbers)
             header.setSectionResizeMode(at, QHeaderView.ResizeMode.ResizeToContents)
+        self.tree.itemExpanded.connect(self._list)
         self.tree.itemSelectionChanged.connect(self._tell_selection)
         self._empty = EmptyState("graph")
         self._empty.say("No modules yet", "Trace the model to see them.")
@@ -107,32 +116,48 @@ class ModulesPanel(Panel):
         self._empty.tint(colours.text_dim)
 
     def _fill(self, table: GraphTable | None) -> None:
+        """List what is open at first; the rest is listed when its module is opened."""
         self.tree.clear()
-        self._items, self._ops = {}, {}
+        self._items, self._ops, self._inside = {}, {}, {}
         if table is None:
             return
-        own: dict[str, list[int]] = {}
-        for at in table.op_rows():
-            sums = own.setdefault(table.module[at], [0, 0, 0])
-            sums[0] += 1
-            sums[1] += table.weight_bytes[at]
-            sums[2] += table.flops[at]
-            self._ops.setdefault(table.module[at], []).append(table.op_id[at])
-        costs = _with_parents(own)
-        types = dict(zip(table.module_paths, table.module_types, strict=True))
-        root = self._item("", table.name or "model", costs)
-        self.tree.addTopLevelItem(root)
+        self._ops = plan_index(table).by_path
+        sums = (
+            (path, [len(rows), *(sum(map(column.__getitem__, rows)) for column in (table.weight_bytes, table.flops))])
+            for path, rows in self._ops.items()
+        )
+        self._costs = _with_parents(dict(sums))
+        self._types = dict(zip(table.module_paths, table.module_types, strict=True))
         for path in table.module_paths:
-            parent, _, name = path.rpartition(".")
-            words = f"{name}  {types[path]}" if types[path] else name
-            self._items.get(parent, root).addChild(self._item(path, words, costs))
+            parent = path.rpartition(".")[0]
+            self._inside.setdefault(parent if parent in self._types else "", []).append(path)
+        root = self._item("", table.name or "model")
+        self.tree.addTopLevelItem(root)
         root.setExpanded(True)
+        self._list(root)
         for child in (root.child(at) for at in range(root.childCount())):
-            if child is not None:
-                child.setExpanded(root.childCount() <= 4)
+            if child is not None and root.childCount() <= 4:
+                child.setExpanded(True)
+                self._list(child)
 
-    def _item(self, path: str, words: str, costs: dict[str, list[int]]) -> QTreeWidgetItem:
-        ops, weights, flops = costs.get(path, [0, 0, 0])
+    def _list(self, item: QTreeWidgetItem) -> None:
+        """List the modules directly in a module, if that was not done yet."""
+        for path in self._inside.pop(item.data(0, _PATH), ()):
+            name, kind = path.rpartition(".")[2], self._types[path]
+            made = self._item(path, f"{name}  {kind}" if kind else name)
+            if path in self._inside:
+                made.setChildIndicatorPolicy(QTreeWidgetItem.ChildIndicatorPolicy.ShowIndicator)
+            item.addChild(made)
+
+    def _item_of(self, path: str) -> QTreeWidgetItem | None:
+        """The item of a module; what contains it is listed first."""
+        for above in reversed(tuple(ancestors(path))):
+            if above in self._items and above != path:
+                self._list(self._items[above])
+        return self._items.get(path)
+
+    def _item(self, path: str, words: str) -> QTreeWidgetItem:
+        ops, weights, flops = self._costs.get(path, (0, 0, 0))
         item = QTreeWidgetItem(
             [words, str(ops), bytes_text(weights) if weights else "", count_text(flops) if flops else ""]
         )
@@ -142,26 +167,25 @@ class ModulesPanel(Panel):
 
     def _tell_selection(self) -> None:
         if self._shown is not None:
-            rows = row_of_ops(self._shown)
-            self.session.view.select(sorted(self._ops_of_selected(), key=rows.__getitem__))
+            self.session.view.select([self._shown.op_id[row] for row in sorted(self._rows_of_selected())])
 
-    def _ops_of_selected(self) -> set[str]:
-        """The ops of the selected modules and of all modules inside them."""
+    def _rows_of_selected(self) -> set[int]:
+        """Rows of the ops of the selected modules and of all modules inside them."""
         chosen = {item.data(0, _PATH) for item in self.tree.selectedItems()}
-        below = (path for path in self._ops if not chosen.isdisjoint(ancestors(path)))
-        return {op_id for path in below for op_id in self._ops[path]}
+        below = (path for path in self._ops if chosen and not chosen.isdisjoint(ancestors(path)))
+        return {row for path in below for row in self._ops[path]}
 
     def _show_selection(self, document: Document) -> None:
         table, op_ids = document.graph, document.selection.op_ids
         if table is None:
             return
-        if self._ops_of_selected() == set(op_ids):
+        if self._rows_of_selected() == set(plan_index(table).rows_of_ops(op_ids)):
             return
         rows = row_of_ops(table)
         paths = {table.module[rows[op_id]] for op_id in op_ids[:200]}
         with quiet(self.tree):
             self.tree.clearSelection()
-            for path in paths & self._items.keys():
-                self._items[path].setSelected(True)
-                self.tree.scrollToItem(self._items[path])
+            for item in filter(None, map(self._item_of, paths)):
+                item.setSelected(True)
+                self.tree.scrollToItem(item)
         self.tree.viewport().update()
