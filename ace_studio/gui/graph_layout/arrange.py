@@ -7,6 +7,7 @@ nodes at once: about 10 ms for 50,000 rows, so nothing has to be patched when a 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,8 +27,8 @@ _Floats = npt.NDArray[np.float64]
 MAX_PORTS = 6
 """More values than this enter or leave a block through its last port together."""
 
-READABLE = 60
-"""A graph opens with at most about this many boxes."""
+READABLE = (60, 40, 25, 15)
+"""A graph opens with at most about this many boxes: the first number whose picture can be read in the window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +138,21 @@ class Arrangement:
             waiting.extend(int(child) for child in self.tree.children(at) if self.is_block(int(child)))
         return found
 
-    def open_readably(self, limit: int = READABLE) -> None:
-        """Open blocks level by level while at most about `limit` boxes are visible.
+    def open_readably(self, width: float = math.inf, height: float = math.inf) -> None:
+        """Open so many blocks that the picture fits into this area; about 15 boxes where none fits, 60 at most.
+
+        The area is in units of the scene: that of the window divided by the least scale at which texts can be read.
+        """
+        root = self.tree.root
+        for limit in READABLE:
+            chosen, now = set(self._blocks_within(limit)), set(np.flatnonzero(self._open).tolist())
+            self.close(sorted(now - chosen))
+            self.open(sorted(chosen - now))
+            if self._width[root] <= width and self._height[root] <= height:
+                return
+
+    def _blocks_within(self, limit: int) -> list[int]:
+        """The blocks to open, level by level, so that at most about `limit` boxes are visible.
 
         Blocks of one class and size open together or not at all. Runs of identical layers and
         segments of long lists stay closed.
@@ -160,7 +174,7 @@ class Arrangement:
                     shown += more
                     opened.extend(blocks)
                     level.extend(int(c) for b in blocks for c in self.tree.children(b) if self.is_block(int(c)))
-        self.open(opened)
+        return opened
 
     def _refresh(self, blocks: list[int], check: Callable[[], object]) -> None:
         """Lay out these blocks, inner ones first."""

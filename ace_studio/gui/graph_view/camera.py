@@ -38,7 +38,7 @@ class Camera:
     ) -> None:
         """Show a part of the scene as large as fits, in the middle."""
         left, top, right, bottom = bounds
-        room_x, room_y = max(width - 2 * _MARGIN, 8.0), max(height - 2 * _MARGIN, 8.0)
+        room_x, room_y = room_of(width, height)
         wide, tall = max(right - left, 1e-6), max(bottom - top, 1e-6)
         self.scale = min(room_x / wide, room_y / tall, most)
         self.dx = width / 2 - (left + right) / 2 * self.scale
@@ -56,6 +56,11 @@ class Camera:
         right, bottom = self.to_screen(bounds[2], bounds[3])
         self.dx += _shift(left, right, size=width, margin=margin)
         self.dy += _shift(top, bottom, size=height, margin=margin)
+
+
+def room_of(width: float, height: float) -> tuple[float, float]:
+    """Width and height that a fitted picture may have in a widget of this size, in pixels."""
+    return max(width - 2 * _MARGIN, 8.0), max(height - 2 * _MARGIN, 8.0)
 
 
 def _shift(low: float, high: float, *, size: float, margin: float) -> float:

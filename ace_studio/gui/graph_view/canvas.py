@@ -49,6 +49,8 @@ class GraphCanvas(GraphSurface):
         super().__init__(parent)
         self.texts = TextCache()
         self.drag: Drag | None = None
+        self._is_seen = False
+        """Whether the picture was painted since it was set."""
         self._sheet = QPixmap()
         self._sheet_key: tuple[object, ...] = ()
         self._sheet_at = (0.0, 0.0)
@@ -58,8 +60,8 @@ class GraphCanvas(GraphSurface):
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
 
     def show_picture(self, picture: Picture | None) -> None:
-        """Show another graph, fitted; a drag that goes on ends."""
-        self.drag = None
+        """Show another graph; a drag that goes on ends."""
+        self.drag, self._is_seen = None, False
         super().show_picture(picture)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
@@ -71,6 +73,7 @@ class GraphCanvas(GraphSurface):
         elif self.picture is None or not len(self.picture.table):
             draw_empty(painter, self.texts, self.colours, self.width(), self.height())
         else:
+            self._is_seen = True
             self._refresh_sheet(self.picture)
             painter.drawPixmap(0, 0, self._sheet)
             draw_frame_names(self._stage(painter, self.picture))
@@ -136,8 +139,11 @@ class GraphCanvas(GraphSurface):
         )
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
-        """Keep a fitted graph fitted, else keep the middle."""
-        if self._is_fitted or event.oldSize().width() <= 0:
+        """Keep a fitted graph fitted and the beginning of a large one in sight, else keep the middle."""
+        if self._is_opening:
+            # Which blocks are open does not change before the eyes of the user.
+            (self.show_beginning if self._is_seen else self.open)()
+        elif self._is_fitted or event.oldSize().width() <= 0:
             self.fit()
         else:
             grown = event.size() - event.oldSize()

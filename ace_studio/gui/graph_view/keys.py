@@ -43,7 +43,7 @@ def _walk(step: Callable[[Picture, int], int]) -> Callable[[GraphSurface, QKeyEv
         picture = surface.picture
         if picture is None:
             return
-        node = step(picture, surface.current) if surface.current >= 0 else _first(picture)
+        node = step(picture, surface.current) if surface.current >= 0 else picture.first_box()
         if node < 0:
             return
         surface.set_current(node)
@@ -51,12 +51,6 @@ def _walk(step: Callable[[Picture, int], int]) -> Callable[[GraphSurface, QKeyEv
         surface.show_node(node)
 
     return walk
-
-
-def _first(picture: Picture) -> int:
-    """The first box of the graph."""
-    boxes = picture.scene.boxes
-    return int(boxes[np.argmin(picture.tree.first_row[boxes])])
 
 
 def _nearest(picture: Picture, node: int, nodes: np.ndarray) -> int:
@@ -120,7 +114,7 @@ KEYS: dict[Qt.Key, Callable[[GraphSurface, QKeyEvent], None]] = {
     Key.Key_Plus: lambda surface, _: surface.zoom(1.25),
     Key.Key_Equal: lambda surface, _: surface.zoom(1.25),
     Key.Key_Minus: lambda surface, _: surface.zoom(0.8),
-    Key.Key_Home: lambda surface, _: _go_to(surface, _first),
+    Key.Key_Home: lambda surface, _: _go_to(surface, Picture.first_box),
     Key.Key_End: lambda surface, _: _go_to(surface, _last),
 }
 

@@ -182,6 +182,15 @@ class Picture:
         """Rebuild the scene after blocks were opened or closed."""
         self.show(self.drawn(self.arrangement))
 
+    def open_readably(self, width: float, height: float) -> None:
+        """Open so many blocks that the picture fits into this area of the scene; see `Arrangement.open_readably`."""
+        self.arrangement.open_readably(width, height)
+        self.refresh()
+
+    def first_box(self) -> int:
+        """The box of the first op."""
+        return int(self.scene.boxes[np.argmin(self.tree.first_row[self.scene.boxes])])
+
     def titles(self, node: int) -> tuple[str, str]:
         """The two lines written on a box."""
         known = self._titles.get(node)

@@ -13,13 +13,15 @@ from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.graph_layout import Arrangement
 from ace_studio.gui.graph_view.background import Background, Check, Result
-from ace_studio.gui.graph_view.camera import Camera
+from ace_studio.gui.graph_view.camera import Camera, room_of
 from ace_studio.gui.graph_view.painting import EMPTY_HINT, EMPTY_TEXT
 from ace_studio.gui.graph_view.paths import shortest_path
 from ace_studio.gui.graph_view.picture import Drawn, Picture
 from ace_studio.gui.style.colours import DARK, Colours
 
 FIT_MARGIN = 14.0
+READABLE_SCALE = 0.54
+"""The least scale of a picture that is shown first: names of ops are 9 to 10 pixels high."""
 AT_ONCE = 150
 """So many boxes of opened blocks are placed at once, in about 25 ms; more are placed in the background."""
 
@@ -76,6 +78,8 @@ class GraphSurface(QWidget):
         self._openings: list[Opening] = []
         """What the background is opening and closing."""
         self._again: Callable[[], object] | None = None
+        self._is_opening = False
+        """Whether the picture is as it was first shown: nothing has moved it or opened a block."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Graph")
         self.setMinimumSize(120, 90)
@@ -87,13 +91,36 @@ class GraphSurface(QWidget):
     # What is shown
 
     def show_picture(self, picture: Picture | None) -> None:
-        """Show another graph, fitted."""
+        """Show another graph with texts that can be read: see `open`."""
         self._end_layout()
         self.picture = picture
         self.current = self.hovered = -1
-        self.fit()
+        self.open()
         self.scene_changed.emit()
         self.describe()
+
+    def open(self) -> None:
+        """Show everything, with fewer blocks open where texts would be too small; else the beginning of the graph."""
+        picture = self.picture
+        if picture is not None and len(picture.table):
+            picture.open_readably(*(size / READABLE_SCALE for size in room_of(self.width(), self.height())))
+        self.show_beginning()
+
+    def show_beginning(self) -> None:
+        """Show everything if its texts can be read, else the first box and what is around it."""
+        self.fit()
+        picture = self.picture
+        if picture is not None and self.camera.scale < READABLE_SCALE:
+            self.camera.scale = READABLE_SCALE
+            scene, first = picture.scene, picture.first_box()
+            middle = float(scene.x[first] + scene.width[first] / 2)
+            self.camera.center_on(middle, 0.0, width=self.width(), height=2 * FIT_MARGIN)
+            # No empty space at the sides while there is something to show.
+            low = self.width() - FIT_MARGIN - scene.total_width * self.camera.scale
+            high = max(FIT_MARGIN, self.reserved_left)
+            self.camera.dx = (low + high) / 2 if low > high else min(max(self.camera.dx, low), high)
+            self._moved()
+        self._is_opening = True
 
     def fit(self) -> None:
         """Show everything."""
@@ -175,7 +202,7 @@ class GraphSurface(QWidget):
         self._moved()
 
     def _moved(self) -> None:
-        self._is_fitted = False
+        self._is_fitted = self._is_opening = False
         self.update()
         self.camera_moved.emit()
 

@@ -163,7 +163,7 @@ class GraphView(QWidget):
             self.search(self.search_bar.field.text())
         self._show_legend()
         self._place_overlays()
-        self.canvas.fit()
+        self.canvas.show_beginning()
 
     def set_colouring(self, colouring: Colouring | None) -> None:
         """Colour by a property of the ops; None goes back to the kinds of ops."""

@@ -110,6 +110,16 @@ def test_at_first_about_sixty_boxes_are_open_and_never_many_more():
     assert 10 <= len(arrangement.scene().boxes) <= 60
 
 
+def test_in_a_small_window_fewer_blocks_are_open_and_in_a_large_one_more_again():
+    arrangement = Arrangement(layered_table(40, distinct=True))
+    counts = []
+    for width, height in ((9000, 9000), (700, 700), (9000, 9000)):
+        arrangement.open_readably(width, height)
+        counts.append(len(arrangement.scene().boxes))
+    assert counts[0] == counts[2] > 40
+    assert 1 < counts[1] <= 15
+
+
 def test_ports_lead_lines_to_the_frame_of_an_open_block():
     arrangement = Arrangement(layered_table(4))
     tree = arrangement.tree

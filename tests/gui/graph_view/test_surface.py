@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
-from tests.gui.graph_tables import table_of
+from ace_studio.gui.graph_view import GraphView
+from ace_studio.gui.graph_view.surface import READABLE_SCALE
+from tests.gui.graph_tables import large_table, layered_table, table_of
 from tests.gui.looking import (
     block,
     click,
@@ -68,3 +70,43 @@ def test_a_screen_reader_gets_name_operator_and_precision_of_the_selected_op(vie
     assert view.canvas.accessibleName().endswith("planned precision int8-static")
     view.set_selection([])
     assert view.canvas.accessibleName() == "Graph of Net"
+
+
+@pytest.mark.parametrize("size", [(560, 480), (760, 560), (1280, 800)])
+def test_names_in_the_first_picture_can_be_read_in_a_window_of_any_size(view, size, laid_out):
+    view.resize(*size)
+    loose = table_of(
+        [(f"op_{at}", "aten.add.Tensor", "") for at in range(200)], edges=[(at, at + 1) for at in range(199)]
+    )
+    for table in (loose, large_table(10_000), layered_table(40, distinct=True), large_table(160)):
+        view.show_graph(table)
+        laid_out(view)
+        assert view.canvas.camera.scale >= READABLE_SCALE
+        assert view.canvas.rect().contains(middle(view, view.picture.first_box()))
+
+
+def test_a_graph_that_does_not_fit_is_still_at_its_beginning_after_the_window_grows(view, laid_out):
+    view.resize(560, 480)
+    view.show_graph(large_table(10_000))
+    laid_out(view)
+    view.canvas.repaint()
+    view.resize(760, 500)
+    assert view.canvas.camera.scale >= READABLE_SCALE
+    assert not view.canvas.shows_everything()
+    assert view.canvas.rect().contains(middle(view, view.picture.first_box()))
+
+
+def test_a_graph_set_while_the_view_is_hidden_opens_for_the_size_at_which_it_is_seen(qtbot):
+    view = GraphView()
+    qtbot.addWidget(view)
+    view.resize(400, 300)
+    view.show_graph(layered_table(40, distinct=True))
+    few = len(view.picture.scene.boxes)
+    view.resize(1900, 1500)
+    with qtbot.waitExposed(view):
+        view.show()
+    view.canvas.repaint()
+    assert len(view.picture.scene.boxes) > few
+    more = len(view.picture.scene.boxes)
+    view.resize(500, 400)
+    assert len(view.picture.scene.boxes) == more, "blocks do not close before the eyes of the user"
