@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Mapping
 from types import FrameType
 from typing import Any, NoReturn
@@ -146,9 +147,16 @@ class Worker:
         else:
             _thread.interrupt_main()
 
-    def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        """Raise in the main thread if a cancelled job still runs in it."""
-        if self._interruptible in self._cancelled:
+    def _on_interrupt(self, _number: int, frame: FrameType | None) -> None:
+        """Raise in the main thread if a cancelled job still runs in it, but not inside of an import.
+
+        A half-imported module stays broken for all later jobs of this process.
+        """
+        if self._interruptible not in self._cancelled:
+            return
+        if any(one.f_code.co_name == "_find_and_load" for one, _ in traceback.walk_stack(frame)):
+            self._interrupt_later(self._interruptible)
+        else:
             self._interruptible = ""
             raise KeyboardInterrupt
 

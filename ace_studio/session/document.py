@@ -130,6 +130,24 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
     """If it is going on: since when, on the session's clock."""
 
 
+class QueueState(StrEnum):
+    """How far a run of the queue is."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class QueuedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that was asked for, with the choices of that moment."""
+
+    id: int
+    recipe: Recipe
+    state: QueueState = QueueState.WAITING
+
+
 class EdgeChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Edges of the graph that are looked at."""
 
@@ -221,6 +239,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     what was captured before that; otherwise `graph` is from an earlier job."""
     steps: tuple[StepTime, ...] = ()
     """The phases of the current or last job, then those that are still expected."""
+    queue: tuple[QueuedRun, ...] = ()
+    """The run that goes on or ended last, those before it since something waited, and those that wait, in order."""
     was_cancelled: bool = False
     """Whether the last job was cancelled."""
     fixes: tuple[FixReport, ...] = ()
@@ -323,7 +343,7 @@ PART_OF_FIELD: dict[str, Part] = {
     "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
     "exported_to": Part.RUNS,
     "ran_with": Part.RUNS,
-    "activity": Part.ACTIVITY, "steps": Part.ACTIVITY, "was_cancelled": Part.ACTIVITY,
+    "activity": Part.ACTIVITY, "steps": Part.ACTIVITY, "queue": Part.ACTIVITY, "was_cancelled": Part.ACTIVITY,
     "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,
     "environment": Part.ENVIRONMENT, "recent_files": Part.SETTINGS,
 }  # fmt: skip

@@ -76,6 +76,11 @@ class JobQueue:
         self.is_abandoned = False
         """Whether the findings of the current job are to be dropped."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is going on and nothing waits."""
+        return self.current is None and not self._waiting
+
     def new_job(self, kind: type[messages.AnyRequest]) -> str:
         """A unique name for a job of this session."""
         self._count += 1

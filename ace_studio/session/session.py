@@ -12,7 +12,7 @@ from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.session.advice import without_origin
 from ace_studio.session.choices import prefill
-from ace_studio.session.document import Document, JobKind, Part
+from ace_studio.session.document import Document, JobKind, Part, QueueState
 from ace_studio.session.findings import apply_finding, with_failure
 from ace_studio.session.job_queue import EngineLink, JobQueue
 from ace_studio.session.kept.autosave import Autosave
@@ -21,6 +21,7 @@ from ace_studio.session.kept.graphs import KeptGraphs
 from ace_studio.session.kept.history import History
 from ace_studio.session.kept.settings import Settings, Value
 from ace_studio.session.kept.trust import TrustStore, hash_in
+from ace_studio.session.run_preview import RunPreview, run_preview
 from ace_studio.session.state import Listener, SessionState
 from ace_studio.session.step_times import StepTimes
 from ace_studio.session.verbs.choices import ChoiceVerbs
@@ -34,6 +35,11 @@ from ace_studio.session.verbs.view import ViewVerbs
 
 HISTORY_WAIT_S = 0.05
 """How long the window may stand still for a history that another program holds."""
+
+_QUEUE_STATES: dict[type[messages.AnyEvent], QueueState] = {
+    messages.JobFinished: QueueState.DONE,
+    messages.JobCancelled: QueueState.CANCELLED,
+}
 
 __all__ = ["EngineLink", "Listener", "Session"]
 
@@ -99,6 +105,10 @@ class Session:
             self.settings.set(key, value)
         self._state.tell({Part.SETTINGS})
 
+    def preview(self) -> RunPreview:
+        """What a run of the present choices will do and cost."""
+        return run_preview(self.document, self._steps.usual(self.document, JobKind.RUN))
+
     def report(self, problem: Problem) -> None:
         """Show a problem of the window itself."""
         self._state.report(problem)
@@ -121,6 +131,8 @@ class Session:
                     self._state.change(was_cancelled=request is not None)
                 self._state.change(steps=self._steps.ended(self.document, is_finished=False))
                 self._queue.lost(event)
+                is_cancelled = event.problem.code is ErrorCode.CANCELLED
+                self.jobs.ended(request, QueueState.CANCELLED if is_cancelled else QueueState.FAILED)
             case _ if request is not None and event.job == request.job:
                 self._take_in(request, event)
             case messages.JobFinished():
@@ -163,6 +175,8 @@ class Session:
                 self._goes_on = False
                 self.jobs.show_activity()  # the refused job has ended
                 self.trust.trust_covered()
+            else:
+                self.jobs.ended(request, _QUEUE_STATES.get(type(event), QueueState.FAILED))
             if (weights := self._open_next) is not None:
                 self._open_next = None
                 self.files.open_path(weights.code[0], weights=weights.path)

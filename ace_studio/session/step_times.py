@@ -8,8 +8,9 @@ from typing import Any
 
 from ace_studio.records.errors import AceError
 from ace_studio.records.messages import Phase, Progress
-from ace_studio.session.document import Document, StepTime
+from ace_studio.session.document import Document, JobKind, StepTime
 from ace_studio.session.kept.settings import Settings
+from ace_studio.session.run_preview import BUILDS
 
 _KEY = "step-seconds"
 _MODELS_KEPT = 50
@@ -31,8 +32,7 @@ class StepTimes:
         """The steps after this event: the same object if the phase goes on."""
         if event.job != self._job:
             self._job, self._spent, self._now = event.job, {}, None
-            found = self._kept().get(_name(document))
-            self._usual = found if isinstance(found, dict) else {}
+            self._usual = self.usual(document, document.activity.verb)
         elif event.phase is self._now:
             return document.steps
         self._close()
@@ -45,14 +45,23 @@ class StepTimes:
         self._close()
         self._now = None
         if is_finished and self._spent:
-            kept = {name: value for name, value in self._kept().items() if name != _name(document)}
-            spent = {phase.name: round(seconds, 2) for phase, seconds in self._spent.items()}
-            newest = dict([*kept.items(), (_name(document), spent)][-_MODELS_KEPT:])
+            result = document.result
+            tried = sum(step.run is None for step in result.search) if result else 0
+            builds = len(document.runs) + tried
+            own = _name(document, document.activity.verb)
+            kept = {name: value for name, value in self._kept().items() if name != own}
+            spent = {phase.name: round(seconds, 2) for phase, seconds in self._spent.items()} | {BUILDS: builds}
+            newest = dict([*kept.items(), (own, spent)][-_MODELS_KEPT:])
             with suppress(AceError):  # the next forecast is not worth a message
                 self._settings.remember(_KEY, newest)
         steps = self._steps() if self._job else ()
         self._job = ""
         return steps
+
+    def usual(self, document: Document, verb: JobKind) -> Mapping[str, float]:
+        """Seconds of each phase of the last job of this kind with this model, by its name; and its builds."""
+        found = self._kept().get(_name(document, verb))
+        return found if isinstance(found, dict) else {}
 
     def _kept(self) -> dict[str, Any]:
         found = self._settings.recall(_KEY)
@@ -78,5 +87,5 @@ class StepTimes:
         )
 
 
-def _name(document: Document) -> str:
-    return f"{document.activity.verb} {document.folder}/{document.recipe.model.source}"
+def _name(document: Document, verb: JobKind) -> str:
+    return f"{verb} {document.folder}/{document.recipe.model.source}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -80,6 +81,22 @@ def test_a_job_that_never_reports_is_interrupted(parent, monkeypatch) -> None:
 
     (event,) = serve(parent, sleep, InspectRequest(job="1", path="a"), CancelRequest(job="1"))
     assert event == JobCancelled(job="1")
+
+
+def test_a_module_that_is_being_imported_is_not_left_half_done(parent, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(worker, "INTERRUPT_AFTER_S", 0.05)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(0.3)\ndone = True\n", encoding="utf-8")
+
+    def load(request: InspectRequest, reporter: Reporter) -> None:
+        parent[0].send(encode_message(CancelRequest(job="1")))
+        import slow_to_import  # noqa: F401 - what the test is about
+
+        threading.Event().wait(20)
+
+    (event,) = serve(parent, load, InspectRequest(job="1", path="a"))
+    assert event == JobCancelled(job="1")
+    assert sys.modules.pop("slow_to_import").done
 
 
 def test_a_job_whose_handler_begins_late_is_interrupted_all_the_same(parent, monkeypatch) -> None:

@@ -14,8 +14,7 @@ from ace_studio.records.messages import TargetReport
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.plan_index import plan_index
 from ace_studio.session.document import Document
-
-AUTO = "auto"
+from ace_studio.session.run_preview import AUTO, chosen_reports
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,15 +25,6 @@ class Offer:
     """Whether at least one target supports it."""
     words: str = ""
     """Which targets do not, and why; a line each."""
-
-
-def chosen_reports(document: Document) -> list[TargetReport]:
-    """Reports of the chosen targets that are available; empty until the engine has reported."""
-    environment, names = document.environment, document.recipe.targets.names
-    if environment is None:
-        return []
-    is_auto = AUTO in names
-    return [one for one in environment.targets if one.available and (one.name in names or (is_auto and one.is_in_auto))]
 
 
 def precision_offers(document: Document) -> dict[str, Offer]:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QSplitter, QTreeWidg
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.run_queue import RunQueue, preview_words
 from ace_studio.gui.widgets.small import GAP, button, column, label, row
 from ace_studio.gui.words.formatting import latency_text, plural, seconds_text, speedup_text
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
@@ -35,7 +36,9 @@ class RunPanel(Panel):
     """Progress, the steps so far, and the log."""
 
     title = "Run"
-    shows = frozenset({Part.ACTIVITY, Part.LOG, Part.GRAPH, Part.RUNS, Part.FILE, Part.TRUST})
+    shows = frozenset(
+        {Part.ACTIVITY, Part.LOG, Part.RECIPE, Part.ENVIRONMENT, Part.GRAPH, Part.RUNS, Part.FILE, Part.TRUST}
+    )
 
     def __init__(self, session: Session, theme: Theme) -> None:
         """Build progress, steps and log."""
@@ -67,19 +70,16 @@ class RunPanel(Panel):
         )
         head.setContentsMargins(GAP, GAP, GAP, GAP)
         head.setStretch(2, 1)
+        self.queue = RunQueue(session)
+        self.preview = label("", "dim")
+        self.preview.setContentsMargins(GAP, 0, GAP, GAP)
         self.steps = QTreeWidget()
         self.steps.setHeaderLabels(["step", "outcome"])
         self.steps.setRootIsDecorated(False)
         self.steps.setUniformRowHeights(True)
         self.steps.setAccessibleName("Steps")
         self.steps.setColumnWidth(0, 190)
-        self.log = QPlainTextEdit()
-        self.log.setReadOnly(True)
-        self.log.setUndoRedoEnabled(False)
-        self.log.setFont(monospace())
-        self.log.setAccessibleName("Log")
-        self.log.setPlaceholderText("Output of your code and of torch appears here.")
-        self.log.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.log = _log()
         split = QSplitter()
         split.setHandleWidth(1)
         split.addWidget(self.steps)
@@ -87,6 +87,8 @@ class RunPanel(Panel):
         split.setSizes([560, 390])
         layout = column(gap=0)
         layout.addLayout(head)
+        layout.addWidget(self.preview)
+        layout.addWidget(self.queue)
         layout.addWidget(split, 1)
         self.setLayout(layout)
         self.setFocusProxy(self.log)
@@ -116,9 +118,14 @@ class RunPanel(Panel):
         for each in (self.progress, self._elapsed, self.cancel_button):
             each.setVisible(is_working)
         self.cancel_button.setEnabled(activity.state is not EngineState.CANCELLING)
-        for each in (self.trace_button, self.run_button):
-            each.setVisible(not is_working)
-            each.setEnabled(can_start)
+        self.trace_button.setVisible(not is_working)
+        self.trace_button.setEnabled(can_start)
+        self.run_button.setText("Run after this (F6)" if is_working else "Run (F6)")
+        self.run_button.setEnabled(can_start or (is_working and document.read_only is None))
+        self.queue.update_from(document)
+        self.preview.setVisible(can_start)
+        if can_start:
+            self.preview.setText(preview_words(self.session.preview()))
         self._phase.setText(self._headline(document))
         detail = activity.detail if is_working else ""
         self._detail.setText(detail if len(detail) < 60 else detail[:57] + "…")
@@ -199,6 +206,17 @@ class RunPanel(Panel):
             bar.setValue(bar.maximum())
 
 
+def _log() -> QPlainTextEdit:
+    made = QPlainTextEdit()
+    made.setReadOnly(True)
+    made.setUndoRedoEnabled(False)
+    made.setFont(monospace())
+    made.setAccessibleName("Log")
+    made.setPlaceholderText("Output of your code and of torch appears here.")
+    made.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+    return made
+
+
 def _step_text(step: StepTime, *, now_s: float | None = None, fraction: float | None = None) -> str:
     """``9.6 s of about 12.0 s, 45 %``."""
     usual = "" if step.usual_s is None else f"about {seconds_text(step.usual_s)}"
@@ -223,10 +241,14 @@ def _left_words(steps: Sequence[StepTime], now_s: float) -> str:
     """``, about 20 s left``; empty if no earlier job says."""
     if not any(step.usual_s is not None for step in steps):
         return ""
+    ended = [step for step in steps if step.usual_s and step.seconds is not None and step.since_s is None]
+    usual_s = sum(step.usual_s or 0.0 for step in ended)
+    # As much slower or faster as the steps so far were than the last time.
+    pace = min(4.0, max(0.25, sum(step.seconds or 0.0 for step in ended) / usual_s)) if usual_s >= 1 else 1.0
     left_s = 0.0
     for step in steps:
         if step.seconds is None or step.since_s is not None:
-            left_s += max(0.0, (step.usual_s or 0.0) - _spent(step, now_s))
+            left_s += max(0.0, pace * (step.usual_s or 0.0) - _spent(step, now_s))
     return f", about {seconds_text(left_s)} left" if left_s >= 1 else ", nearly done"
 
 

@@ -44,6 +44,11 @@ def _no_start(document: Document) -> str:
     return _no_model(document) or ("The file could not be opened" if is_no_model else why_not(document))
 
 
+def _no_run(document: Document) -> str:
+    """A run can wait for its turn."""
+    return _no_start(document) if document.read_only or not document.activity.is_working else ""
+
+
 def _no_breaks(document: Document) -> str:
     is_broken = document.capture is not None and bool(document.capture.graph_breaks)
     return _no_start(document) or ("" if is_broken or document.failure is not None else "Nothing broke the capture")
@@ -165,7 +170,8 @@ def _engine_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="trace", text="&Trace", menu=menu, shortcut="F5", icon="trace", in_toolbar=True,
                     starts_group=True, blocked=_no_start, run=lambda commands: commands.session.jobs.trace(),
                     tip="Load the model and capture its graph")  # fmt: skip
-    yield ActionRow(id="run", text="&Run", menu=menu, shortcut="F6", icon="run", in_toolbar=True, blocked=_no_start,
+    yield ActionRow(id="run", text="&Run", menu=menu, shortcut="F6", icon="run", in_toolbar=True, blocked=_no_run,
+                    label=lambda document: "&Run after this" if document.activity.is_working else "&Run",
                     run=lambda commands: commands.session.jobs.run(),
                     tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
     yield ActionRow(id="scan", text="&Scan sensitivity", menu=menu, blocked=_no_start,

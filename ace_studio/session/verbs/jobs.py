@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,11 +14,12 @@ from ace_studio.records import messages
 from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import AdviceOrigin
+from ace_studio.records.recipes.recipe import AdviceOrigin, Recipe
 from ace_studio.records.safe_file import file_sha256
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.advice import without_origin
 from ace_studio.session.choices import change
+from ace_studio.session.document import QueuedRun, QueueState
 from ace_studio.session.findings import without_rungs, without_runs
 from ace_studio.session.job_queue import JobQueue, start_problem, with_options
 from ace_studio.session.kept.folders import new_run_folder
@@ -46,6 +48,7 @@ class JobVerbs:
         self._runs_folder = runs_folder
         self._again: Callable[[], None] | None = None
         self._refused: Callable[[], None] | None = None
+        self._run_ids = count(1)
         self.opening_job = ""
         """The inspection whose answer may fill in the recipe; empty if there is none."""
 
@@ -62,9 +65,40 @@ class JobVerbs:
             self._start(request, partial(self.trace, anew=anew, compare_rungs=compare_rungs))
 
     def run(self, output: str | Path | None = None) -> None:
-        """Do everything: capture, compress, lower, measure, evaluate, export into ``output`` (or a new folder)."""
-        if self._can_start():
+        """Do everything: capture, compress, lower, measure, evaluate, export into ``output`` (or a new folder).
+
+        While a job goes on, the run waits for its turn, with the choices of now.
+        """
+        document = self._state.document
+        if document.activity.is_working and document.read_only is None:
+            self._state.change(queue=(*document.queue, self._queued(document.recipe)))
+        elif self._can_start():
             self._run_into(Path(output).expanduser().absolute() if output else self._new_folder())
+
+    def unqueue(self, run_id: int) -> None:
+        """Take a run that waits out of the queue."""
+        kept = (one for one in self._state.document.queue if one.id != run_id or one.state is not QueueState.WAITING)
+        self._state.change(queue=tuple(kept))
+
+    def move_queued(self, run_id: int, by: int) -> None:
+        """Let a run that waits change places with the ``by``-th one after it (before it, if negative)."""
+        queue = list(self._state.document.queue)
+        at = next((at for at, one in enumerate(queue) if one.id == run_id), -1)
+        to = at + by
+        if at >= 0 and 0 <= to < len(queue) and queue[at].state is queue[to].state is QueueState.WAITING:
+            queue[at], queue[to] = queue[to], queue[at]
+            self._state.change(queue=tuple(queue))
+
+    def ended(self, request: messages.AnyRequest | None, state: QueueState) -> None:
+        """A job has ended so: if it was a run, say it, and start the run that has waited longest."""
+        queue = self._state.document.queue
+        if isinstance(request, messages.RunRequest):
+            running = QueueState.RUNNING
+            queue = tuple(replace(one, state=state) if one.state is running else one for one in queue)
+            self._state.change(queue=queue)
+        waiting = next((one for one in queue if one.state is QueueState.WAITING), None)
+        if waiting is not None and self._queue.is_idle:
+            self._run_into(self._new_folder(), queued=waiting)
 
     def apply_advice(self, index: int) -> None:
         """Put the changes of an advice card into the choices and run them.
@@ -214,12 +248,19 @@ class JobVerbs:
         """Put the state of the queue into the document."""
         self._state.change(activity=self._queue.activity(self._state.document.activity))
 
-    def _run_into(self, folder: Path, origin: AdviceOrigin | None = None) -> None:
+    def _queued(self, recipe: Recipe) -> QueuedRun:
+        return QueuedRun(id=next(self._run_ids), recipe=recipe)
+
+    def _run_into(self, folder: Path, origin: AdviceOrigin | None = None, *, queued: QueuedRun | None = None) -> None:
+        """Run the choices of now, or those of a run that waited."""
         document = without_runs(without_rungs(self._state.document), output=str(folder))
-        self._state.set_document(document)
+        waited = document.queue if any(one.state is QueueState.WAITING for one in document.queue) else ()
+        run = replace(queued or self._queued(document.recipe), state=QueueState.RUNNING)
+        queue = [run if one.id == run.id else one for one in waited]
+        self._state.set_document(replace(document, queue=tuple(queue if run in queue else [*queue, run])))
         request = self._request(messages.RunRequest, output=str(folder))
-        recipe = replace(request.recipe, advice_from=origin or AdviceOrigin())
-        self._start(replace(request, recipe=recipe), partial(self._run_into, folder, origin))
+        recipe = replace(run.recipe, advice_from=origin or AdviceOrigin())
+        self._start(replace(request, recipe=recipe), partial(self._run_into, folder, origin, queued=run))
 
     def _can_start(self) -> bool:
         problem = start_problem(self._state.document)

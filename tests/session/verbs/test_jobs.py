@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ace_studio.records.errors import ErrorCode
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixStatus
 from ace_studio.records.messages import (
     DoctorRequest,
@@ -12,11 +12,14 @@ from ace_studio.records.messages import (
     EnvironmentReport,
     FixRequest,
     FixTried,
+    JobCancelled,
+    JobFailed,
     JobFinished,
     RunRequest,
     ValuesFound,
     ValuesRequest,
 )
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.values import OpValues
 from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.session import Session
@@ -25,6 +28,7 @@ from tests.session.fake_engine_link import (
     FakeEngineLink,
     captured,
     fix_of,
+    lost,
     result,
     target_run,
 )
@@ -43,7 +47,7 @@ def test_a_new_run_clears_the_runs_before_it_but_not_the_graph(opened: Session, 
 def test_one_job_at_a_time(opened: Session, engine: FakeEngineLink) -> None:
     opened.jobs.trace()
     sent = len(engine.sent)
-    opened.jobs.run()
+    opened.jobs.scan_sensitivity()
     assert len(engine.sent) == sent
     assert "busy" in opened.document.problems[0].what
 
@@ -107,3 +111,72 @@ def test_values_of_another_graph_than_the_shown_one_are_not_shown(opened: Sessio
     values = OpValues(op_id="a", precision="fp32", example=0, examples=1, tensors=())
     opened.apply(ValuesFound(job=engine.job, fingerprint="another", values=values))
     assert opened.document.values is None and "another graph" in opened.document.problems[-1].what
+
+
+def finish(session: Session, engine: FakeEngineLink) -> None:
+    session.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output="/tmp/o"))
+
+
+def states(session: Session) -> list[str]:
+    return [str(one.state) for one in session.document.queue]
+
+
+def test_runs_wait_for_their_turn_with_the_choices_of_their_time(opened: Session, engine: FakeEngineLink) -> None:
+    for precision in (Precision.FP32, Precision.FP16, Precision.BF16):
+        opened.plan.set_default_precision(precision)
+        opened.jobs.run()
+    assert states(opened) == ["running", "waiting", "waiting"]
+    finish(opened, engine)
+    assert states(opened) == ["done", "running", "waiting"]
+    assert engine.sent[-1].recipe.plan.default is Precision.FP16
+    assert opened.document.recipe.plan.default is Precision.BF16
+    finish(opened, engine)
+    finish(opened, engine)
+    assert states(opened) == ["done", "done", "done"]
+    assert len(opened.history.store.list()) == 3
+    opened.jobs.run()
+    assert states(opened) == ["running"]
+
+
+def test_a_cancelled_run_is_said_and_the_next_one_starts(opened: Session, engine: FakeEngineLink) -> None:
+    opened.jobs.run()
+    opened.jobs.run()
+    opened.jobs.cancel()
+    opened.apply(JobCancelled(job=engine.job))
+    assert states(opened) == ["cancelled", "running"]
+    opened.apply(JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.CRASH, what="x"),)))
+    assert states(opened) == ["cancelled", "failed"]
+
+
+def test_a_run_that_waits_for_a_trace_and_an_engine_that_dies_lose_nothing(
+    opened: Session, engine: FakeEngineLink
+) -> None:
+    opened.jobs.trace()
+    opened.jobs.run()
+    opened.jobs.run()
+    opened.apply(lost(job=engine.job))
+    opened.apply(READY)
+    assert isinstance(engine.sent[-1], RunRequest)
+    assert states(opened) == ["running", "waiting"]
+
+
+def test_waiting_runs_are_moved_and_taken_out(opened: Session, engine: FakeEngineLink) -> None:
+    for _ in range(3):
+        opened.jobs.run()
+    first, second, third = (one.id for one in opened.document.queue)
+    opened.jobs.move_queued(third, -1)
+    opened.jobs.move_queued(third, -1)  # the run that goes on keeps its place
+    assert [one.id for one in opened.document.queue] == [first, third, second]
+    opened.jobs.unqueue(third)
+    opened.jobs.unqueue(first)
+    assert [one.id for one in opened.document.queue] == [first, second]
+
+
+def test_the_queue_goes_with_its_model(opened: Session, engine: FakeEngineLink, model: Path) -> None:
+    opened.jobs.run()
+    opened.jobs.run()
+    sent = len([one for one in engine.sent if isinstance(one, RunRequest)])
+    opened.files.open_path(model)
+    opened.apply(JobCancelled(job=engine.job))
+    assert opened.document.queue == ()
+    assert len([one for one in engine.sent if isinstance(one, RunRequest)]) == sent
