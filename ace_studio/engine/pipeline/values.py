@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from ace_studio.records.values import OpValues, TensorValues
 
 _MOST_RESULTS = 4
 """Tensors of one result that are shown."""
-_SIMULATED = "Compressed values are those of the plan simulated in float arithmetic; the built model's kernels differ"
+_SIMULATED = "Compressed values come from a simulation of the plan; the kernels of a built model differ a little"
 _SUBGRAPH = "The inputs are those that Python gave to this part of the model when it was captured"
 _NOT_IMPROVED = "Improved weights are left out of the simulation"
 _NOT_PRUNED = "These are values of the model before it is pruned"
@@ -78,6 +78,8 @@ class Watched:
         if self._kept[0] != key:
             self._kept = (key, {})
         found = list(_found(simulator, plan, nodes, examples[index].tensors(), self._kept[1]))
+        stored = {one.replace(".", "_"): one for one in captured.module.state_dict()}
+        found = [(_name(one[0], stored), *one[1:]) for one in found]
         if request.save:
             _save(Path(request.save), found)
         tensors = tuple(compare_tensors(*one[:3], channel_axis=one[3]) for one in found)
@@ -184,6 +186,15 @@ def _found(
                     main[1] if main is not None and is_main and low else None,
                     main[2] if main is not None and is_main else None,
                 )
+
+
+def _name(name: str, stored: Mapping[str, str]) -> str:
+    """The name of a weight as the model has it; one that a batch norm was folded into says so."""
+    plain = name.removesuffix("_folded")
+    if plain == name:
+        return name
+    weight = stored.get(plain.removesuffix("_bias"), plain)
+    return f"{weight.removesuffix('weight') + 'bias' if plain.endswith('_weight_bias') else weight}, folded"
 
 
 def _save(path: Path, found: list[Found]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyqtgraph as pg
@@ -13,6 +13,7 @@ from ace_studio.gui.ops.facts import row_of_ops, selected_run
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.small import column
 from ace_studio.gui.words.formatting import decibel_text
+from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import OpReport, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
@@ -27,6 +28,12 @@ def errors_of(run: TargetRun, rows: Mapping[str, int]) -> list[tuple[int, float,
         (rows[op.id], min(op.error_db, HIGHEST_DB), op) for op in run.ops if op.error_db is not None and op.id in rows
     ]
     return sorted(found, key=lambda one: one[0])
+
+
+def _read(graph: GraphTable | None, known: Sequence[tuple[str, Mapping[int, float]]], row: int) -> str:
+    """The op at a place and the error that each run has there."""
+    found = [f"{name}: {decibel_text(values[row])}" for name, values in known if row in values]
+    return "\n".join([graph.op_id[row], *found]) if graph is not None and found else ""
 
 
 class ErrorLine(ChartView):
@@ -82,6 +89,10 @@ class ErrorLine(ChartView):
         plot.setXRange(-1, len(document.graph), padding=0)
         low, high = min(everything), max(everything)
         plot.setYRange(low - 0.1 * (high - low + 1), high + 0.12 * (high - low + 1), padding=0)
+        known = [
+            (names[at], {row: value for row, value, _ in errors_of(run, rows)}) for at, run in enumerate(document.runs)
+        ]
+        self.chart.reads = lambda x, _: _read(document.graph, known, round(x))
         worst = min(self.shown, key=lambda one: one[1])
         self.chart.describe(f"{names[at]}: lowest at {worst[2].id} with {decibel_text(worst[1])}")
 

@@ -105,6 +105,8 @@ class SensitivityChart(ChartView):
         )
         plot.addItem(bars)
         self._write_names(plot, shown, floor)
+        words = [f"{op_id} ({self.precision.currentText()}): {decibel_text(value)}" for op_id, value in shown]
+        self.chart.reads = lambda x, _: words[round(x)] if 0 <= round(x) < len(words) else ""
         plot.setXRange(-0.8, max(12, len(shown)) - 0.2, padding=0)
         plot.setYRange(floor, float(heights.max()) * 1.08 + 1, padding=0)
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtWidgets import QFileDialog, QGridLayout
+from PySide6.QtWidgets import QFileDialog, QGridLayout, QSizePolicy
 
 from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.ops.details import tensor_lines
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, fill_combo, row
-from ace_studio.gui.words.formatting import shape_text
+from ace_studio.gui.words.formatting import plural, shape_text
 from ace_studio.records.values import BINS, TensorValues, ValuePicture
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
@@ -29,14 +29,15 @@ class ValuesChart(ChartView):
         super().__init__(session, colours)
         self.tensor, self.example = ComboBox(), ComboBox()
         self.tensor.setAccessibleName("Tensor")
+        self.tensor.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.example.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.example.setAccessibleName("Example")
         self.tensor.activated.connect(lambda _: self.update_from(session.document))
         self.example.activated.connect(lambda at: self._ask(example=at))
         self.save_button = button("Save values…", self._save, tip="The whole tensors as a file for numpy (.npz)")
         self._about, self._notes = ElidedLabel(), ElidedLabel()
         self._notes.setProperty("role", "dim")
-        tools = row(self.tensor, self.example, self._about, self.save_button)
-        tools.setStretch(2, 1)
+        tools = row(self.tensor, self.example, None, self.save_button)
         self.pictures = tuple(Chart(title) for title in _TITLES)
         for chart in self.pictures:
             chart.plot.hideAxis("left")
@@ -48,7 +49,7 @@ class ValuesChart(ChartView):
         for at, chart in enumerate((*self.pictures, self.histogram)):
             plots.addWidget(chart, 0, at)
             plots.setColumnStretch(at, 1)
-        top = column(tools, self._notes, gap=4)
+        top = column(tools, self._about, self._notes, gap=2)
         top.setContentsMargins(GAP, 6, GAP, 0)
         self.setLayout(column(top, plots, gap=0))
         self.layout().setStretch(1, 1)  # type: ignore[union-attr]
@@ -73,8 +74,10 @@ class ValuesChart(ChartView):
         found = values.tensors[names.index(self.tensor.currentData())]
         told = tensor_lines(found)
         told.pop("first values", "")
-        words = [values.op_id, values.precision, *(f"{name}: {value}" for name, value in told.items() if value)]
-        self._about.setText("  ·  ".join(words))
+        tiles = found.tiles
+        drawn = f"{tiles.count} of {plural(tiles.total, 'channel')} drawn" if tiles.count < tiles.total else ""
+        words = [values.op_id, values.precision, *(f"{name} {value}" for name, value in told.items() if value), drawn]
+        self._about.setText("  ·  ".join(one for one in words if one))
         self._notes.setText("  ·  ".join(values.notes))
         self._notes.setVisible(bool(values.notes))
         for at, chart in enumerate(self.pictures):
@@ -85,8 +88,7 @@ class ValuesChart(ChartView):
 
     def _draw_picture(self, chart: Chart, title: str, found: TensorValues, at: int) -> None:
         tiles, picture = found.tiles, found.pictures[at]
-        shown = f", {tiles.count} of {tiles.total}" if tiles.count < tiles.total else ""
-        plot = chart.start(f"{title}: {picture.low:.3g} … {picture.high:.3g}{shown}", self.colours)
+        plot = chart.start(f"{title} {picture.low:.2g} … {picture.high:.2g}", self.colours)
         plot.showGrid(x=False, y=False)
         width = tiles.across * tiles.width
         levels = np.frombuffer(picture.levels, np.uint8)
@@ -110,7 +112,7 @@ class ValuesChart(ChartView):
         return np.vstack([np.array([ground], np.ubyte), ramp[:, :3].astype(np.ubyte)])
 
     def _draw_histogram(self, found: TensorValues) -> None:
-        plot = self.histogram.start("Histogram: elements per value", self.colours, y_grid=True)
+        plot = self.histogram.start("Elements by value", self.colours, y_grid=True)
         edges = np.linspace(found.low, found.high if found.high > found.low else found.low + 1, BINS + 1)
         highest = 1
         for at, one in enumerate((found.original, found.compressed)):
@@ -150,7 +152,7 @@ def read_cell(found: TensorValues, picture: ValuePicture, x: int, y: int) -> str
     at_row = y % tiles.height * tiles.rows // tiles.height
     at_column = x % tiles.width * tiles.columns // tiles.width
     where = f"[{at_row}, {at_column}]"
-    return f"{f'channel {matrix} ' if tiles.total > 1 else ''}{where}: {value:.3g}"
+    return f"{f'channel {matrix} ' if tiles.total > 1 else ''}{where}\n{value:.3g}"
 
 
 def _read_bar(found: TensorValues, edges: np.ndarray[tuple[int, ...], np.dtype[np.float64]], x: float) -> str:

@@ -62,7 +62,7 @@ def details_of(document: Document) -> tuple[Group, ...]:
         of = f"example {values.example + 1} of {values.examples}, {values.precision}"
         for one in values.tensors:
             lines = [Detail(name, value) for name, value in tensor_lines(one).items()]
-            made.append((f"Values: {one.name}" + ("" if one.channels else f", {of}"), lines))
+            made.append((f"Values: {one.name}" + (f", {of}" if one.name.startswith("result") else ""), lines))
         made.append(("Notes on values", [Detail("", note) for note in values.notes]))
     return tuple(Group(title, found) for title, lines in made if (found := tuple(one for one in lines if one.value)))
 

@@ -70,7 +70,7 @@ def test_result_and_weight_are_shown_in_float_and_as_the_plan_computes_them(fold
     assert (result.name, result.shape, weight.shape) == ("result", (1, 4), (4, 8)) and found.precision == "int8-static"
     assert 20 < result.sqnr_db < 60 and 30 < weight.sqnr_db < 60 and bias.compressed is None
     assert weight.compressed.first != weight.original.first and len(weight.channels) == 4
-    assert len(result.pictures) == 3 and any("simulated" in note for note in found.notes)
+    assert len(result.pictures) == 3 and any("simulation" in note for note in found.notes)
 
 
 def test_another_example_is_the_users_second_one(folder):
@@ -90,6 +90,7 @@ def test_what_a_run_decided_goes_before_the_plan(folder):
 def test_a_norm_that_is_folded_has_the_values_of_both_and_says_so(folder):
     norm, _ = ask(folder, "batch_norm")
     convolution, _ = ask(folder, "conv2d")
+    assert [one.name for one in norm.tensors] == ["result", "conv.weight, folded", "conv.bias, folded"]
     assert norm.tensors == convolution.tensors and any("folded" in note for note in norm.notes)
 
 

@@ -19,3 +19,13 @@ def test_the_error_line_is_that_of_the_selected_run(desk, charts):
     desk.bot.mouseClick(view.chart.widget.viewport(), Qt.MouseButton.LeftButton, pos=place_of(view.chart, row, value))
     desk.settle()
     assert desk.document.selection.op_ids == (op.id,)
+
+
+def test_the_mouse_reads_the_op_and_the_error_of_every_run_there(desk, charts):
+    view = open_chart(desk, charts, "error")
+    row, value, report = view.shown[1]
+    desk.bot.mouseMove(view.chart.widget, place_of(view.chart, row, value))
+    desk.bot.wait(20)
+    lines = view.chart._reading.text().splitlines()
+    assert lines[0] == report.id and len(lines) == 3 and all(line.endswith("dB") for line in lines[1:])
+    assert view.chart._reading.isVisible()

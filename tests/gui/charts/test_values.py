@@ -72,7 +72,7 @@ def test_the_mouse_reads_the_element_under_it_and_the_bar_under_it(answered):
     view = answered.window.workbench.panel("charts").views["values"]
     answered.bot.mouseMove(view.pictures[0].widget, place_of(view.pictures[0], 2.5, 1.5))
     answered.bot.wait(20)
-    assert view.pictures[0]._reading.text() == "channel 1 [10, 0]: -0.953"
+    assert view.pictures[0]._reading.text() == "channel 1 [10, 0]\n-0.953"
     answered.bot.mouseMove(view.histogram.widget, place_of(view.histogram, 0.01, 1.0))
     answered.bot.wait(20)
     assert view.histogram._reading.text().endswith("float 3, compressed 3")
