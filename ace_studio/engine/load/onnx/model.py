@@ -34,6 +34,8 @@ _BATCHES, _LENGTHS, _SIDES = (1, 2, 3), (16, 24, 20), (224, 256, 192)
 """Example values for open sizes: a batch, a length, the side of an image."""
 _PICTURE_DIMS = 4
 _VOCABULARY = 100
+_SAME_NUMBERS = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
+"""Ops that give the numbers that they take."""
 Dim = int | str
 
 
@@ -150,7 +152,8 @@ def describe_onnx(path: Path) -> Description:
         for tensor in model.graph.initializer
     )
     is_of_tensors = all(value.type.tensor_type.elem_type in TENSOR_TYPES for value in inputs)
-    rows = proposed_rows(python_names([value.name for value in inputs]), inputs) if is_of_tensors else ()
+    names = python_names([value.name for value in inputs])
+    rows = proposed_rows(names, inputs, vocabularies(model.graph)) if is_of_tensors else ()
     return Description(tensors=tensors, notes=tuple(notes), inputs=specs_of(rows[:2]))
 
 
@@ -216,10 +219,25 @@ def dims_of_inputs(module: OnnxModule) -> list[tuple[Dim, ...]]:
 
 def example_rows(module: OnnxModule) -> tuple[ProposedRow, ...]:
     """Two rows with different values of the open sizes; one if no size is open."""
-    return proposed_rows(module.names, module.inputs)[:2]
+    return proposed_rows(module.names, module.inputs, vocabularies(module.model.graph))[:2]
 
 
-def proposed_rows(names: Sequence[str], inputs: Sequence[Any]) -> tuple[ProposedRow, ...]:
+def vocabularies(graph: Any) -> dict[str, int]:
+    """Input -> rows of the smallest table of weights that it indexes, directly or after a change of type or shape."""
+    rows = {tensor.name: tensor.dims[0] for tensor in graph.initializer if tensor.dims}
+    came_from: dict[str, str] = {value.name: value.name for value in graph.input}
+    found: dict[str, int] = {}
+    for node in graph.node:
+        if node.op_type in _SAME_NUMBERS and node.input[0] in came_from:
+            came_from[node.output[0]] = came_from[node.input[0]]
+        elif node.op_type == "Gather" and node.input[0] in rows and (name := came_from.get(node.input[1])):
+            found[name] = min(found.get(name, rows[node.input[0]]), rows[node.input[0]])
+    return found
+
+
+def proposed_rows(
+    names: Sequence[str], inputs: Sequence[Any], vocabulary: Mapping[str, int]
+) -> tuple[ProposedRow, ...]:
     """Three rows with different values of the open sizes; one if no size is open."""
     sizes: dict[str, tuple[int, int, int]] = {}
     for value in inputs:
@@ -229,7 +247,8 @@ def proposed_rows(names: Sequence[str], inputs: Sequence[Any]) -> tuple[Proposed
                 sizes.setdefault(dim, _usual_sizes(index, len(dims)))
     turns = range(3 if sizes else 1)
     return tuple(
-        tuple(_proposed(name, value, sizes, turn) for name, value in zip(names, inputs, strict=True)) for turn in turns
+        tuple(_proposed(name, value, sizes, turn, vocabulary) for name, value in zip(names, inputs, strict=True))
+        for turn in turns
     )
 
 
@@ -239,11 +258,13 @@ def _usual_sizes(index: int, dims: int) -> tuple[int, int, int]:
     return _SIDES if dims == _PICTURE_DIMS and index > 1 else _LENGTHS
 
 
-def _proposed(name: str, value: Any, sizes: Mapping[str, Sequence[int]], turn: int) -> ProposedInput:
+def _proposed(
+    name: str, value: Any, sizes: Mapping[str, Sequence[int]], turn: int, vocabulary: Mapping[str, int]
+) -> ProposedInput:
     shape = tuple(sizes[dim][turn] if isinstance(dim, str) else dim for dim in dims_of(value))
     dtype = TENSOR_TYPES[value.type.tensor_type.elem_type]
     is_mask = "mask" in name and not dtype.is_floating_point
-    below = 2 if dtype is torch.bool or "type" in name else _VOCABULARY
+    below = vocabulary.get(value.name, 2 if dtype is torch.bool or "type" in name else _VOCABULARY)
     return ProposedInput(
         name, shape, dtype=dtype, values=ValueSource.ONES if is_mask else ValueSource.RANDOM, below=below
     )
@@ -253,7 +274,8 @@ def onnx_example(module: OnnxModule, sizes: Mapping[str, int], *, seed: int) -> 
     """An example with random values and these values of the open sizes."""
     table = {name: (size,) * 3 for name, size in sizes.items()}
     pairs = zip(module.names, module.inputs, strict=True)
-    return Example(args=tuple(_proposed(name, value, table, 0).tensor(seed=seed) for name, value in pairs))
+    known = vocabularies(module.model.graph)
+    return Example(args=tuple(_proposed(name, value, table, 0, known).tensor(seed=seed) for name, value in pairs))
 
 
 def _with_signature(module: OnnxModule) -> OnnxModule:

@@ -133,7 +133,7 @@ class ShapesPanel(Panel):
         self._source.setText(_source_words(document))
         set_role(self._source, "warn" if findings and document.is_capture_stale else "dim")
         self._tools.setVisible(not uses_callable)
-        self.use_rows_button.setVisible(uses_callable)
+        self.use_rows_button.setVisible(uses_callable or (bool(findings) and not inputs.rows))
         self._pages.setCurrentIndex(1 if self.table.has_columns else 0)
         if not self.table.has_columns:
             words = (
@@ -257,7 +257,8 @@ class ShapesPanel(Panel):
         document = self.session.document
         findings = document.capture.inputs if document.capture else ()
         if findings and not document.recipe.inputs.rows:
-            self.session.choices.set_rows(with_rows(findings))
+            own = {name: values[0][0] for name, values in offers(document).items() if values}
+            self.session.choices.set_rows(with_rows(findings, own))
         self.session.choices.set_tracing("")
 
 
@@ -275,4 +276,6 @@ def _source_words(document: Document) -> str:
         return "Batch only is on (Capture): only the batch is dynamic; other sizes are fixed as in the first example."
     if inputs.tracing or inputs.caught:
         return f"Examples come from {_source_name(document)}. Click a verdict to cycle auto, dynamic, static."
+    if document.capture and not inputs.rows:
+        return "The examples came with the model, or suit its first layer. Use rows instead to change them."
     return "One row per example. Sizes that differ between rows are traced as dynamic. Click a verdict to change it."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -232,10 +232,14 @@ def remove_input(rows: Sequence[Row], name: str) -> tuple[Row, ...]:
     return tuple(row for row in left if row)
 
 
-def with_rows(findings: Sequence[InputFinding]) -> tuple[Row, ...]:
-    """One row as it was traced."""
+def with_rows(findings: Sequence[InputFinding], values: Mapping[str, str]) -> tuple[Row, ...]:
+    """One row as it was traced; ``values``: input -> where its values come from, if they are not random."""
     row = {
-        finding.name: TensorSpec(shape=tuple(dim.size for dim in finding.dims), dtype=finding.dtype)
+        finding.name: TensorSpec(
+            shape=tuple(dim.size for dim in finding.dims),
+            dtype=finding.dtype,
+            values=values.get(finding.name, "random"),
+        )
         for finding in findings
     }
     return (row,) if row else ()

@@ -112,3 +112,13 @@ def test_catching_inputs_starts_beside_the_table(desk, shapes_panel):
     desk.bot.mouseClick(shapes_panel.catch_button, Qt.MouseButton.LeftButton)
     (dialog,) = [one for one in desk.window.findChildren(CatchDialog) if one.isVisible()]
     dialog.close()
+
+
+def test_examples_that_came_with_the_model_can_become_rows(desk, shapes_panel):
+    recipe = desk.document.recipe
+    desk.session._state.choose("no examples", change(recipe, "inputs", tracing="", rows=(), caught=""))
+    desk.do("trace")
+    assert "came with the model" in shapes_panel._source.text()
+    desk.bot.mouseClick(shapes_panel.use_rows_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert [row["pixels"].shape[0] for row in desk.document.recipe.inputs.rows] == [16]
