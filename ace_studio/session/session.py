@@ -85,7 +85,7 @@ class Session:
         self.comparing = ComparisonVerbs(state, self.history, self.settings)
         self.files.opened = self.comparing.model_opened
         self.trust = TrustVerbs(state, self._trust, self.jobs)
-        self.choices = ChoiceVerbs(state)
+        self.choices = ChoiceVerbs(state, self.jobs)
         self.plan = PlanVerbs(state)
         self.view = ViewVerbs(state)
 

@@ -11,18 +11,20 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
-from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, Goal, MeasureChoice
+from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, Goal, MeasureChoice, Recipe
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session import choices
 from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.state import SessionState
+from ace_studio.session.verbs.jobs import JobVerbs
 
 
 class ChoiceVerbs:
     """Everything that the user can choose but precisions. Quick edits of the same thing are one step."""
 
-    def __init__(self, state: SessionState) -> None:
+    def __init__(self, state: SessionState, jobs: JobVerbs) -> None:
         self._state = state
+        self._jobs = jobs
 
     def _choose(self, label: str, table: str, *, subject: str = "", **values: Any) -> None:
         """Change keys of one table of the recipe, as one step of undo."""
@@ -30,15 +32,19 @@ class ChoiceVerbs:
 
     def undo(self) -> None:
         """Take the last choice back. Findings stay."""
-        recipe = self._state.undo_stack.undo()
-        if recipe is not None:
-            self._state.set_recipe(recipe)
+        self._go_to(self._state.undo_stack.undo())
 
     def redo(self) -> None:
         """Put the choice back that was taken back last."""
-        recipe = self._state.undo_stack.redo()
+        self._go_to(self._state.undo_stack.redo())
+
+    def _go_to(self, recipe: Recipe | None) -> None:
+        """Choose this, and look at the file of the model if it is another one, such as a patched copy."""
+        before = self._state.document.recipe.model.source
         if recipe is not None:
             self._state.set_recipe(recipe)
+            if recipe.model.source != before:
+                self._jobs.inspect_source()
 
     def set_entry(self, name: str) -> None:
         """The callable that makes the model."""

@@ -26,6 +26,7 @@ from tests.session.fake_engine_link import (
     FakeEngineLink,
     Watcher,
     fix_of,
+    inspected,
 )
 
 
@@ -136,3 +137,14 @@ def test_a_patch_is_never_applied_by_itself(partial):
     partial.choices.apply_fix(fix_of("/models/net.py", 10, patch="--- a\n+++ b\n"))
     assert partial.document.recipe is before
     assert partial.document.problems[-1].code is ErrorCode.USAGE
+
+
+def test_undo_to_another_file_of_the_model_looks_at_that_file(opened, engine, model):
+    copy = model.with_name("copy.py")
+    copy.write_text("")
+    recipe = opened.document.recipe
+    opened._state.choose("the patched copy", replace(recipe, model=replace(recipe.model, source="copy.py")))
+    for verb, path in ((opened.choices.undo, model), (opened.choices.redo, copy)):
+        verb()
+        assert engine.sent[-1].path == str(path)
+        opened.apply(inspected(engine.job, path=str(path)))

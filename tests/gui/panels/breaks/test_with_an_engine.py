@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QPushButton
 
 from ace_studio.gui.shell.app import Studio
 from ace_studio.records.fixes import FixKind, FixStatus
@@ -79,6 +80,19 @@ def test_a_branch_on_a_value_is_a_seam_whose_fix_is_tried_and_proven(qtbot, qapp
         assert all(fix.inputs_compared > 2 for fix in green)
         assert path.read_text(encoding="utf-8") == MODEL
         assert session.document.problems == ()
+        apply = "Apply and open the patched copy"
+        offered = [one for one in panel.findChildren(QPushButton) if one.isVisible() and one.text() == apply]
+        qtbot.mouseClick(offered[0], Qt.MouseButton.LeftButton)
+        # The copy is traced by itself, and whole.
+        qtbot.waitUntil(lambda: session.document.capture.rung == "export", timeout=200_000)
+        assert session.document.recipe.model.source != path.name
+        assert session.document.problems == ()
+        assert path.read_text(encoding="utf-8") == MODEL
+        window.actions_.by_id["undo"].trigger()
+        qtbot.waitUntil(lambda: session.document.file.path == str(path), timeout=60_000)
+        assert session.document.recipe.model.source == path.name
+        assert session.document.is_trusted
+        assert session.document.is_capture_stale
     finally:
         window.hide()
         studio.close()
