@@ -13,12 +13,16 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QComboBox,
+    QLabel,
     QLineEdit,
     QPlainTextEdit,
+    QPushButton,
     QScrollBar,
+    QVBoxLayout,
     QWidget,
 )
 
+from tests.gui.cut_off import cut_texts, overlaps
 from tests.gui.looking import click, row
 from tests.gui.touring import tour, tour_of_dialogs, tour_of_panels
 
@@ -143,3 +147,28 @@ def test_the_window_works_from_right_to_left(desk):
         assert desk.document.problems == ()
     finally:
         application.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 700)])
+def test_no_text_is_cut_off_and_no_control_covers_another(desk, size):
+    desk.window.resize(*size)
+    desk.ran()
+    found = {place: (cut_texts(shown), overlaps(shown)) for place, shown in tour(desk)}
+    assert {place: faults for place, faults in found.items() if any(faults)} == {}
+
+
+def test_a_text_that_is_cut_off_and_a_covered_control_are_found(qtbot):
+    shown = QWidget()
+    qtbot.addWidget(shown)
+    column = QVBoxLayout(shown)
+    words, button = QLabel("words that do not fit"), QPushButton("words that do not fit")
+    column.addWidget(words)
+    column.addWidget(button)
+    with qtbot.waitExposed(shown):
+        shown.show()
+    assert not cut_texts(shown)
+    assert not overlaps(shown)
+    button.setGeometry(words.x(), words.y(), 20, 20)
+    words.resize(30, 20)
+    assert len(cut_texts(shown)) == 2
+    assert len(overlaps(shown)) == 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ace_studio.gui.graph_view import Colouring
+from ace_studio.gui.graph_view.colours import family_colouring
 from ace_studio.gui.ops.facts import OpFacts, texts_by_row
 from ace_studio.gui.ops.fates import Fate
 from ace_studio.gui.style.colours import Colours
@@ -28,6 +29,13 @@ class ColourChoice:
     text: str
     colouring: Callable[[GraphTable, OpFacts, Colours], Colouring | None]
     """None if nothing is known yet; the graph then shows the kinds of ops."""
+
+    def shown(self, table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
+        """The colouring; where nothing is known yet, the kinds of ops under a legend that says so."""
+        found = self.colouring(table, facts, colours)
+        if found is None and self.id != "kind":
+            return replace(family_colouring(table, colours), label=f"kind of op: {self.text} not known yet")
+        return found
 
 
 def _by_label(title: str, texts: Sequence[str], colours: Colours) -> Colouring | None:

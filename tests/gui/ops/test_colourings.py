@@ -36,3 +36,16 @@ def test_every_colouring_names_its_categories_with_a_colour_and_a_letter(desk, c
     colouring = panel.view.picture.colouring
     assert colouring.categories
     assert len(colouring.colours) == len(colouring.letters) == len(colouring.categories)
+
+
+def test_the_legend_says_that_what_was_chosen_is_not_known_yet(desk):
+    desk.traced()
+    panel = desk.window.workbench.panel("graph")
+    for choice, title in (
+        ("actual", "kind of op: actual precision not known yet"),
+        ("planned", "planned precision"),
+        ("kind", "kind of op"),
+    ):
+        panel.show_colouring(choice)
+        desk.settle()
+        assert panel.view.picture.colouring.label == title

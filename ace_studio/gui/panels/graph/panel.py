@@ -255,7 +255,7 @@ class GraphPanel(Panel):
             old is not new for old, new in zip(self._coloured, wanted, strict=True)
         ):
             self._coloured = wanted
-            self.view.set_colouring(choice.colouring(document.graph, facts, self.colours))
+            self.view.set_colouring(choice.shown(document.graph, facts, self.colours))
 
     # --- selected ops ---
 
