@@ -20,7 +20,7 @@ def test_without_a_model_the_tooltip_says_to_open_one():
 
 
 def test_trust_is_asked_for_before_anything_else():
-    assert "Trust the file" in why_not(replace(OPENED, needs_trust=True, recipe=Recipe()))
+    assert "Trust comes first" in why_not(replace(OPENED, needs_trust=True, recipe=Recipe()))
 
 
 def test_a_job_that_runs_is_named():
