@@ -80,7 +80,10 @@ def test_the_recipes_on_the_page_are_valid(pages):
         ("plan.md", set(Precision)),
         ("plan.md", {f"{kind}:" for kind in MATCH_KINDS}),
         ("targets.md", set(TARGET_ROWS)),
-        ("shapes.md", set(tensors.DimChoice) | set(tensors.DimVerdict) | set(tensors.ValueSource) - {tensors.ValueSource.FILE}),
+        (
+            "shapes.md",
+            set(tensors.DimChoice) | set(tensors.DimVerdict) | set(tensors.ValueSource) - {tensors.ValueSource.FILE},
+        ),
         ("shapes.md", set(recipe.ALL_CAPTURE_METHODS)),
         ("recipe.md", set(recipe.ControlKind) | set(recipe.Objective) | set(recipe.ALL_CAPTURE_METHODS)),
         ("goals.md", keys_of(recipe.Goal) | set(recipe.Objective)),
