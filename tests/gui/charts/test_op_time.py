@@ -13,7 +13,7 @@ from tests.gui.run_results import TABLE, result_of
 
 def test_the_parts_of_a_bar_add_up_to_the_time_of_its_ops():
     result = result_of(TABLE)
-    document = type("D", (), {"baseline": result.baseline, "runs": result.runs})
+    document = type("D", (), {"baseline": result.baseline, "runs": result.runs, "comparison": None})
     runs = timed_runs(document)
     assert [one.run for one in runs] == [None, 0, 1]
     for words, group_of in GROUPINGS.values():
@@ -25,7 +25,7 @@ def test_the_parts_of_a_bar_add_up_to_the_time_of_its_ops():
 
 def test_more_parts_than_colours_are_one_part_at_the_end():
     table = large_table(300)
-    document = type("D", (), {"baseline": result_of(table).baseline, "runs": ()})
+    document = type("D", (), {"baseline": result_of(table).baseline, "runs": (), "comparison": None})
     parts = parts_of(timed_runs(document), GROUPINGS["each"][1])
     assert len(parts) == 10
     assert parts[-1].group == ALL_OTHERS

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QInputDialog
+from PySide6.QtWidgets import QFileDialog
 
 from ace_studio.records.messages import InspectRequest
 from ace_studio.records.recipes.plan import Precision
@@ -32,9 +31,9 @@ def test_a_folder_can_be_dropped(desk, tmp_path):
     assert asked(desk) == [str(tmp_path)]
 
 
-def test_a_model_of_a_package_is_opened_by_its_name_and_again_from_the_recent_ones(desk, monkeypatch):
-    monkeypatch.setattr(QInputDialog, "getText", lambda *_: (" timm:resnet18 ", True))
-    desk.do("open-named")
+def test_a_model_of_a_package_is_among_the_recent_ones_and_opens_again(desk):
+    desk.window.commands.open_path("timm:resnet18")
+    desk.settle()
     assert [path.rpartition("/")[2] for path in asked(desk)] == ["timm:resnet18"]
     desk.window.commands.open_path(desk.document.recent_files[0])
     desk.settle()
@@ -42,16 +41,9 @@ def test_a_model_of_a_package_is_opened_by_its_name_and_again_from_the_recent_on
     assert desk.document.problems == ()
 
 
-@pytest.mark.parametrize("answer", [("", True), ("timm:resnet18", False)])
-def test_nothing_is_opened_without_a_name(desk, monkeypatch, answer):
-    monkeypatch.setattr(QInputDialog, "getText", lambda *_: answer)
-    desk.do("open-named")
-    assert asked(desk) == []
-
-
-def test_a_name_of_no_package_is_a_problem_in_words(desk, monkeypatch):
-    monkeypatch.setattr(QInputDialog, "getText", lambda *_: ("keras:resnet", True))
-    desk.do("open-named")
+def test_a_name_of_no_package_is_a_problem_in_words(desk):
+    desk.window.commands.open_path("keras:resnet")
+    desk.settle()
     assert "There is no keras:resnet" in desk.document.problems[0].what
 
 

@@ -165,6 +165,7 @@ def test_something_is_captured_and_the_whole_equals_eager_at_sizes_that_nobody_g
 
 
 def test_a_loop_with_a_break_is_captured_by_its_submodules() -> None:
+    torch.manual_seed(0)  # none of these weights makes an exit so sure that the loop ends there
     _, report = capture(EarlyExit().eval(), [(row,) for row in ROWS])
     kinds = {subgraph.module: subgraph.kind for subgraph in report.pieces}
     assert kinds == {f"blocks.{n}": SubgraphKind.FRAME for n in range(3)} | {

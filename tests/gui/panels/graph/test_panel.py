@@ -8,7 +8,8 @@ from ace_studio.gui.ops.facts import op_facts
 def test_without_a_graph_the_panel_says_what_to_do_next(desk):
     desk.open_example()
     panel = desk.window.workbench.panel("graph")
-    assert "program" in panel._empty._title.text()
+    assert panel._empty._title.text() == "Nothing has run yet"
+    assert "trusted" in panel._empty._text.text()
     desk.session.trust.trust_file()
     desk.settle()
     assert panel._empty._title.text() == "Not traced yet"
